@@ -1,1 +1,1 @@
-"""Results of different runs against each other."""
+"""Compare results of different runs."""

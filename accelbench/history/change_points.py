@@ -1,36 +1,37 @@
-"""Where a series stepped: since when a variant takes longer, or less, than the results before. Pure.
+"""Find change points of a series: results after which a variant takes lastingly more or less time. Pure.
 
-Needs ruptures, the extra `series`; `missing()` says so before anything is looked for.
+Needs numpy and ruptures, the extra `series`; `missing` returns what is not installed.
 """
 
 import importlib.util
 import math
 from dataclasses import dataclass
 
-from accelbench.history.sample import Key, Quantity, Side, label, sample
+from accelbench.history.sample import ComparedQuantity, Key, Side, label, sample
 from accelbench.stats.change_points import FEWEST, find_change_points
 
 NEEDS = ("numpy", "ruptures")
 
 
 @dataclass(frozen=True)
-class SeriesStep:
-    """A lasting change in one variant's seconds."""
+class SeriesChange:
+    """Describe a lasting change of one variant's seconds."""
 
     side: str
     case: Key
     variant: str
     since: str
-    """When the first result after it began."""
+    """Start time of the first result after it."""
     number: int
-    """That result's place in the series, from 1."""
+    """That result's position in the series, from 1."""
     of: int
+    """Results in the series."""
     ratio: float
-    """Seconds after it over seconds before it: above 1 it takes longer since."""
+    """Seconds after it divided by seconds before it; above 1 the variant became slower."""
 
     @property
     def sentence(self) -> str:
-        """What happened, to which variant, and since when."""
+        """The finding in a sentence."""
         change = f"{self.ratio:.3g} times as long" if self.ratio > 1 else f"{1 / self.ratio:.3g} times as fast"
         takes = "takes" if self.ratio > 1 else "is"
         where = f"result {self.number} of {self.of} in {self.side}"
@@ -38,27 +39,27 @@ class SeriesStep:
 
 
 def missing() -> str | None:
-    """What to install before steps can be looked for; None where all is there. Nothing is imported."""
+    """Return how to install what is missing to find change points, without importing it; None if all is there."""
     absent = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     return f"looking for steps needs {' and '.join(absent)}: pip install 'accelbench[series]'" if absent else None
 
 
-def long_enough(side: Side, *beside: Side) -> bool:
-    """Whether any case of the side is a series in which steps are looked for; `beside` it are those compared with."""
-    return any(len(results) >= FEWEST for results in side.cases(*beside).values())
+def long_enough(side: Side, *others: Side) -> bool:
+    """Return True if a case of the side has enough results; `others` are the sides it is compared with."""
+    return any(len(results) >= FEWEST for results in side.cases(*others).values())
 
 
-def steps(side: Side, *beside: Side) -> tuple[SeriesStep, ...]:
-    """Every step beyond the equivalence margin, of every variant of every case with ten results or more that count."""
-    found = []
-    for key, results in side.cases(*beside).items():
+def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
+    """Return every change beyond the equivalence margin, for each variant of each case that has enough results."""
+    changes = []
+    for key, results in side.cases(*others).items():
         margin = float(results[-1].case.measurement.equivalence_margin)
-        quantity: Quantity = "p50" if results[-1].protocol == "latency" else "median"
-        for variant in dict.fromkeys(each.name for result in results for each in result.variants):
-            known = sample(side, results, variant, quantity)
-            values = list(map(math.exp, known.results))
-            found += [
-                SeriesStep(side.name, key, variant, known.started[at.index], at.index + 1, len(values), at.ratio)
-                for at in find_change_points(values, least=margin)
+        quantity: ComparedQuantity = "p50" if results[-1].protocol == "latency" else "median"
+        for name in dict.fromkeys(variant.name for result in results for variant in result.variants):
+            series = sample(side, results, name, quantity)
+            seconds = list(map(math.exp, series.results))
+            changes += [
+                SeriesChange(side.name, key, name, series.started[at.index], at.index + 1, len(seconds), at.ratio)
+                for at in find_change_points(seconds, least=margin)
             ]
-    return tuple(found)
+    return tuple(changes)

@@ -1,10 +1,10 @@
-"""Results of different runs against each other: the same variant, before and after. Pure.
+"""Compare results of different runs: each variant before and after. Pure.
 
-Within a run, rounds make pairs; two runs share none, so each side's launches are a sample of their own and the interval
-is Welch's. What slows a whole run, its mood, is not in that interval. So where each side is one run, it is also said
-how a variant changed relative to its baseline, in which a mood cancels; and where a side holds several results, a
-series, its unit of randomness is the result, and moods are in the interval. Margin and confidence are the runs' own, of
-the first side where they differ. docs/adr/0012-what-must-match-to-compare-runs.md has the reasons.
+Within a run, rounds make pairs. Two runs share no rounds, so each side's launches are a sample of their own and the
+interval is Welch's. That interval does not include what slows a whole run. Therefore, if each side is one run, the
+variant is also compared relative to its baseline, where such effects cancel; and if a side holds several results (a
+series), its unit of randomness is the result. Margin and confidence are those of the first side.
+docs/adr/0012-what-must-match-to-compare-runs.md gives the reasons.
 """
 
 import math
@@ -13,22 +13,23 @@ from dataclasses import dataclass
 
 from accelbench.api.result import Certificate, Result, Verdict
 from accelbench.history.comparability import Difference, differences, ordered
-from accelbench.history.sample import Key, Quantity, Sample, Side, label, sample, told_apart
+from accelbench.history.sample import ComparedQuantity, Key, Sample, Side, label, sample, short_label
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import MINIMUM_PAIRS, Interval, welch_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.verdict.rule import Clean, verdict_sentence
 
 Cases = tuple[Mapping[Key, Sequence[Result]], Mapping[Key, Sequence[Result]]]
+"""Results of each case, before and after."""
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One variant of one case, before and after; above 1 the second side is faster."""
+class VariantChange:
+    """Compare one variant of one case before and after; a speedup above 1 means that it became faster."""
 
     case: Key
     variant: str
-    quantity: Quantity
+    quantity: ComparedQuantity
     before: Sample
     after: Sample
     sentence: str
@@ -37,7 +38,7 @@ class Compared:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """Checks that left a side without a result that counts."""
+        """Failed checks that left a side without a result that counts."""
         if self.verdict is not None:
             return ()
         return tuple(dict.fromkeys((*self.before.invalid, *self.after.invalid)))
@@ -45,66 +46,72 @@ class Compared:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """All that two sides have to say about each other."""
+    """Hold the comparison of two sides."""
 
     before: Side
     after: Side
     differences: tuple[Difference, ...]
     refused: tuple[Difference, ...]
-    """What matters, differs, and was not allowed to: then nothing is compared."""
-    compared: tuple[Compared, ...] = ()
-    alone: tuple[str, ...] = ()
-    """What only one side has."""
+    """Differences that matter and were not allowed; with any, nothing is compared."""
+    changes: tuple[VariantChange, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    """Cases and variants that only one side has, a phrase each."""
 
     @property
     def insisted(self) -> tuple[Difference, ...]:
-        """What matters, differs, and is compared all the same."""
-        return tuple(each for each in self.differences if each.matters and each not in self.refused)
+        """Differences that matter and were allowed."""
+        return tuple(one for one in self.differences if one.matters and one not in self.refused)
 
 
 def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
-    """Every variant of every case that both sides have; `allowed` names entries or groups that may differ."""
+    """Compare every variant of every case that both sides have.
+
+    Args:
+        before: The first side, the baseline of every speedup.
+        after: The second side.
+        allowed: Entries of the fingerprint, or groups of them, that may differ.
+    """
     cases: Cases = (before.cases(after), after.cases(before))
     common = [key for key in cases[0] if key in cases[1]]
-    found = ordered(each for key in common for each in differences(cases[0][key], cases[1][key]))
-    refused = tuple(each for each in found if each.matters and not each.allowed(allowed))
-    alone = _alone((before, after), cases)
+    differing = ordered(one for key in common for one in differences(cases[0][key], cases[1][key]))
+    refused = tuple(one for one in differing if one.matters and not one.allowed(allowed))
+    unmatched = _unmatched((before, after), cases)
     if refused:
-        return RunComparison(before, after, found, refused, alone=alone)
-    asked = [
+        return RunComparison(before, after, differing, refused, unmatched=unmatched)
+    comparisons = [
         (key, variant, quantity)
         for key in common
         for variant in _variants(cases, key)
         for quantity in _quantities((before, after), cases, key, variant)
     ]
-    insisted = tuple(each.name for each in found if each.matters)
-    compared = tuple(
+    insisted = tuple(one.name for one in differing if one.matters)
+    changes = tuple(
         _compare(
             key,
             variant,
             quantity,
             sample(before, cases[0][key], variant, quantity),
             sample(after, cases[1][key], variant, quantity),
-            rules=_rules(cases, key, comparisons=len(asked)),
-            case=told_apart(key, common),
+            rules=_rules(cases, key, comparisons=len(comparisons)),
+            case=short_label(key, common),
             insisted=insisted,
         )
-        for key, variant, quantity in asked
+        for key, variant, quantity in comparisons
     )
-    return RunComparison(before, after, found, (), compared, alone)
+    return RunComparison(before, after, differing, (), changes, unmatched)
 
 
 def _variants(cases: Cases, key: Key) -> tuple[str, ...]:
-    """Those that both sides have, as the first lists them."""
-    first, second = (dict.fromkeys(each.name for result in side[key] for each in result.variants) for side in cases)
+    """Return the variants that both sides have, in the order of the first."""
+    first, second = (dict.fromkeys(one.name for result in side[key] for one in result.variants) for side in cases)
     return tuple(name for name in first if name in second)
 
 
-def _quantities(sides: tuple[Side, Side], cases: Cases, key: Key, variant: str) -> tuple[Quantity, ...]:
-    """Seconds, and of two single runs also seconds over the baseline's, where both sides have a time of both."""
+def _quantities(sides: tuple[Side, Side], cases: Cases, key: Key, variant: str) -> tuple[ComparedQuantity, ...]:
+    """Return what to compare: seconds and, for two single runs with the same baseline, seconds relative to it."""
     results = [result for side in cases for result in side[key]]
-    seconds: tuple[Quantity, ...] = (
-        ("p50", "p99") if all(each.protocol == "latency" for each in results) else ("median",)
+    seconds: tuple[ComparedQuantity, ...] = (
+        ("p50", "p99") if all(result.protocol == "latency" for result in results) else ("median",)
     )
     baselines = {result.case.baseline for result in results}
     if len(results) > len(cases) or len(baselines) > 1 or variant in baselines:
@@ -117,26 +124,25 @@ def _quantities(sides: tuple[Side, Side], cases: Cases, key: Key, variant: str) 
     return (*seconds, "relative") if timed else seconds
 
 
-def _alone(sides: tuple[Side, Side], cases: Cases) -> tuple[str, ...]:
-    """Cases and variants that only one side has, a few words each."""
-    said = []
+def _unmatched(sides: tuple[Side, Side], cases: Cases) -> tuple[str, ...]:
+    phrases = []
     for number, side in enumerate(sides):
-        mine, other = cases[number], cases[1 - number]
-        said += [f"{label(key)} is only in {side.name}" for key in mine if key not in other]
-        for key in (key for key in mine if key in other):
-            names = [{each.name for result in its[key] for each in result.variants} for its in (mine, other)]
-            said += [f"{variant} is only in {side.name}" for variant in sorted(names[0] - names[1])]
-    return tuple(dict.fromkeys(said))
+        own, other = cases[number], cases[1 - number]
+        phrases += [f"{label(key)} is only in {side.name}" for key in own if key not in other]
+        for key in (key for key in own if key in other):
+            names = [{one.name for result in its[key] for one in result.variants} for its in (own, other)]
+            phrases += [f"{variant} is only in {side.name}" for variant in sorted(names[0] - names[1])]
+    return tuple(dict.fromkeys(phrases))
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """By what a case's comparisons are judged."""
+    """Hold how the comparisons of a case are judged."""
 
     alpha: float
     series: bool
     margin: float
-    sure: str
+    confidence: str
 
 
 def _rules(cases: Cases, key: Key, *, comparisons: int) -> _Rules:
@@ -144,62 +150,68 @@ def _rules(cases: Cases, key: Key, *, comparisons: int) -> _Rules:
     first, series = measurements[0], len(measurements) > len(cases)
     rules = [
         StoppingRule(
-            rounds_min=each.rounds_min,
-            rounds_max=each.rounds_max,
-            target=float(each.target_relative_error),
+            rounds_min=measurement.rounds_min,
+            rounds_max=measurement.rounds_max,
+            target=float(measurement.target_relative_error),
             confidence=float(first.confidence),
             comparisons=comparisons,
         )
-        for each in measurements
+        for measurement in measurements
     ]
-    sure = f"{100 * float(first.confidence):.4g} %"
+    confidence = f"{100 * float(first.confidence):.4g} %"
     return _Rules(
-        # When a run stopped was decided by looking at its launches, and that is paid for here as it was there.
+        # Each run stopped depending on its launches, so the interval needs the same correction as in the run.
         alpha=rules[0].alpha if series else min(rule.nominal_alpha for rule in rules),
         series=series,
         margin=float(first.equivalence_margin),
-        sure=f"{sure} for {comparisons} comparisons together" if comparisons > 1 else sure,
+        confidence=f"{confidence} for {comparisons} comparisons together" if comparisons > 1 else confidence,
     )
 
 
 def _compare(
     key: Key,
     variant: str,
-    quantity: Quantity,
+    quantity: ComparedQuantity,
     before: Sample,
     after: Sample,
     *,
     rules: _Rules,
     case: str,
     insisted: Sequence[str],
-) -> Compared:
-    """`case`: what tells it from the others that are compared."""
+) -> VariantChange:
+    """Compare two samples of a variant; `case` distinguishes its case from the others that are compared."""
 
-    def compared(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> Compared:
-        said = " ".join(filter(None, (*sentences, before.left_out, after.left_out)))
-        said = f"With {case}: {said}" if case else said
-        return Compared(key, variant, quantity, before, after, said, interval, verdict)
+    def change(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> VariantChange:
+        text = " ".join(filter(None, (*sentences, before.left_out, after.left_out)))
+        text = f"With {case}: {text}" if case else text
+        return VariantChange(key, variant, quantity, before, after, text, interval, verdict)
 
     if not before.logs or not after.logs:
-        return compared(f"{variant}: not compared.")
+        return change(f"{variant}: not compared.")
     both = (before, after)
-    sides = [each.results if rules.series else each.launches for each in both]
-    interval = welch_interval(sides[0], sides[1], rules.alpha)
+    values = [side.results if rules.series else side.launches for side in both]
+    interval = welch_interval(values[0], values[1], rules.alpha)
     if interval is None:
-        numbers = " and ".join(str(len(side)) for side in sides)
-        why = "are too few" if max(map(len, sides)) < MINIMUM_PAIRS else "differ too much"
-        return compared(f"{variant}: {numbers} {'results' if rules.series else 'launches'} {why} for an interval.")
+        numbers = " and ".join(str(len(side)) for side in values)
+        why = "are too few" if max(map(len, values)) < MINIMUM_PAIRS else "differ too much"
+        return change(f"{variant}: {numbers} {'results' if rules.series else 'launches'} {why} for an interval.")
     checks = (*before.certificate.checks, *after.certificate.checks)
     clean = Clean(Certificate(checks=checks), after.about, before.about)
     verdict = clean.decide(interval, rules.margin)
     baseline = before.about.removeprefix(f"{variant} ").partition(",")[0]
     sentence = verdict_sentence(
-        verdict, interval, variant=after.about, baseline=baseline, margin=rules.margin, confidence=rules.sure
+        verdict,
+        interval,
+        variant=after.about,
+        baseline=baseline,
+        margin=rules.margin,
+        confidence=rules.confidence,
     )
     if insisted:
         sentence = f"{sentence.removesuffix('.')}; compared although these differ: {', '.join(insisted)}."
-    found = (
-        [] if rules.series else [(each, find_gap(list(map(math.exp, each.launches)), rules.margin)) for each in both]
-    )
-    gaps = [gap.sentence(each.about) for each, gap in found if gap is not None]
-    return compared(sentence, *gaps, interval=interval, verdict=verdict)
+    gaps = [
+        gap.sentence(side.about)
+        for side in (() if rules.series else both)
+        if (gap := find_gap(list(map(math.exp, side.launches)), rules.margin))
+    ]
+    return change(sentence, *gaps, interval=interval, verdict=verdict)

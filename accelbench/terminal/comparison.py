@@ -10,14 +10,14 @@ import click
 
 from accelbench.document import TIME_DIGITS, decimal_string
 from accelbench.history import change_points, comparability
-from accelbench.history.change_points import SeriesStep
-from accelbench.history.runs import Compared, RunComparison
+from accelbench.history.change_points import SeriesChange
+from accelbench.history.runs import RunComparison, VariantChange
 from accelbench.history.runs import compare as compare_sides
 from accelbench.history.sample import Sample, Side
 from accelbench.local.errors import UsageError
 from accelbench.local.exits import Exit
 from accelbench.problem import unknown
-from accelbench.report import compared
+from accelbench.report import comparison
 from accelbench.terminal.console import console
 from accelbench.terminal.options import Output
 
@@ -43,25 +43,25 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
     found = compare_sides(sides[0], sides[1], allowed)
     series = [side for side in sides if change_points.long_enough(side, *sides)]
     without = change_points.missing() if series else None
-    seen = [] if without else [step for side in series for step in change_points.steps(side, *sides)]
+    seen = [] if without else [step for side in series for step in change_points.find_changes(side, *sides)]
     notes = [without] if without else []
-    if any(each.interval and len(each.before.logs) == len(each.after.logs) == 1 for each in found.compared):
-        notes.append(compared.ONE_RUN)
+    if any(each.interval and len(each.before.logs) == len(each.after.logs) == 1 for each in found.changes):
+        notes.append(comparison.ONE_RUN)
     if output is Output.JSON:
         click.echo(compare_json(found, seen, notes))
     else:
-        console().print(compared.ComparedReport(found, seen, notes))
+        console().print(comparison.ComparisonReport(found, seen, notes))
     return exit_for(found)
 
 
 def exit_for(found: RunComparison) -> Exit:
     """Return SUCCESS if every compared variant has a verdict, whichever it is."""
-    if not found.compared or any(each.verdict is None for each in found.compared):
+    if not found.changes or any(each.verdict is None for each in found.changes):
         return Exit.INVALID_MEASUREMENT
     return Exit.SUCCESS
 
 
-def compare_json(found: RunComparison, steps: Sequence[SeriesStep], notes: Sequence[str]) -> str:
+def compare_json(found: RunComparison, steps: Sequence[SeriesChange], notes: Sequence[str]) -> str:
     """Times and ratios are decimal strings, as in a result; `refused` lists what must be alike and is not."""
     document = {
         "format": FORMAT,
@@ -79,7 +79,7 @@ def compare_json(found: RunComparison, steps: Sequence[SeriesStep], notes: Seque
             }
             for each in found.differences
         ],
-        "comparisons": [_compared(each) for each in found.compared],
+        "comparisons": [_compared(each) for each in found.changes],
         "steps": [
             {
                 "side": each.side,
@@ -93,12 +93,12 @@ def compare_json(found: RunComparison, steps: Sequence[SeriesStep], notes: Seque
             }
             for each in steps
         ],
-        "notes": [*notes, *found.alone],
+        "notes": [*notes, *found.unmatched],
     }
     return json.dumps(document, ensure_ascii=False)
 
 
-def _compared(each: Compared) -> dict[str, Any]:
+def _compared(each: VariantChange) -> dict[str, Any]:
     found: dict[str, Any] = {
         "workload": each.case[0],
         "swept": dict(each.case[1]),

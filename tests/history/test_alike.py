@@ -36,13 +36,13 @@ def test_what_matters_refuses_until_it_is_allowed_and_then_the_sentence_says_so(
 ) -> None:
     found = compared(before, after)
     assert [each.group for each in found.refused] == [group]
-    assert found.compared == ()
+    assert found.changes == ()
     [refused] = found.refused
     for name in (group, refused.name):
         insisted = compared(before, after, name)
         assert insisted.refused == ()
-        assert all(f"although these differ: {refused.name}." in each.sentence for each in insisted.compared)
-        assert all(each.verdict == "equivalent" for each in insisted.compared)
+        assert all(f"although these differ: {refused.name}." in each.sentence for each in insisted.changes)
+        assert all(each.verdict == "equivalent" for each in insisted.changes)
 
 
 def test_allowing_one_thing_allows_no_other() -> None:
@@ -56,7 +56,7 @@ def test_what_does_not_matter_is_listed_and_refuses_nothing() -> None:
     found = compared({"fingerprint": dict.fromkeys(given, "x")}, {"fingerprint": given})
     assert found.refused == ()
     assert {each.name for each in found.differences} == set(given)
-    assert "although" not in found.compared[0].sentence
+    assert "although" not in found.changes[0].sentence
 
 
 def test_what_one_side_did_not_record_is_listed_and_refuses_nothing() -> None:
@@ -129,7 +129,7 @@ def test_a_new_field_of_a_case_matters(name: str, before: dict[str, Any], after:
     both = [run(case=run().case.model_copy(update=changes)) for changes in (before, after)]
     found = compare(Side("A", (both[0],)), Side("B", (both[1],)))
     assert [each.name for each in found.refused] == [name]
-    assert found.compared == ()
+    assert found.changes == ()
     assert compare(Side("A", (both[0],)), Side("B", (both[1],)), [name]).refused == ()
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from accelbench.api.case import CaseMeasurement
 from accelbench.api.result import Check, Disturbed, LaunchSummary
-from accelbench.history.runs import Compared, RunComparison, compare
+from accelbench.history.runs import RunComparison, VariantChange, compare
 from accelbench.history.sample import Side
 from history.runs import CLEAN, run, scaled
 from report import sample
@@ -22,16 +22,16 @@ def compared(before: object, after: object, *allowed: str) -> RunComparison:
     return compare(sides[0], sides[1], allowed)
 
 
-def of(found: RunComparison, variant: str = "jax/jit", quantity: str = "median") -> Compared:
-    return next(each for each in found.compared if (each.variant, each.quantity) == (variant, quantity))
+def of(found: RunComparison, variant: str = "jax/jit", quantity: str = "median") -> VariantChange:
+    return next(each for each in found.changes if (each.variant, each.quantity) == (variant, quantity))
 
 
 @given(its=launches)
 @settings(max_examples=30)
 def test_a_run_is_neither_faster_nor_slower_than_itself(its: list[float]) -> None:
     found = compared(run({"jax/jit": its}), run({"jax/jit": its}))
-    assert {each.verdict for each in found.compared} <= {"equivalent", "inconclusive", None}
-    assert all(each.interval is None or each.interval.estimate == pytest.approx(1) for each in found.compared)
+    assert {each.verdict for each in found.changes} <= {"equivalent", "inconclusive", None}
+    assert all(each.interval is None or each.interval.estimate == pytest.approx(1) for each in found.changes)
 
 
 @given(its=launches, others=launches)
@@ -83,7 +83,7 @@ def test_beside_a_failed_check_there_is_no_verdict_and_the_check_is_named() -> N
 
 def test_without_parity_there_is_no_verdict_either() -> None:
     found = compared(run(), run(checks=[each for each in CLEAN if each.name != "parity"]))
-    assert {each.verdict for each in found.compared} == {None}
+    assert {each.verdict for each in found.changes} == {None}
     assert of(found).invalid == ("parity",)
 
 
@@ -121,8 +121,8 @@ def test_cases_are_matched_by_what_was_swept_and_the_rest_is_said() -> None:
     before = [run(swept={"size": size}, parameters={"size": size}) for size in (256, 512)]
     after = [run(swept={"size": size}, parameters={"size": size}) for size in (512, 1024)]
     found = compared(before, after)
-    assert {each.case for each in found.compared} == {("matmul-chain", (("size", "512"),))}
-    assert found.alone == ("matmul-chain (size 256) is only in A", "matmul-chain (size 1024) is only in B")
+    assert {each.case for each in found.changes} == {("matmul-chain", (("size", "512"),))}
+    assert found.unmatched == ("matmul-chain (size 256) is only in A", "matmul-chain (size 1024) is only in B")
 
 
 def test_a_case_that_was_swept_is_the_same_as_one_that_was_not() -> None:
@@ -131,15 +131,15 @@ def test_a_case_that_was_swept_is_the_same_as_one_that_was_not() -> None:
     by_default = run(parameters={"length": 100}, fingerprint={"parameter.size": "512"})
     for other in (said, by_default):
         for found in (compared(swept, other), compared(other, swept)):
-            assert {each.case for each in found.compared} == {("matmul-chain", (("size", "512"),))}
+            assert {each.case for each in found.changes} == {("matmul-chain", (("size", "512"),))}
             assert found.refused == ()
-            assert [words.partition(" is only")[0] for words in found.alone] == ["matmul-chain (size 256)"]
+            assert [words.partition(" is only")[0] for words in found.unmatched] == ["matmul-chain (size 256)"]
 
 
 def test_a_case_with_another_value_than_any_that_was_swept_is_another_case() -> None:
     found = compared([run(swept={"size": 512}, parameters={"size": 512})], run(parameters={"size": 1024}))
-    assert found.compared == ()
-    assert found.alone == ("matmul-chain (size 512) is only in A", "matmul-chain (size 1024) is only in B")
+    assert found.changes == ()
+    assert found.unmatched == ("matmul-chain (size 512) is only in A", "matmul-chain (size 1024) is only in B")
 
 
 def test_a_machine_that_was_slow_for_a_whole_run_changes_nothing_relative_to_the_baseline() -> None:
@@ -150,7 +150,7 @@ def test_a_machine_that_was_slow_for_a_whole_run_changes_nothing_relative_to_the
     assert of(found, quantity="relative").sentence.startswith(
         "jax/jit in B, relative to pytorch/eager, is as fast as in A, within 2 %"
     )
-    assert not any(each.variant == "pytorch/eager" and each.quantity == "relative" for each in found.compared)
+    assert not any(each.variant == "pytorch/eager" and each.quantity == "relative" for each in found.changes)
 
 
 def test_relative_to_the_baseline_rounds_make_pairs() -> None:
@@ -205,7 +205,7 @@ def test_a_noisy_result_is_no_side_of_a_comparison() -> None:
 
 def test_what_has_no_time_is_said_once() -> None:
     noisy = run(noisy=(Disturbed(round=1, reasons=("shared-device of jax/jit: 52 %",)),))
-    assert [(each.variant, each.quantity) for each in compared(noisy, noisy).compared] == [
+    assert [(each.variant, each.quantity) for each in compared(noisy, noisy).changes] == [
         ("pytorch/eager", "median"),
         ("jax/jit", "median"),
     ]

@@ -14,7 +14,7 @@ def series(*factors: float) -> Side:
 
 def test_a_series_that_stepped_says_since_when_and_by_how_much() -> None:
     side = series(*QUIET[:6], *(1.1 * factor for factor in QUIET[6:]))
-    [found] = change_points.steps(side)
+    [found] = change_points.find_changes(side)
     assert (found.variant, found.number, found.of, found.since) == ("jax/jit", 7, 12, "2026-11-07T09:00:00Z")
     assert found.ratio == pytest.approx(1.1, rel=0.01)
     assert found.sentence == (
@@ -27,13 +27,13 @@ def test_a_series_that_began_before_its_parameter_was_swept_is_one_series() -> N
     swept = [
         each.model_copy(update={"case": each.case.model_copy(update={"swept": {"size": 512}})}) for each in stepped
     ]
-    [found] = change_points.steps(Side("nightly", (*stepped[:9], *swept[9:])))
+    [found] = change_points.find_changes(Side("nightly", (*stepped[:9], *swept[9:])))
     assert (found.number, found.of, found.case) == (7, 12, ("matmul-chain", (("size", "512"),)))
 
 
 def test_a_quiet_series_a_short_one_and_a_step_within_the_margin_have_none() -> None:
-    assert change_points.steps(series(*QUIET)) == ()
-    assert change_points.steps(series(*QUIET[:6], *(1.01 * factor for factor in QUIET[6:]))) == ()
+    assert change_points.find_changes(series(*QUIET)) == ()
+    assert change_points.find_changes(series(*QUIET[:6], *(1.01 * factor for factor in QUIET[6:]))) == ()
     short = series(*QUIET[:9])
-    assert change_points.steps(short) == ()
+    assert change_points.find_changes(short) == ()
     assert (change_points.long_enough(short), change_points.long_enough(series(*QUIET))) == (False, True)

@@ -19,7 +19,7 @@ from accelbench.delivery.log import RoundFinished
 from accelbench.history.runs import compare
 from accelbench.history.sample import Side
 from accelbench.launch.record import LaunchRecord, ParityReading, PhaseRecord
-from accelbench.report import compared, html, markdown, terminal, tidy
+from accelbench.report import comparison, html, markdown, terminal, tidy
 from accelbench.report.live import Lines
 from accelbench.report.plots import amortisation
 from accelbench.terminal.comparison import compare_json
@@ -228,7 +228,7 @@ def test_a_comparison_of_two_runs_shows_the_times_of_their_reports(
             assert time == pytest.approx(exact_of(result)[0][each["variant"]], rel=1e-8)
         ratio = float(each["before"]["seconds"]) / float(each["after"]["seconds"])
         assert ratio == pytest.approx(float(each["speedup"]), rel=5.1e-6)
-    table = compared.verdicts(found)
+    table = comparison.verdicts(found)
     assert table is not None
     heads = [column.name for column in table.columns]
     for row in ([*cells, *[""] * (len(heads) - len(cells))] for cells in table.rows):

@@ -10,7 +10,7 @@ from accelbench import __version__
 from accelbench.history import change_points
 from accelbench.history.runs import compare
 from accelbench.history.sample import Side
-from accelbench.report import compared, html, markdown, terminal, tidy
+from accelbench.report import comparison, html, markdown, terminal, tidy
 from history.runs import run, scaled
 from report.scenarios import SCENARIOS, expected
 
@@ -53,6 +53,6 @@ def test_a_comparison_of_runs(golden: Golden) -> None:
     other = Side("B", (run(fingerprint={"cpu": "another", "kernel": "7.0", "memoryBytes": str(2**33)}),), "results/b")
     texts = []
     for sides, allowed in ((alike, ()), ((alike[0], other), ()), ((alike[0], other), ("hardware",))):
-        report = compared.ComparedReport(compare(*sides, allowed), change_points.steps(sides[0]), ["a note"])
+        report = comparison.ComparisonReport(compare(*sides, allowed), change_points.find_changes(sides[0]), ["a note"])
         texts += [printed(report, width) for width in (80, 120)]
     golden("compare.txt", "\n\n".join(texts) + "\n")

@@ -1,0 +1,186 @@
+"""Show a comparison of runs: findings, a table, differences, change points. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.text import Text
+
+from accelbench import figures
+from accelbench.history import comparability
+from accelbench.history.change_points import SeriesChange
+from accelbench.history.comparability import Difference
+from accelbench.history.runs import RunComparison, VariantChange
+from accelbench.history.sample import Sample, short_label
+from accelbench.report import terminal
+from accelbench.report.table import Table, TableColumn, filled
+
+VALUE = 60
+"""Characters of a value in the table of differences."""
+SHORT = 30
+"""Characters of a value in a sentence."""
+SUFFIXES = {"p99": " p99", "relative": ", relative"}
+ONE_RUN = (
+    "a machine drifts from run to run, and rows in seconds do not allow for that: their intervals are too narrow. The "
+    "relative rows do, and so do series of runs (docs/concepts/verdict.md)"
+)
+
+
+def verdicts(found: RunComparison) -> Table | None:
+    """Return the table of findings, a row for each variant of each case."""
+    cases = [change.case for change in found.changes]
+    columns = (
+        TableColumn("variant"),
+        TableColumn("case"),
+        TableColumn("verdict", kind="verdict"),
+        TableColumn("speedup", number=True),
+        TableColumn("interval", kind="nowrap"),
+        TableColumn(found.before.name, number=True),
+        TableColumn(found.after.name, number=True),
+    )
+    digits = {relative: _digits(found, relative=relative) for relative in (False, True)}
+    rows = [
+        (
+            f"{change.variant}{SUFFIXES.get(change.quantity, '')}",
+            short_label(change.case, cases),
+            change.verdict or (f"invalid: {', '.join(change.invalid)}" if change.invalid else "no verdict"),
+            figures.speedup(change.interval.estimate) if change.interval else "",
+            figures.interval(change.interval.lower, change.interval.upper) if change.interval else "",
+            _seconds(change, change.before, digits),
+            _seconds(change, change.after, digits),
+        )
+        for change in found.changes
+    ]
+    return filled(f"Each variant in {found.before.name} and in {found.after.name}", columns, rows)
+
+
+def _seconds(change: VariantChange, side: Sample, digits: Mapping[bool, int]) -> str:
+    """Return a side's time, or its speedup if seconds are relative; empty if an invalid side prevents an interval."""
+    if not change.interval or not side.seconds:
+        return ""
+    if change.quantity == "relative":
+        return figures.speedup(1 / side.seconds, digits[True])
+    return figures.seconds(side.seconds, digits[False])
+
+
+def _digits(found: RunComparison, *, relative: bool) -> int:
+    """Return how many digits times need so that dividing them gives the speedups in the table."""
+    pairs = [
+        (change.before.seconds, change.after.seconds, change.interval.estimate)
+        for change in found.changes
+        if change.interval
+        and change.before.seconds
+        and change.after.seconds
+        and (change.quantity == "relative") is relative
+    ]
+    if relative:
+        return figures.digits_that_agree(((1 / after, 1 / before, of) for before, after, of in pairs), figures.speedup)
+    return figures.digits_that_agree(pairs)
+
+
+def basis(found: RunComparison) -> str:
+    """Return what the intervals come from: `from 6 launches in A and 8 launches in B`; by variant if they differ."""
+    variants: dict[str, list[str]] = {}
+    for change in found.changes:
+        if change.interval is not None:
+            series = len(change.before.logs) + len(change.after.logs) > 2  # noqa: PLR2004 - more than one a side
+            numbers = [len(side.logs if series else side.launches) for side in (change.before, change.after)]
+            unit = "result" if series else "launch"
+            before, after = (f"{number} {unit}{'' if number == 1 else 's' if series else 'es'}" for number in numbers)
+            words = f"{before} in {found.before.name} and {after} in {found.after.name}"
+            variants.setdefault(words, []).append(change.variant)
+    if len(variants) == 1:
+        return f"from {next(iter(variants))}"
+    return "; ".join(f"{', '.join(dict.fromkeys(names))} from {words}" for words, names in variants.items())
+
+
+def differing(found: RunComparison) -> Table | None:
+    """Return the table of differences, those that matter first."""
+    heads = ("differs", found.before.name, found.after.name, "group", "effect")
+    columns = tuple(map(TableColumn, heads))
+    rows = [
+        (difference.name, *map(_values, difference.formatted), difference.group or "", _effect(difference, found))
+        for difference in found.differences
+    ]
+    return filled("What differs", columns, rows)
+
+
+def _values(values: Sequence[str]) -> str:
+    text = " | ".join(values) or "not recorded"
+    return text if len(text) <= VALUE else f"{text[: VALUE - 1]}…"
+
+
+def _effect(difference: Difference, found: RunComparison) -> str:
+    if difference in found.refused:
+        return "refuses"
+    return "allowed" if difference.matters else "none"
+
+
+def sentences(found: RunComparison) -> tuple[str, ...]:
+    """Return the findings, or why there are none."""
+    if found.refused:
+        return refusal(found)
+    if found.before.results == found.after.results:
+        return (f"{found.before.name} and {found.after.name} are the same results: there is nothing to compare.",)
+    if not found.changes:
+        return (f"{found.before.name} and {found.after.name} have no variant of a case in common.",)
+    return tuple(change.sentence for change in found.changes)
+
+
+def refusal(found: RunComparison) -> tuple[str, ...]:
+    """Return which differences refuse the comparison, and how to compare anyway."""
+    never = [difference.name for difference in found.refused if difference.group in comparability.NEVER]
+    groups: dict[str, list[Difference]] = {}
+    for difference in found.refused:
+        groups.setdefault(difference.group or difference.name, []).append(difference)
+    others = [name for name in groups if name not in comparability.NEVER]
+    what = ", ".join(_group(name, differences) for name, differences in groups.items())
+    lines = [f"Not compared, because what matters differs: {what}."]
+    if never:
+        lines.append(f"Times that differ in {' and '.join(never)} are not the same quantity, and are never compared.")
+    elif others:
+        lines.append(f"To compare anyway, add {' '.join(f'--allow-different {name}' for name in others)}")
+    return tuple(lines)
+
+
+def _group(name: str, differences: Sequence[Difference]) -> str:
+    """Return a group with its differences: `limits (cpusUsed: 2 against 1)`."""
+    entries = "; ".join(filter(None, (_entry(difference, group=name) for difference in differences)))
+    return f"{name} ({entries})" if entries else name
+
+
+def _entry(difference: Difference, *, group: str) -> str:
+    """Return name and values: no name that repeats the group's, no values that are too long for a sentence."""
+    before, after = difference.formatted
+    values = (*before, *after)
+    fits = len(before) == len(after) == 1 and max(map(len, values)) <= SHORT
+    name = "" if difference.name == group else difference.name
+    return ": ".join(filter(None, (name, " against ".join(values) if fits else "")))
+
+
+class ComparisonReport:
+    """Show a comparison of runs on a terminal of 80 columns or more."""
+
+    def __init__(self, found: RunComparison, changes: Iterable[SeriesChange], notes: Iterable[str]) -> None:
+        """Show `changes`, the change points of series, and `notes` at the end."""
+        self.found = found
+        self.changes = tuple(changes)
+        self.notes = tuple(notes)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield findings, table, differences, change points and notes."""
+        del console, options
+        style = terminal.BAD if self.found.refused else ""
+        for side in (self.found.before, self.found.after):
+            yield Text.assemble((side.name, "bold"), f": {side.path}")
+        yield Text()
+        yield from (Text(sentence, style=style) for sentence in sentences(self.found))
+        for table in (verdicts(self.found), differing(self.found)):
+            if table is not None:
+                yield Padding(terminal.Fitted(table), (1, 0, 0, 0))
+        if words := basis(self.found):
+            yield Text(f"\n{words}", style="dim")
+        if self.changes or self.notes or self.found.unmatched:
+            yield Text()
+        yield from (Text(change.sentence) for change in self.changes)
+        yield from (Text(f"note: {note}", style="dim") for note in (*self.notes, *self.found.unmatched))
