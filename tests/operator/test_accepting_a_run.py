@@ -155,7 +155,7 @@ def test_a_case_that_cannot_fit_into_its_pod_is_refused_with_the_estimate() -> N
     assert isinstance(refused, Refused)
     assert "case size-2147483648-" in refused.message
     assert " needs at least 17.2 GB of memory" in refused.message
-    assert "may use 4.3 GB" in refused.message
+    assert "may use only 4.3 GB" in refused.message
     assert "profile cpu, or spec.podTemplate's limits" in refused.message
 
 
