@@ -47,35 +47,35 @@ class ApiError(ClusterError):
 
 
 class InvalidError(ApiError):
-    """400 or 422: no API server will ever accept this request."""
+    """Report 400 or 422: no API server will ever accept this request."""
 
 
 class UnauthorizedError(ApiError):
-    """401: the server does not accept the credentials."""
+    """Report 401: the server does not accept the credentials."""
 
 
 class ForbiddenError(ApiError):
-    """403: refused by RBAC, a quota or a policy, all of which can be changed."""
+    """Report 403: refused by RBAC, a quota or a policy, all of which can be changed."""
 
 
 class NotFoundError(ApiError):
-    """404: the object, its namespace or its kind does not exist."""
+    """Report 404: the object, its namespace or its kind does not exist."""
 
 
 class ConflictError(ApiError):
-    """409: the object exists already, or is not the version or the object that the request names."""
+    """Report 409: the object exists already, or is not the version or the object that the request names."""
 
 
 class ExpiredError(ApiError):
-    """410: the resource version is too old to continue from; list again."""
+    """Report 410: the resource version is too old to continue from; list again."""
 
 
 class TooLargeError(ApiError):
-    """413: larger than the API server or etcd accepts."""
+    """Report 413: larger than the API server or etcd accepts."""
 
 
 class UnreachableError(ApiError):
-    """No answer within the time limit, or one that broke off; the status is 0."""
+    """Report no answer within the time limit, or one that broke off; the status is 0."""
 
 
 KINDS: Mapping[int, type[ApiError]] = {

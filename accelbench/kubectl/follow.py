@@ -36,7 +36,7 @@ from accelbench.report.live import Display
 TICK_SECONDS = 1.0
 RETRY_SECONDS = 2.0
 OPERATOR_SECONDS = 10.0
-"""Time that an operator has to give a run its first status; after it the user is asked to check that one is there."""
+"""Time that an operator has to write the first status; after it a message asks the user to check the operator."""
 NO_OPERATOR = (
     "no operator has picked up {name} yet: check that one is installed, that it serves namespace {namespace}, and that "
     "its className is {class_name}"

@@ -1,4 +1,4 @@
-"""Assemble `kubectl accelbench` from one module a command; each imports what it needs only when it runs.
+"""Assemble `kubectl accelbench` from one module for each command, which imports what it needs only when it runs.
 
 kubectl finds the plugin as `kubectl-accelbench` in PATH and passes on all words after `kubectl accelbench`.
 """

@@ -12,7 +12,7 @@ class TerminatedError(Exception):
 
 
 class Signals:
-    """While entered, turn SIGINT and SIGTERM into exceptions.
+    """Turn SIGINT and SIGTERM into exceptions while entered.
 
     A handler set by `passed_to` receives the first signal. Without a handler, and from the second signal on, the
     exception is raised at once. At an arbitrary point it may come out of a destructor or a lock, with a traceback.

@@ -22,6 +22,7 @@ from accelbench.api.profiles import (
 )
 from accelbench.cluster_api.client import Client, Manifest, connect
 from accelbench.cluster_api.errors import ClusterError, ForbiddenError, NotFoundError
+from accelbench.cluster_api.kinds import CONFIG_MAP, NODE, POD, RESOURCE_SLICE, Kind
 from accelbench.local.errors import UsageError
 from accelbench.local.exits import Exit
 from accelbench.plan.placement import Misfit, Node, fits, misfits, profile_requests, read_nodes, show, uncovered
@@ -46,21 +47,21 @@ class ClusterContents:
 def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None = None) -> ClusterContents:
     """List the profiles of the operators of that class, all nodes and what is on them; raises ClusterError."""
     with connect(context, kubeconfig) as client:
-        nodes = _items(client, "/api/v1/nodes")
+        nodes = _items(client, NODE)
         if nodes is None:
             raise ClusterError("you may not list nodes in this cluster: ask its administrator for that permission")
         selector = f"{labels.PROFILES}=true,{labels.CLASS}={class_name}"
         return ClusterContents(
-            _items(client, "/api/v1/configmaps", labelSelector=selector),
+            _items(client, CONFIG_MAP, labelSelector=selector),
             nodes,
-            _items(client, "/api/v1/pods", fieldSelector="status.phase!=Succeeded,status.phase!=Failed"),
-            _items(client, "/apis/resource.k8s.io/v1/resourceslices"),
+            _items(client, POD, fieldSelector="status.phase!=Succeeded,status.phase!=Failed"),
+            _items(client, RESOURCE_SLICE),
         )
 
 
-def _items(client: Client, path: str, **query: str) -> Sequence[Manifest] | None:
+def _items(client: Client, kind: Kind, **query: str) -> Sequence[Manifest] | None:
     try:
-        return client.items(path, **query)
+        return client.items(kind.path(), **query)
     except (ForbiddenError, NotFoundError):
         return None
 

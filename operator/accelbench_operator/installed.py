@@ -14,6 +14,7 @@ from accelbench.api.metadata import GROUP, VERSION
 from accelbench.api.profiles import InvalidProfilesError
 from accelbench.cluster_api.async_client import load_configuration
 from accelbench.cluster_api.errors import ApiError, NotFoundError
+from accelbench.cluster_api.kinds import LEASE, RUN
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.election import LEASE_SECONDS, LeaseName
 from accelbench_operator.settings import Settings, SettingsError, read_settings
@@ -34,9 +35,8 @@ async def look(api: KubernetesApi, settings: Settings, *, wait_seconds: float = 
     """Yield a line for each check that passes; raise NotAtWorkError for the first that fails, or ApiError."""
     await _crds(api, time.monotonic() + PUBLISHED_SECONDS)
     yield f"the API server has the CRDs of {GROUP}/{VERSION} as this release writes them"
-    for namespace in settings.namespaces or ("",):
-        where = f"namespaces/{namespace}/" if namespace else ""
-        await api.get(f"/apis/{GROUP}/{VERSION}/{where}benchmarkruns", {"limit": 1})
+    for namespace in settings.namespaces or (None,):
+        await api.get(RUN.path(namespace), {"limit": 1})
         yield f"the operator may list runs in {namespace or 'every namespace'}"
     if settings.lease is None:
         raise NotAtWorkError("ACCELBENCH_LEASE is not set: set it to the operator's Lease, namespace/name")
@@ -57,8 +57,7 @@ async def _leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
     before: str | None = None
     while True:
         try:
-            path = f"/apis/coordination.k8s.io/v1/namespaces/{lease.namespace}/leases/{lease.name}"
-            spec = (await api.get(path))["spec"]
+            spec = (await api.get(LEASE.path(lease.namespace, lease.name)))["spec"]
         except NotFoundError:
             spec = {}
         holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime") or ""
