@@ -15,7 +15,7 @@ from random import Random
 from operator_world.churn import churn, fates, faults, of_a_cluster
 from operator_world.world import simulated
 
-SHOWN = ("keys", "known", "versions", "due", "heap", "losses", "obstacles", "Job", "Pod", "BenchmarkResult")
+SHOWN = ("keys", "known", "versions", "due", "heap", "memories", "Job", "Pod", "BenchmarkResult")
 
 
 def main() -> None:

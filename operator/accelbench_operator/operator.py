@@ -63,7 +63,7 @@ class Operator:
         queue = self.controllers.queue
         applier = Applier(cluster, self._objects, api.clock)
         self._runs = Reconciler(
-            cluster, self._objects, applier, settings, api.clock, queue.stepped, self._lost, queue.add
+            cluster, self._objects, applier, settings, api.clock, queue.stepped, self._failed, queue.add
         )
         self.controllers.add(self._runs)
         self._live = LiveCases(api, self._objects.pods, self._name_of, self._leading)
@@ -149,7 +149,7 @@ class Operator:
         if job:
             self.telemetry.queue.observe(max(0.0, (pod.created - job.created).total_seconds()))
 
-    def _lost(self, attempt: Attempt) -> None:
+    def _failed(self, attempt: Attempt) -> None:
         self.telemetry.failed_attempts.labels(attempt.reason or "", "false" if attempt.finished else "true").inc()
 
     def _leading_changed(self, leads: bool) -> None:

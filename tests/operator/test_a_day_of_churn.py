@@ -15,7 +15,7 @@ RESULTS = 50
 """As in `benchmarks/churn.py`, with a third of the runs: they fill up within three hours here too."""
 QUARTERS = 4
 """Of a day; after each all runs and results are deleted."""
-OF_A_RUN = ("keys", "phases", "known", "heard", "versions", "losses", "obstacles", "due", "failures")
+OF_A_RUN = ("keys", "phases", "known", "heard", "versions", "memories", "due", "failures")
 HELD_OF_A_RUN, TRACED_OF_A_RUN = 50, 100
 """Bytes that each run may leave: a name takes 86. Tables that grew for many do not shrink: a few KiB either way."""
 

@@ -19,16 +19,16 @@ from accelbench.cluster_api.errors import (
     TooLargeError,
     UnreachableError,
 )
-from accelbench_operator.runs.actions import Collect, Confirm, DeleteJob
+from accelbench_operator.runs.actions import Collect, ConfirmFailure, DeleteJob
 from accelbench_operator.runs.apply import ForeignObjectError
 from accelbench_operator.runs.attempts import state_of
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import observe_job
-from accelbench_operator.runs.waits import LEAST_TRIES, Wait
+from accelbench_operator.runs.waits import MINIMUM_TRIES, Wait
 from operator_world.applying import ATTEMPT, CASE, CREATE, KEY, PLAN, World, raising, with_a_stored_result
 from operator_world.builders import NAMESPACE, UID, make_job, make_plan, observe
 
-CONFIRM = Confirm(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
+CONFIRM = ConfirmFailure(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_a_log_is_lost_after_several_tries_over_minutes_and_not_before(world: Wo
     with_an_ended_pod(world)
     world.cluster.advance(timedelta(hours=2))  # the operator was away
     world.cluster.read_log = raising(error)  # type: ignore[method-assign]
-    for _ in range(LEAST_TRIES):
+    for _ in range(MINIMUM_TRIES):
         with pytest.raises(type(error)):
             world.do(Collect(ATTEMPT, last=False))
         assert world.cluster.results == {}
@@ -266,13 +266,13 @@ def test_a_log_that_can_be_read_again_is_whole(world: World) -> None:
     with pytest.raises(ApiError):
         world.do(Collect(ATTEMPT, last=False))
     said = "the log of its pod cannot be read: busy. Check that its node is Ready"
-    assert said in str(world.applier.obstacles.of(UID)[ATTEMPT.job])
+    assert said in str(world.applier.memory(UID).obstacles[ATTEMPT.job])
 
     world.cluster.read_log = read_log  # type: ignore[method-assign]
     world.do(Collect(ATTEMPT, last=False))
     [result] = world.cluster.results.values()
     assert result["result"]["complete"] is True
-    assert world.applier.obstacles.of(UID) == {}
+    assert world.applier.memory(UID).obstacles == {}
 
 
 def test_the_log_of_a_pod_that_is_gone_is_not_waited_for(world: World) -> None:
@@ -328,7 +328,7 @@ def test_a_bug_over_what_a_pod_brought_ends_the_case_and_asks_for_a_report(
     monkeypatch.setattr(f"accelbench_operator.runs.apply.{broken}", lambda *_, **__: {}["rounds"])
     world.do(Collect(ATTEMPT, last=False))
     assert world.losses() == ["RunnerError"]
-    [loss] = world.applier.losses[UID].values()
+    [loss] = world.applier.memory(UID).failures.values()
     assert "cannot read what its pod brought: KeyError: 'rounds'. Report it as a bug" in loss.message
 
 
@@ -339,7 +339,7 @@ def test_a_result_that_cannot_be_stored_now_is_offered_again_and_ends_the_case_i
     with_an_ended_pod(world)
     world.cluster.advance(timedelta(hours=2))
     world.cluster.create_result = raising(error)  # type: ignore[method-assign]
-    for _ in range(LEAST_TRIES):
+    for _ in range(MINIMUM_TRIES):
         with pytest.raises(type(error)):
             world.do(Collect(ATTEMPT, last=False))
     assert world.losses() == []
@@ -355,7 +355,7 @@ def test_a_job_that_is_refused_for_now_says_so_in_the_servers_words(world: World
         with pytest.raises(ForbiddenError):
             world.do(CREATE)
 
-    observed = world.objects.observed(KEY, {}, world.applier.obstacles.of(UID))
+    observed = world.objects.observed(KEY, world.applier.memory(UID))
     assert state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending == (
         f"{CASE}: Its Job cannot be created: exceeded quota: pods. Wait for others to end, have the quota raised, or "
         "ask for less."
@@ -369,7 +369,7 @@ def test_a_stored_result_of_another_version_is_named_and_stops_nothing_else(worl
     for _ in range(2):
         with pytest.raises(ForeignObjectError, match="cannot be read: delete it"):
             world.do(CREATE)
-    observed = world.objects.observed(KEY, {}, world.applier.obstacles.of(UID))
+    observed = world.objects.observed(KEY, world.applier.memory(UID))
     waiting = replace(observed, jobs={}, pods={})
     assert "exists and cannot be read: delete it" in state_of(ATTEMPT, PLAN, waiting, world.cluster.now).pending
 
@@ -388,7 +388,7 @@ def test_a_bug_in_building_a_job_is_what_the_case_waits_for(world: World, monkey
     for _ in range(2):
         with pytest.raises(KeyError):
             world.do(CREATE)
-    observed = world.objects.observed(KEY, {}, world.applier.obstacles.of(UID))
+    observed = world.objects.observed(KEY, world.applier.memory(UID))
     assert "KeyError: 'image'" in state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending
 
 
@@ -413,7 +413,7 @@ def test_a_replica_that_leads_again_starts_with_what_the_cluster_says() -> None:
 
     world.applier.forget_all()
     assert world.losses() == []
-    assert world.applier.obstacles.of(UID) == {}
+    assert world.applier.memory(UID).obstacles == {}
 
 
 CLAIMING = make_plan(
@@ -456,7 +456,7 @@ def test_a_cluster_without_claims_is_what_the_run_waits_for(world: World, monkey
         create_claiming(world)
 
     assert not world.cluster.jobs
-    [obstacle] = world.applier.obstacles.of(UID).values()
+    [obstacle] = world.applier.memory(UID).obstacles.values()
     assert "claims a device of DeviceClass gpu.nvidia.com" in str(obstacle)
 
 

@@ -25,7 +25,7 @@ FINAL = AttemptFailure(AttemptReason.INVALID_CASE, "no such thing")
 def test_what_the_infrastructure_lost_is_tried_again_under_a_new_name_after_a_while() -> None:
     plan = make_plan(runPolicy={"infrastructureRetries": 1})
     attempt = make_attempt(plan, job_uid="x")
-    lost = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+    lost = next_for(plan, observe(failures={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
     assert lost.actions == ()
     assert lost.requeue_at == NOW + FIRST_RETRY
     assert message(lost, "Finished") == (
@@ -45,14 +45,14 @@ def test_each_retry_waits_twice_as_long_and_never_longer_than_ten_minutes() -> N
     waits = []
     for retries in range(10):
         attempt = make_attempt(plan, number=retries + 1, retries=retries, job_uid="x")
-        waits.append(next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,)).requeue_at)
+        waits.append(next_for(plan, observe(failures={attempt.job: INFRASTRUCTURE}), attempts=(attempt,)).requeue_at)
     assert [(wait - NOW).total_seconds() for wait in waits if wait] == [10, 20, 40, 80, 160, 320, 600, 600, 600, 600]
 
 
 def test_another_case_is_measured_while_one_waits_for_its_retry() -> None:
     plan = make_plan(sizes=(64, 128), runPolicy={"infrastructureRetries": 1})
     attempt = make_attempt(plan, job_uid="x")
-    decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+    decision = next_for(plan, observe(failures={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
     assert [action.case for action in decision.actions] == [plan.cases[1].name]
 
     later = next_for(plan, observe(), at=NOW + FIRST_RETRY, attempts=decision.status.attempts)
@@ -62,7 +62,7 @@ def test_another_case_is_measured_while_one_waits_for_its_retry() -> None:
 def test_a_case_that_waits_for_its_retry_when_the_run_stops_keeps_its_reason() -> None:
     plan = make_plan(runPolicy={"infrastructureRetries": 1})
     attempt = make_attempt(plan, job_uid="x")
-    lost = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+    lost = next_for(plan, observe(failures={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
     cancelled = make_plan(runPolicy={"infrastructureRetries": 1, "cancel": True})
     decision = next_for(cancelled, observe(), attempts=lost.status.attempts)
     [over] = decision.status.attempts
@@ -73,7 +73,7 @@ def test_a_case_that_waits_for_its_retry_when_the_run_stops_keeps_its_reason() -
 def test_retries_end() -> None:
     plan = make_plan(runPolicy={"infrastructureRetries": 1})
     attempt = make_attempt(plan, number=2, retries=1, job_uid="x")
-    decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+    decision = next_for(plan, observe(failures={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
 
     assert decision.actions == ()
     assert finished(decision) == ("True", "CaseFailed")
@@ -83,7 +83,7 @@ def test_retries_end() -> None:
 def test_what_the_infrastructure_did_not_cause_is_not_tried_again() -> None:
     plan = make_plan(sizes=(64, 128))
     attempt = make_attempt(plan, job_uid="x")
-    decision = next_for(plan, observe(losses={attempt.job: FINAL}), attempts=(attempt,))
+    decision = next_for(plan, observe(failures={attempt.job: FINAL}), attempts=(attempt,))
 
     assert decision.status.attempts[0].finished
     assert decision.actions == (CreateJob(plan.cases[1].name, 1, is_first=True),)

@@ -19,15 +19,15 @@ from accelbench_operator.runs.apply import Applier, ForeignObjectError
 from accelbench_operator.runs.known import read_status
 from accelbench_operator.runs.kueue import FIRST_LOOK
 from accelbench_operator.runs.objects import RunObjects
-from accelbench_operator.runs.reconcile import TELL_AFTER, Reconciler
+from accelbench_operator.runs.reconcile import PROGRESS_DELAY, Reconciler
 from accelbench_operator.runs.status import finished_at
-from accelbench_operator.runs.waits import FIRST_QUESTION, FIRST_RETRY, LEAST_TRIES, TOLD_TRIES, Wait, retry_delay
+from accelbench_operator.runs.waits import FIRST_QUESTION, FIRST_RETRY, MINIMUM_TRIES, REPORTED_TRIES, Wait, retry_delay
 from operator_world.builders import NAME, NAMESPACE, NOW, SETTINGS, UID, run_manifest
 from operator_world.simulated import SimulatedCluster
 
 KEY = Key("BenchmarkRun", NAMESPACE, NAME, UID)
 QUOTA = ForbiddenError(403, "exceeded quota: few")
-BRIEF = TELL_AFTER
+BRIEF = PROGRESS_DELAY
 AT_THE_NEXT_TRY = timedelta(seconds=LONGEST_DELAY_SECONDS)
 
 
@@ -98,7 +98,7 @@ class World:
         """When that was so first; it is told after a second time."""
         since = self.cluster.now
         self.go_on()
-        for _ in range(TOLD_TRIES + 1):
+        for _ in range(REPORTED_TRIES + 1):
             self.go_on(BRIEF)
         return since
 
@@ -302,6 +302,6 @@ def test_a_retry_waits_twice_as_long_each_time() -> None:
 @pytest.mark.parametrize("wait", [wait for wait in Wait if wait.limit.tries], ids=lambda wait: wait.name)
 def test_patience_ends_neither_before_its_time_nor_before_the_fourth_try(wait: Wait) -> None:
     in_time = NOW + wait.patience
-    assert wait.is_over(NOW, LEAST_TRIES, in_time)
-    assert not wait.is_over(NOW, LEAST_TRIES - 1, in_time + timedelta(days=1))
+    assert wait.is_over(NOW, MINIMUM_TRIES, in_time)
+    assert not wait.is_over(NOW, MINIMUM_TRIES - 1, in_time + timedelta(days=1))
     assert not wait.is_over(NOW, 100, in_time - timedelta(seconds=1))

@@ -9,8 +9,7 @@ from kubernetes import client
 
 from accelbench.api.profiles import Profile, Profiles, ready
 from accelbench.plan.placement import Node, fits, misfits, read_nodes
-from accelbench_operator.runs.claim import build_claim_template
-from accelbench_operator.runs.job import build_job
+from accelbench_operator.runs.job import build_claim_template, build_job
 from accelbench_operator.runs.observed import observe_pod
 from accelbench_operator.runs.pending import explain_pending
 from cluster.cluster import Cluster

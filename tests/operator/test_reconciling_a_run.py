@@ -126,7 +126,7 @@ def test_what_is_refused_is_looked_at_again_when_its_deadline_has_come() -> None
     store = Store()
     applier = Applier(cluster, RunObjects(store), cluster.clock)
     operator = Reconciler(
-        cluster, RunObjects(store), applier, SETTINGS, cluster.clock, look=lambda _, seconds: looks.append(seconds)
+        cluster, RunObjects(store), applier, SETTINGS, cluster.clock, requeue=lambda _, seconds: looks.append(seconds)
     )
 
     for _ in range(2):  # from the second on, the attempt is one that waits
@@ -340,7 +340,7 @@ def test_who_leads_anew_decides_nothing_on_what_it_knew_before() -> None:
     assert operator.phases[KEY] == "Cancelled"
 
 
-def test_what_only_tells_more_is_written_after_a_while_and_with_what_counts_at_once() -> None:
+def test_what_differs_only_in_progress_is_written_after_a_while_and_with_what_counts_at_once() -> None:
     cluster = new_cluster()
     operator = reconciler(cluster)
     written = counted(cluster, "put_run_status")

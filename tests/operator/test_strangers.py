@@ -8,16 +8,16 @@ import pytest
 
 from accelbench.api.reasons import AttemptReason
 from accelbench.cluster_api.errors import ForbiddenError
-from accelbench_operator.runs.actions import Ask, Collect, Confirm
+from accelbench_operator.runs.actions import Collect, ConfirmFailure, ReadEvents
 from accelbench_operator.runs.apply import ForeignObjectError
-from accelbench_operator.runs.attempts import Question
+from accelbench_operator.runs.attempts import EventQuestion
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import observe_pod
-from accelbench_operator.runs.waits import LEAST_TRIES, Wait
+from accelbench_operator.runs.waits import MINIMUM_TRIES, Wait
 from operator_world.applying import ATTEMPT, CREATE, KEY, PLAN, World, with_a_stored_result
 from operator_world.builders import UID, observe
 
-CONFIRM = Confirm(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
+CONFIRM = ConfirmFailure(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_result_of_somebody_else_in_place_of_ours_ends_the_case_and_is_named(w
     with_a_foreign_result(world)
     world.do(Collect(ATTEMPT, last=False))
     assert world.losses() == ["ResultRefused"]
-    [loss] = world.applier.losses[UID].values()
+    [loss] = world.applier.memory(UID).failures.values()
     assert "exists and does not belong to this run: delete it" in loss.message
 
 
@@ -97,16 +97,16 @@ def test_events_that_may_not_be_read_keep_no_case_from_waiting(world: World) -> 
         yield
 
     world.cluster.list_events = list_events  # type: ignore[method-assign]
-    world.do(Ask(ATTEMPT, Question(Wait.POD, "x", world.cluster.now)))
-    [asked] = world.applier.obstacles.of(UID).values()
-    assert (asked.tries, asked.words) == (1, "")
+    world.do(ReadEvents(ATTEMPT, EventQuestion(Wait.POD, "x", world.cluster.now)))
+    [asked] = world.applier.memory(UID).obstacles.values()
+    assert (asked.tries, asked.message) == (1, "")
 
 
 def test_a_job_of_somebody_else_in_place_of_ours_ends_the_case_in_the_end(world: World) -> None:
     world.do(CREATE)
     world.cluster.jobs[ATTEMPT.job]["metadata"]["ownerReferences"] = []
     known = ATTEMPT.model_copy(update={"job_uid": "x"})
-    for _ in range(LEAST_TRIES):
+    for _ in range(MINIMUM_TRIES):
         with pytest.raises(ForeignObjectError):
             world.do(Collect(known, last=False), observe())
     assert world.losses() == []

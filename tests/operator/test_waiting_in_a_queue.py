@@ -11,11 +11,11 @@ from accelbench.api import labels
 from accelbench.cluster_api.errors import ApiError, ForbiddenError, NotFoundError
 from accelbench.document import timestamp
 from accelbench_operator.engine.store import Store
-from accelbench_operator.runs.actions import Ask, AskQueue, Collect, Confirm
+from accelbench_operator.runs.actions import Collect, ConfirmFailure, ReadEvents, ReadQueue
 from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.decide import Decision
 from accelbench_operator.runs.job import build_job
-from accelbench_operator.runs.kueue import FIRST_LOOK, LONGEST_PAUSE, QueueReport, ask
+from accelbench_operator.runs.kueue import FIRST_LOOK, LONGEST_PAUSE, QueueReport, read_queue
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod
 from accelbench_operator.runs.waits import FIRST_QUESTION, Wait
@@ -62,7 +62,7 @@ def test_a_job_that_its_queue_admits_at_once_costs_no_request() -> None:
 
 
 def test_a_job_that_stays_held_is_asked_about_and_its_reason_told() -> None:
-    assert at(FIRST_LOOK).actions == (AskQueue(ATTEMPT),)
+    assert at(FIRST_LOOK).actions == (ReadQueue(ATTEMPT),)
     after = at(FIRST_LOOK, queues=told(FIRST_LOOK))
     assert after.actions == ()
     assert message(after, "Finished").endswith("the reason.")
@@ -74,7 +74,7 @@ def test_a_job_that_stays_held_is_asked_about_and_its_reason_told() -> None:
 )
 def test_the_longer_a_job_waits_the_less_often_it_is_asked_about(waited: timedelta, pause: timedelta) -> None:
     assert at(waited, queues=told(waited)).requeue_at == NOW + waited + pause
-    assert at(waited + pause, queues=told(waited)).actions == (AskQueue(ATTEMPT),)
+    assert at(waited + pause, queues=told(waited)).actions == (ReadQueue(ATTEMPT),)
 
 
 def test_what_was_told_of_an_earlier_wait_is_not_told_of_this_one() -> None:
@@ -95,7 +95,7 @@ def test_in_no_queue_it_waits_for_no_longer_than_for_a_node() -> None:
     assert early.actions == ()
     late = at(Wait.NO_QUEUE.patience, queues=told(Wait.NO_QUEUE.patience, in_queue=False))
     [confirm] = late.actions
-    assert isinstance(confirm, Confirm)
+    assert isinstance(confirm, ConfirmFailure)
     assert confirm.failure.reason == "StartDeadlineExceeded"
     assert "did not start within 86400 s. the reason" in confirm.failure.message
 
@@ -103,9 +103,9 @@ def test_in_no_queue_it_waits_for_no_longer_than_for_a_node() -> None:
 def test_a_deadline_counts_in_a_queue_and_is_told_with_the_reason_of_that_moment() -> None:
     waits = at(50 * MINUTE / 60, LIMITED, queues=told(50 * MINUTE / 60))
     assert waits.requeue_at == NOW + MINUTE
-    assert at(MINUTE, LIMITED, queues=told(50 * MINUTE / 60)).actions == (AskQueue(ATTEMPT),)
+    assert at(MINUTE, LIMITED, queues=told(50 * MINUTE / 60)).actions == (ReadQueue(ATTEMPT),)
     [confirm] = at(MINUTE, LIMITED, queues=told(MINUTE)).actions
-    assert isinstance(confirm, Confirm)
+    assert isinstance(confirm, ConfirmFailure)
     assert "the reason" in confirm.failure.message
 
 
@@ -123,7 +123,7 @@ def test_the_wait_for_a_node_begins_when_the_queue_admits_the_job() -> None:
     decision = at(2 * Wait.NO_QUEUE.patience, job=admitted)
     assert (decision.actions, decision.requeue_at) == ((), NOW + 2 * Wait.NO_QUEUE.patience + FIRST_QUESTION)
     late = at(3 * Wait.START.patience, job=admitted, pods=[make_pod(ATTEMPT, waiting="Unschedulable: no")])
-    assert [type(action) for action in late.actions] == [Confirm]
+    assert [type(action) for action in late.actions] == [ConfirmFailure]
 
 
 def job_body(*, suspend: bool, noted: str = "", at: str = "2026-03-01T13:00:00Z") -> Any:
@@ -170,7 +170,7 @@ def test_a_job_that_its_queue_has_taken_back_waits_for_its_next_pod() -> None:
 def test_a_pod_that_had_to_go_with_its_queues_decision_is_neither_collected_nor_active_time() -> None:
     gone = ended(ATTEMPT, 143, deleted=NOW + MINUTE, disowned=True)
     decision = at(3 * MINUTE, job=ADMITTED, pods=[gone])
-    assert [type(action) for action in decision.actions] == [Ask]  # why there is no other pod yet
+    assert [type(action) for action in decision.actions] == [ReadEvents]  # why there is no other pod yet
     assert "has no pod yet" in message(decision, "Finished")
 
     going = running(ATTEMPT, deleted=NOW + 3 * MINUTE, disowned=True)
@@ -215,7 +215,7 @@ def workload(*conditions: tuple[str, str, str, str], active: bool = True, checks
 def asked(found: Any = None, queues: tuple[str, ...] = ("team-a",), job: Any = HELD) -> QueueReport:
     cluster = SimulatedCluster(run_manifest(), lambda: "")
     cluster.workload, cluster.queues = found, queues
-    return asyncio.run(ask(cluster, job, NOW))
+    return asyncio.run(read_queue(cluster, job, NOW))
 
 
 FULL = ("QuotaReserved", "False", "Pending", "couldn't assign flavors: insufficient quota for cpu, 1 more needed.")
@@ -239,8 +239,8 @@ CHECK = {"name": "budget", "state": "Pending", "message": "ask finance"}
 )
 def test_a_run_in_a_queue_says_what_kueue_says(found: Any, said: str) -> None:
     report = asked(found)
-    assert said in report.words
-    assert report.words.count("accommodate") <= 1
+    assert said in report.message
+    assert report.message.count("accommodate") <= 1
     assert report.in_queue
 
 
@@ -260,7 +260,7 @@ def test_a_run_that_no_queue_will_admit_says_so_and_what_to_do(
     found: Any, queues: tuple[str, ...], queue: str, said: str
 ) -> None:
     report = asked(found, queues, replace(HELD, queue=queue))
-    assert said in report.words
+    assert said in report.message
     assert not report.in_queue
 
 
@@ -279,8 +279,8 @@ def test_whatever_refuses_to_tell_is_told(error: ApiError, said: str, in_queue: 
 
         list_local_queues = list_workloads
 
-    report = asyncio.run(ask(Refusing(), HELD, NOW))
-    assert said in report.words
+    report = asyncio.run(read_queue(Refusing(), HELD, NOW))
+    assert said in report.message
     assert report.in_queue is in_queue
 
 
@@ -295,7 +295,7 @@ def test_the_operator_finds_out_by_itself_and_forgets_with_the_run() -> None:
     cluster = SimulatedCluster(run_manifest(), lambda: "")
     applier = Applier(cluster, RunObjects(Store()), cluster.clock)
     cluster.workload = workload(FULL)
-    asyncio.run(applier.apply(AskQueue(ATTEMPT), PLAN, observe([HELD])))
-    assert "insufficient quota" in applier.queues.of(UID)[ATTEMPT.job].words
+    asyncio.run(applier.apply(ReadQueue(ATTEMPT), PLAN, observe([HELD])))
+    assert "insufficient quota" in applier.memory(UID).queues[ATTEMPT.job].message
     applier.forget(UID)
-    assert applier.queues.of(UID) == {}
+    assert applier.memory(UID).queues == {}

@@ -7,11 +7,11 @@ from accelbench.api.reasons import AttemptReason
 from accelbench.api.run import Condition
 from accelbench.problem import Problem
 from accelbench_operator.runs.accept import Refused
-from accelbench_operator.runs.actions import Collect, Confirm, CreateJob, DeleteJob, DeleteRun
+from accelbench_operator.runs.actions import Collect, ConfirmFailure, CreateJob, DeleteJob, DeleteRun
 from accelbench_operator.runs.decide import decide
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.job import pod_deadline_seconds
-from accelbench_operator.runs.obstacles import Obstacle
+from accelbench_operator.runs.memory import Obstacle
 from accelbench_operator.runs.waits import Wait
 from operator_world.builders import (
     NOW,
@@ -146,7 +146,7 @@ def test_a_job_that_somebody_deleted_is_looked_into_and_not_just_made_again() ->
 def test_a_run_that_stops_makes_no_new_attempt() -> None:
     plan = make_plan(runPolicy={"cancel": True})
     attempt = make_attempt(plan, job_uid="x")
-    decision = next_for(plan, observe(losses={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
+    decision = next_for(plan, observe(failures={attempt.job: INFRASTRUCTURE}), attempts=(attempt,))
 
     assert decision.actions == ()
     assert finished(decision) == ("True", "Cancelled")
@@ -163,9 +163,9 @@ def test_a_pod_that_outlives_its_deadline_is_given_up_with_its_job() -> None:
     assert before.requeue_at == until
     # The watch may be behind: nothing is given up before the cluster has been asked.
     (confirm,) = after.actions
-    assert isinstance(confirm, Confirm)
+    assert isinstance(confirm, ConfirmFailure)
     assert (confirm.attempt.job, confirm.failure.reason) == (attempt.job, "NodeLost")
-    lost = observe([job], [pod], losses={attempt.job: confirm.failure})
+    lost = observe([job], [pod], failures={attempt.job: confirm.failure})
     confirmed = next_for(plan, lost, at=until, attempts=(attempt,))
     assert confirmed.status.attempts[0].reason == "NodeLost"
     assert confirmed.actions == (DeleteJob(job.key.name, job.key.uid),)
@@ -179,7 +179,7 @@ def test_a_pod_that_stays_terminating_on_a_lost_node_is_given_up() -> None:
     late = NOW + Wait.END_OF_POD.patience
     decision = next_for(plan, observe([make_job(plan, attempt)], [pod]), at=late, attempts=(attempt,))
 
-    assert [type(action) for action in decision.actions] == [Confirm]
+    assert [type(action) for action in decision.actions] == [ConfirmFailure]
     assert decision.status.attempts[0].number == 1
 
 
@@ -193,8 +193,8 @@ def test_a_case_that_finds_no_node_in_time_ends_the_run_with_the_reason() -> Non
     observed = observe([make_job(plan, attempt)], [pod])
     before = next_for(plan, observed, attempts=(attempt,))
     (confirm,) = next_for(plan, observed, at=LATER, attempts=(attempt,)).actions
-    assert isinstance(confirm, Confirm)
-    observed = replace(observed, losses={attempt.job: confirm.failure})
+    assert isinstance(confirm, ConfirmFailure)
+    observed = replace(observed, failures={attempt.job: confirm.failure})
     after = next_for(plan, observed, at=LATER, attempts=(attempt,))
 
     assert before.requeue_at == LATER

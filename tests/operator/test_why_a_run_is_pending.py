@@ -4,7 +4,7 @@ import pytest
 
 from accelbench.api.case import ConfigMapKey
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench_operator.runs.observed import observe_pod, told_by
+from accelbench_operator.runs.observed import observe_pod, summarize_event
 from accelbench_operator.runs.pending import explain_pending
 from operator_world.builders import make_attempt, make_job, make_plan
 
@@ -103,8 +103,8 @@ def test_the_newest_event_counts_and_a_warning_before_others_of_its_second() -> 
 
     earlier = event("2026-03-01T12:00:00Z", "Warning", "Early")
     warning, other = event("2026-03-01T12:00:09Z", "Warning", "Late"), event("2026-03-01T12:00:09Z", "Normal", "Z")
-    assert max(map(told_by, [warning, other, earlier])).words == "Late: m"
-    assert told_by({"eventTime": "2026-03-01T12:00:00.5Z", "reason": "R", "metadata": {}}).words == "R"
+    assert max(map(summarize_event, [warning, other, earlier])).message == "Late: m"
+    assert summarize_event({"eventTime": "2026-03-01T12:00:00.5Z", "reason": "R", "metadata": {}}).message == "R"
 
 
 def test_a_case_without_job_is_about_to_get_one() -> None:

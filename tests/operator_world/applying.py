@@ -35,7 +35,7 @@ class World:
             asyncio.run(self.applier.apply(action, PLAN, observed or self.objects.observed(KEY)))
 
     def losses(self) -> list[str]:
-        return [loss.reason for loss in self.applier.losses.get(UID, {}).values()]
+        return [loss.reason for loss in self.applier.memory(UID).failures.values()]
 
 
 def raising(error: ApiError) -> Callable[..., Any]:

@@ -121,14 +121,14 @@ def ended(attempt: Attempt, exit_code: int = 0, **fields: Any) -> ObservedPod:
 
 
 def observe(
-    jobs: Iterable[ObservedJob] = (), pods: Iterable[ObservedPod] = (), results: Iterable[Summary] = (), **losses: Any
+    jobs: Iterable[ObservedJob] = (), pods: Iterable[ObservedPod] = (), results: Iterable[Summary] = (), **failures: Any
 ) -> Observed:
     """What the cluster holds."""
     return Observed(
         {job.key.name: job for job in jobs},
         {job: tuple(found) for job, found in groupby(pods, lambda pod: pod.job)},
         {result.case: result for result in results},
-        losses.get("losses", {}),
+        failures.get("failures", {}),
     )
 
 

@@ -173,9 +173,9 @@ def reasons() -> str:
 
 def troubleshooting() -> str:
     """What a message says while a case waits, what ends an attempt, how long anything may take, and what tests read."""
-    causes = [(each.sentence, _sentence(each.remedy), each.wait.what) for each in Cause]
+    causes = [(each.sentence, _sentence(each.remedy), each.wait.awaited) for each in Cause]
     advice = [(each.words, _sentence(each.remedy)) for each in Advice]
-    waits = [(each.what, _limit(each.limit), each.ends_with or "it goes on") for each in Wait]
+    waits = [(each.awaited, _limit(each.limit), each.ends_with or "the run continues") for each in Wait]
     failures = [
         (each.value, each.meaning, _sentence(each.remedy), "yes" if each.retried else "") for each in AttemptReason
     ]

@@ -1,68 +1,67 @@
-"""What can be done for a run: `decide` says which of it, `apply` does it. Each can be repeated."""
+"""Describe what can be done for a run: `decide` chooses, `apply` does it. Each action can be repeated."""
 
 from dataclasses import dataclass
 
 from accelbench.api.run import Attempt
-from accelbench_operator.runs.attempts import Question
+from accelbench_operator.runs.attempts import EventQuestion
 from accelbench_operator.runs.failure import AttemptFailure
 
 
 @dataclass(frozen=True)
 class CreateJob:
-    """Create the Job of this attempt, unless its case has a result."""
+    """Create the Job of an attempt, unless its case has a result."""
 
     case: str
     attempt: int
     is_first: bool = False
-    """The case's very first attempt, recorded right before this: nobody can have measured it."""
+    """The case's first attempt, recorded just now: there can be no result yet."""
 
 
 @dataclass(frozen=True)
 class Collect:
-    """Find out how this attempt ended: store its result, or learn why there is none.
-
-    With `last` there is no other attempt to come, so an incomplete result is better than none.
-    """
+    """Find out how an attempt ended: store its result, or note why there is none."""
 
     attempt: Attempt
     last: bool
+    """No other attempt will follow, so an incomplete result is better than none."""
 
 
 @dataclass(frozen=True)
-class Confirm:
-    """Ask the cluster whether this attempt has failed as it seems: a watch that is behind has not heard of its end."""
+class ConfirmFailure:
+    """Read Job and pod from the API server before the attempt fails: a watch may be behind."""
 
     attempt: Attempt
     failure: AttemptFailure
 
 
 @dataclass(frozen=True)
-class AskQueue:
+class ReadQueue:
     """Find out why the queue of this attempt's Job holds it."""
 
     attempt: Attempt
 
 
 @dataclass(frozen=True)
+class ReadEvents:
+    """Find out from Events why this attempt does not start."""
+
+    attempt: Attempt
+    question: EventQuestion
+
+
+@dataclass(frozen=True)
 class DeleteJob:
-    """Delete exactly this Job; with `result`, only once that BenchmarkResult is confirmed to be stored."""
+    """Delete exactly this Job."""
 
     name: str
     uid: str
     result: str | None = None
+    """The BenchmarkResult that must be stored before; None: the Job brought none."""
 
 
 @dataclass(frozen=True)
 class DeleteRun:
-    """Its time to live is over."""
+    """Delete the run, whose time to live is over."""
 
 
-@dataclass(frozen=True)
-class Ask:
-    """Have events tell why this attempt does not start."""
-
-    attempt: Attempt
-    question: Question
-
-
-Action = CreateJob | Collect | Confirm | Ask | AskQueue | DeleteJob | DeleteRun
+Action = CreateJob | Collect | ConfirmFailure | ReadEvents | ReadQueue | DeleteJob | DeleteRun

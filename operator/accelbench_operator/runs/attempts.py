@@ -1,4 +1,4 @@
-"""Where an attempt at a case stands, read off its Job and its pod: pure."""
+"""Tell from its Job and its pods how far an attempt at a case has come; pure."""
 
 import itertools
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from accelbench.api.run import Attempt
 from accelbench_operator.runs.accept import Plan
 from accelbench_operator.runs.failure import AttemptFailure, node_lost, start_deadline_exceeded
 from accelbench_operator.runs.kueue import QueueReport, explain_held, next_look
+from accelbench_operator.runs.memory import Obstacle
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, reporting_pod
-from accelbench_operator.runs.obstacles import Obstacle
 from accelbench_operator.runs.pending import explain_pending, explain_refused, is_silent
 from accelbench_operator.runs.summary import Summary
 from accelbench_operator.runs.waits import FIRST_QUESTION, Wait, next_question
@@ -19,7 +19,7 @@ from accelbench_operator.runs.waits import FIRST_QUESTION, Wait, next_question
 
 @dataclass(frozen=True)
 class Observed:
-    """What the cluster holds of one run."""
+    """Hold what the cluster has of one run, and what was found out about it."""
 
     jobs: Mapping[str, ObservedJob] = field(default_factory=dict)
     """By name."""
@@ -27,10 +27,10 @@ class Observed:
     """By their Job's name."""
     results: Mapping[str, Summary] = field(default_factory=dict)
     """By case."""
-    losses: Mapping[str, AttemptFailure] = field(default_factory=dict)
-    """By Job name: what looking for a result in vain has shown."""
+    failures: Mapping[str, AttemptFailure] = field(default_factory=dict)
+    """By Job name: why its attempt failed, as looking for its result has shown."""
     obstacles: Mapping[str, Obstacle] = field(default_factory=dict)
-    """By Job name: what is refused to its attempt."""
+    """By Job name: the latest refusal that its attempt ran into."""
     queues: Mapping[str, QueueReport] = field(default_factory=dict)
     """By Job name: why its queue holds it."""
     disruptions: Mapping[str, str] = field(default_factory=dict)
@@ -42,76 +42,78 @@ class Observed:
 
 
 class AttemptPhase(Enum):
-    """How far an attempt has come."""
+    """Name how far an attempt has come."""
 
-    RECORDED = "its Job is not there yet"
+    RECORDED = "its Job does not exist yet"
     WAITING = "its container does not run yet"
     RUNNING = "its container runs"
     OVER = "it ended, and its result is not stored yet"
 
 
 @dataclass(frozen=True)
-class Question:
-    """Events of a Job or of a pod tell why an attempt does not start: whose, and when to ask for them."""
+class EventQuestion:
+    """Describe which Events may explain why an attempt does not start, and when to read them."""
 
     wait: Wait
     about_uid: str
+    """UID of the Job or the pod."""
     at: datetime
 
 
 @dataclass(frozen=True)
 class AttemptState:
-    """Where an attempt stands, until when that can last, and why it is lost where it is."""
+    """Describe where an attempt stands."""
 
     phase: AttemptPhase
     until: datetime | None = None
-    loss: AttemptFailure | None = None
+    """When the phase ends at the latest."""
+    failure: AttemptFailure | None = None
     suspected: AttemptFailure | None = None
-    """Its time is up by what the watches have told; they may be behind, so the cluster is asked before it counts."""
+    """The failure if the watches are up to date; the API server is asked before it counts."""
     pending: str = ""
     """Why it waits, while it does."""
-    asks: bool = False
-    """Its queue holds it, and nobody has asked why lately."""
-    question: Question | None = None
-    """Where neither Job nor pod say why it waits."""
+    reads_queue: bool = False
+    """Its queue holds it, and the reason was not read lately."""
+    question: EventQuestion | None = None
+    """Set if neither Job nor pod explain why it waits."""
 
 
 def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
-    """Where an attempt in flight stands at `now`; a loss that looking into its pod has shown comes first."""
+    """Return where an attempt in flight stands at `now`."""
     job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
-    if loss := observed.losses.get(attempt.job):
-        return AttemptState(AttemptPhase.OVER, loss=loss)
+    if failure := observed.failures.get(attempt.job):
+        return AttemptState(AttemptPhase.OVER, failure=failure)
     if job and job.suspended and not job.ended:
-        # Its queue has taken it back: whatever became of its pod, there will be another, and the case starts again.
+        # Its queue has taken it back: whatever happened to its pod, there will be another, and the case starts again.
         return _held(job, plan, observed, now)
     if job and not job.ended and pod and pod.disowned:
-        # It had to go when its queue took the Job back: the pod that counts is not there yet. Nothing here may be
-        # told by times: they are whole seconds, and a deletion's moves when the kubelet has ended the pod.
+        # The queue took the Job back and let it go again, and the pod of that time is still there. Times cannot tell
+        # the two pods apart: they are whole seconds, and a deletion's moves when the kubelet has ended the pod.
         state = _waiting(attempt, job, None, plan, observed, now)
         ending = f"Pod {pod.key.name} has not ended yet, although its queue has taken the Job back."
         return state if pod.is_over else replace(state, pending=ending, question=None)
     if (job is None and attempt.job_uid) or (job and job.ended) or (pod and pod.is_over):
-        return AttemptState(AttemptPhase.OVER, pending=_told(attempt, observed))
+        return AttemptState(AttemptPhase.OVER, pending=_problem_after_end(attempt, observed))
     if (pod and pod.running) or (pod and pod.deleted):
         return _running(pod, plan, now)
     return _waiting(attempt, job, pod, plan, observed, now)
 
 
-def _told(attempt: Attempt, observed: Observed) -> str:
-    """What is refused to an attempt that is over, in words for a condition; empty where nothing is."""
+def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
+    """Return, for a condition, what keeps the result of an attempt that is over from being stored."""
     obstacle = observed.obstacles.get(attempt.job)
-    over = {Wait.LOOK, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT}
-    return f"{attempt.case}: {obstacle}" if obstacle and obstacle.wait in over and obstacle.worth_telling else ""
+    waits = {Wait.LOOK, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT}
+    return f"{attempt.case}: {obstacle}" if obstacle and obstacle.wait in waits and obstacle.should_report else ""
 
 
-def _until(pod: ObservedPod, plan: Plan) -> datetime:
-    """When a pod should have ended, by its own deadline or by its deletion."""
+def _end_of_pod(pod: ObservedPod, plan: Plan) -> datetime:
+    """Return when a pod should have ended, by its own deadline or by its deletion."""
     until = (pod.accepted or pod.running or pod.created) + plan.pod_deadline + Wait.END_OF_POD.patience
     return min(until, pod.deleted + Wait.END_OF_POD.patience) if pod.deleted else until
 
 
 def _running(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
-    until = _until(pod, plan)
+    until = _end_of_pod(pod, plan)
     return AttemptState(AttemptPhase.RUNNING, until, suspected=node_lost(pod, until) if now >= until else None)
 
 
@@ -119,12 +121,12 @@ def _waiting(
     attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
     wait = _waits_for(job, pod)
-    met = observed.obstacles.get(attempt.job)
-    known = met if met and met.wait is wait else None
-    if job is None and known and known.worth_telling:
-        pending = f"{attempt.case}: {explain_refused(known.words)}"
+    obstacle = observed.obstacles.get(attempt.job)
+    known = obstacle if obstacle and obstacle.wait is wait else None
+    if job is None and known and known.should_report:
+        pending = f"{attempt.case}: {explain_refused(known.message)}"
     else:
-        pending = explain_pending(job, pod, plan.profile, plan.script, known.words if known else "")
+        pending = explain_pending(job, pod, plan.profile, plan.script, known.message if known else "")
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
     limit = wait.limit.of(plan.policy) or wait.patience
     since = (job.started or job.created) if job else datetime.fromisoformat(attempt.start_time)
@@ -139,34 +141,33 @@ def _waits_for(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
     return Wait.START if pod else Wait.POD
 
 
-def _question(job: ObservedJob | None, pod: ObservedPod | None, known: Obstacle | None) -> Question | None:
-    """Why a Job has no pod, or why a node does not start one, is told in their events and nowhere else."""
+def _question(job: ObservedJob | None, pod: ObservedPod | None, known: Obstacle | None) -> EventQuestion | None:
+    """Return which Events to read: only they say why a Job has no pod, or why a node does not start one."""
     if job is None or (pod and not is_silent(pod)):
         return None
-    asked = next_question(known.since, known.tries) if known else None
+    again = next_question(known.since, known.tries) if known else None
     if pod:
-        return Question(Wait.START, pod.key.uid, asked or pod.created + FIRST_QUESTION)
-    return Question(Wait.POD, job.key.uid, asked or (job.started or job.created) + FIRST_QUESTION)
+        return EventQuestion(Wait.START, pod.key.uid, again or pod.created + FIRST_QUESTION)
+    return EventQuestion(Wait.POD, job.key.uid, again or (job.started or job.created) + FIRST_QUESTION)
 
 
 def _held(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
-    """In a queue a case waits for as long as that takes, unless it was given a deadline; in none it does not."""
+    """Return the state of an attempt whose Job is suspended: without a deadline it waits in a queue for ever."""
     since = job.held or now
-    known = observed.queues.get(job.key.name)
-    known = known if known and known.held == job.held else None
-    wait = Wait.QUEUE if known is None or known.in_queue else Wait.NO_QUEUE
+    report = observed.queues.get(job.key.name)
+    report = report if report and report.held == job.held else None
+    wait = Wait.QUEUE if report is None or report.in_queue else Wait.NO_QUEUE
     limit = wait.limit.of(plan.policy)
     deadline = since + limit if limit else None
-    pending, look = explain_held(job, known), next_look(since, known, deadline)
+    pending, look = explain_held(job, report), next_look(since, report, deadline)
     if now >= look:
-        return AttemptState(AttemptPhase.WAITING, now, pending=pending, asks=True)
+        return AttemptState(AttemptPhase.WAITING, now, pending=pending, reads_queue=True)
     late = start_deadline_exceeded(pending, limit) if limit and deadline and now >= deadline else None
     return AttemptState(AttemptPhase.WAITING, min(look, deadline or look), suspected=late, pending=pending)
 
 
 def still_ending(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:
-    """A pod of the case that may still be at work, and until when: past that it is on a node that is lost."""
+    """Return a pod of the case that may still run, and until when: later its node counts as lost."""
     pods = itertools.chain.from_iterable(observed.pods.values())
-    going = (pod for pod in pods if pod.case == case and not pod.is_over)
-    untils = ((pod, _until(pod, plan)) for pod in going)
-    return next(((pod, until) for pod, until in untils if now < until), None)
+    ending = ((pod, _end_of_pod(pod, plan)) for pod in pods if pod.case == case and not pod.is_over)
+    return next(((pod, until) for pod, until in ending if now < until), None)

@@ -1,11 +1,11 @@
-"""What happens next with a run: a pure function of what is wanted, what was recorded, what is there, and the time.
+"""Decide what happens next with a run: a pure function of its spec, its status, the cluster's objects and the time.
 
-It knows no API: `apply` does what it says, and may be killed between any two calls. That holds together because
+It calls no API: `apply` carries out its actions, and may be killed between any two requests. Nothing is lost because
 
-- an attempt is recorded in the status before its Job is created, under a name that only it can have, and until its
-  result is stored: from then on the name of its case is enough;
+- an attempt is recorded in the status before its Job is created, under a name of its own, and stays there until its
+  result is stored; from then on the name of its case is enough;
 - a Job that no attempt in flight names is deleted, unless it ended and its log may still be wanted;
-- every wait has an end: `requeue_at` is when to look again even if nothing is heard until then.
+- every wait ends: `requeue_at` is when to look again even if no watch reports anything until then.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,16 @@ from accelbench.api.run import Attempt, BenchmarkRunStatus
 from accelbench.document import timestamp
 from accelbench.plan.names import attempt_name
 from accelbench_operator.runs.accept import Plan, Refused
-from accelbench_operator.runs.actions import Action, Ask, AskQueue, Collect, Confirm, CreateJob, DeleteJob, DeleteRun
+from accelbench_operator.runs.actions import (
+    Action,
+    Collect,
+    ConfirmFailure,
+    CreateJob,
+    DeleteJob,
+    DeleteRun,
+    ReadEvents,
+    ReadQueue,
+)
 from accelbench_operator.runs.attempts import AttemptPhase, AttemptState, Observed, state_of, still_ending
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import ObservedPod
@@ -32,14 +41,14 @@ from accelbench_operator.runs.status import (
 from accelbench_operator.runs.waits import BETWEEN_CASES, Wait, retry_delay
 
 BUSY = frozenset({AttemptPhase.RUNNING, AttemptPhase.OVER})
-"""While one of its cases is in these, a run is running: what has ended is being collected."""
+"""A run is running while one of its cases is in one of these: what has ended is being collected."""
 
 NO_JOB = {"job": "", "job_uid": None, "pod": None, "node": None, "image": None}
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The status to write first, then what to do, in order, and when to look again at the latest."""
+    """Hold the status to write first, what to do then, in order, and when to look again at the latest."""
 
     status: BenchmarkRunStatus
     actions: tuple[Action, ...] = ()
@@ -49,64 +58,113 @@ class Decision:
 def decide(
     plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, now: datetime, generation: int
 ) -> Decision:
-    """What happens next; `status` is the run's as the API server has it now, never older than any of its Jobs."""
+    """Return what happens next; `status` is the latest in the API server, never older than any of the run's Jobs."""
     if finished := finished_at(status):
         seen = seen_status(status, generation)
         return _after_the_end(plan, seen, observed, finished, now)
     if isinstance(plan, Refused):
         ended = refused_status(plan.message, status, now, generation)
         return _after_the_end(plan, ended, observed, now, now)
-    return _under_way(plan, status, observed, now)
+    situation = _assess(plan, status, observed, now)
+    return _conclude(situation, *_advance_all(situation))
 
 
-def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> Decision:
-    policy = plan.policy
+@dataclass(frozen=True)
+class _Situation:
+    """Describe a run that has not finished, before anything is decided."""
+
+    plan: Plan
+    observed: Observed
+    now: datetime
+    recorded: tuple[Attempt, ...]
+    """The attempts of the status."""
+    status: BenchmarkRunStatus
+    """With its active time up to date."""
+    states: Mapping[str, AttemptState]
+    """By case, of attempts in flight without a result."""
+    running: frozenset[str]
+    """Cases whose container runs."""
+    pods: Sequence[ObservedPod]
+    """The pods that report for attempts in flight."""
+    measured: frozenset[str]
+    """Cases with a result, now or ever."""
+
+    @property
+    def active_until(self) -> datetime | None:
+        return _active_until(self.plan, self.status)
+
+
+def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> _Situation:
+    in_flight = [attempt for attempt in status.attempts if _in_flight(attempt)]
     states = {
         attempt.case: state_of(attempt, plan, observed, now)
-        for attempt in status.attempts
-        if _in_flight(attempt) and attempt.case not in observed.results
+        for attempt in in_flight
+        if attempt.case not in observed.results
     }
-    running = {case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.loss is None}
-    pods = [pod for each in status.attempts if _in_flight(each) and (pod := observed.pod(each.job))]
-    at_work = [pod for pod in pods if pod.case in running]
-    status = _clock(status, at_work, now) if running else _stopped(status, pods, now)
-    active_until = _active_until(plan, status)
-    stop = _stop(plan, status, now) or _start_stop(status.attempts)
-    known = observed.results.keys() | status.measured_cases
-    measured = tuple(name for name in plan.names if name in known)
+    running = frozenset(
+        case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.failure is None
+    )
+    pods = [pod for attempt in in_flight if (pod := observed.pod(attempt.job))]
+    working = [pod for pod in pods if pod.case in running]
+    return _Situation(
+        plan=plan,
+        observed=observed,
+        now=now,
+        recorded=status.attempts,
+        status=_start_clock(status, working, now) if running else _stop_clock(status, pods, now),
+        states=states,
+        running=running,
+        pods=pods,
+        measured=frozenset(observed.results.keys() | status.measured_cases),
+    )
+
+
+def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | None]:
+    """Return the attempts as they are to be recorded, in the plan's order, and why no further case is started."""
+    plan, observed, now = situation.plan, situation.observed, situation.now
+    stop = _stop(plan, situation.status, now) or _start_stop(situation.recorded)
     attempts = {
-        attempt.case: _advance(attempt, states.get(attempt.case), plan, observed, stop, now)
-        for attempt in status.attempts
-        if attempt.case not in known
+        attempt.case: _advance(attempt, situation.states.get(attempt.case), plan, observed, stop, now)
+        for attempt in situation.recorded
+        if attempt.case not in situation.measured
     }
     if stop := stop or _start_stop(attempts.values()):
-        # No other attempt follows one that was lost.
-        lost = [attempt for attempt in attempts.values() if attempt.reason and not attempt.job]
-        attempts |= {attempt.case: _over(attempt, now) for attempt in lost if not attempt.finished}
-    if stop is None and not policy.suspend:
-        attempts |= _start(plan, attempts, known, observed, now)
-    moved = tuple(attempts[name] for name in plan.names if name in attempts)
-    # What was running may have been discarded just now.
-    in_flight = {attempt.case for attempt in moved if _in_flight(attempt)}
-    active = not in_flight.isdisjoint(running)
-    waits = {attempt.case: wait for attempt in moved if (wait := _wait(attempt, plan, observed, now))}
+        # No other attempt follows one that failed.
+        failed = [attempt for attempt in attempts.values() if attempt.reason and not attempt.job]
+        attempts |= {attempt.case: _end(attempt, now) for attempt in failed if not attempt.finished}
+    if stop is None and not plan.policy.suspend:
+        attempts |= _start(plan, attempts, situation.measured, observed, now)
+    return tuple(attempts[name] for name in plan.names if name in attempts), stop
+
+
+def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop | None) -> Decision:
+    """Return the status, the actions and the next look that follow from the attempts."""
+    plan, observed, states, now = situation.plan, situation.observed, situation.states, situation.now
+    in_flight = {attempt.case for attempt in attempts if _in_flight(attempt)}
+    # A case that was running may have been discarded just now.
+    active = not in_flight.isdisjoint(situation.running)
+    waits = {attempt.case: wait for attempt in attempts if (wait := _wait(attempt, plan, observed, now))}
     progress = RunProgress(
-        attempts=moved,
-        measured=measured,
+        attempts=attempts,
+        measured=tuple(name for name in plan.names if name in situation.measured),
         results=observed.results,
         now=now,
         stop=stop,
         busy=any(states[case].phase in BUSY for case in in_flight & states.keys()),
-        pending=next(_pending(moved, states, waits), ""),
+        pending=next(_pending(attempts, states, waits), ""),
     )
-    new = progress_status(plan, status if active else _stopped(status, pods, now), progress)
+    status = situation.status if active else _stop_clock(situation.status, situation.pods, now)
+    questions = [state.question for state in states.values() if state.question]
     return Decision(
-        new,
-        (*_actions(plan, status.attempts, moved, observed, states, stop, now), *_superfluous(moved, observed)),
+        progress_status(plan, status, progress),
+        (
+            *_actions(plan, situation.recorded, attempts, observed, states, stop, now),
+            *_superfluous(attempts, observed),
+        ),
         _earliest(
-            active_until if active else None,
+            situation.active_until if active else None,
             *(state.until for state in states.values()),
-            *(question.at for state in states.values() if (question := state.question) and question.at > now),
+            *(question.at for question in questions if question.at > now),
             *(wait.until for wait in waits.values()),
         ),
     )
@@ -114,14 +172,14 @@ def _under_way(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: 
 
 @dataclass(frozen=True)
 class _Wait:
-    """Why the next attempt at a case is not made yet, and until when at the latest."""
+    """Describe why the next attempt at a case is not made yet, and until when at the latest."""
 
     until: datetime
     why: str
 
 
 def _wait(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Wait | None:
-    """Of a case between two attempts: for a while after a loss, and for the pod of the attempt before."""
+    """Return what a case between two attempts waits for: a pause after a failure, and the pod of the attempt before."""
     if attempt.job or attempt.finished:
         return None
     if attempt.not_before and (start := datetime.fromisoformat(attempt.not_before)) > now:
@@ -138,7 +196,7 @@ def _wait(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _W
 def _pending(
     attempts: Iterable[Attempt], states: Mapping[str, AttemptState], waits: Mapping[str, _Wait]
 ) -> Iterator[str]:
-    """What each case that does not run waits for."""
+    """Return what each case that does not run waits for."""
     for attempt in attempts:
         if (state := states.get(attempt.case)) and state.pending and _in_flight(attempt):
             yield state.pending
@@ -153,16 +211,16 @@ def _in_flight(attempt: Attempt) -> bool:
 def _advance(
     attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
-    """The attempt as it is to be recorded: settled, replaced by the next one, discarded, or as it was."""
+    """Return the attempt as it is to be recorded: ended, set aside for another one, or with its pod and Job."""
     if attempt.job and (pod := observed.pod(attempt.job)):
-        told = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
-        attempt = attempt.model_copy(update={name: value for name, value in told.items() if value})
+        place = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
+        attempt = attempt.model_copy(update={name: value for name, value in place.items() if value})
     if state is None:
         return attempt
-    if state.loss:
-        return _after_loss(attempt, state.loss, plan, stop, now)
+    if state.failure:
+        return _after_failure(attempt, state.failure, plan, stop, now)
     if state.phase is not AttemptPhase.OVER and stop and stop.discards:
-        return _settled(attempt, stop.discards, stop.discards.after("the case in flight was discarded"), now)
+        return _fail(attempt, stop.discards, stop.discards.after("the case in flight was discarded"), now)
     if state.phase is not AttemptPhase.OVER and plan.policy.suspend:
         discarded = AttemptReason.SUSPENDED.after("the case in flight was discarded")
         return _set_aside(attempt, AttemptReason.SUSPENDED, discarded)
@@ -170,23 +228,24 @@ def _advance(
     return attempt.model_copy(update={"job_uid": job.key.uid}) if job else attempt
 
 
-def _after_loss(attempt: Attempt, loss: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
+def _after_failure(attempt: Attempt, failure: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
     policy = plan.policy
-    if stop or not loss.reason.retried or attempt.retries >= policy.infrastructure_retries:
-        return _settled(attempt, loss.reason, loss.message, now)
+    if stop or not failure.reason.retried or attempt.retries >= policy.infrastructure_retries:
+        return _fail(attempt, failure.reason, failure.message, now)
     again = attempt.model_copy(update={"not_before": timestamp(now + retry_delay(attempt.retries))})
-    return _set_aside(again, loss.reason, loss.message)
+    return _set_aside(again, failure.reason, failure.message)
 
 
-def _settled(attempt: Attempt, reason: AttemptReason, message: str, now: datetime) -> Attempt:
-    return _over(attempt, now).model_copy(update={"reason": reason, "message": message})
+def _fail(attempt: Attempt, reason: AttemptReason, message: str, now: datetime) -> Attempt:
+    return _end(attempt, now).model_copy(update={"reason": reason, "message": message})
 
 
-def _over(attempt: Attempt, now: datetime) -> Attempt:
+def _end(attempt: Attempt, now: datetime) -> Attempt:
     return attempt.model_copy(update={"finished": True, "completion_time": timestamp(now)})
 
 
 def _set_aside(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt:
+    """Return the attempt without its Job, so that another one can follow."""
     return attempt.model_copy(update=NO_JOB | {"reason": reason, "message": message})
 
 
@@ -205,9 +264,9 @@ def _next(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
 
 
 def _start(
-    plan: Plan, attempts: dict[str, Attempt], measured: set[str], observed: Observed, now: datetime
+    plan: Plan, attempts: dict[str, Attempt], measured: frozenset[str], observed: Observed, now: datetime
 ) -> dict[str, Attempt]:
-    """Attempts at the next cases in order, as many as there is room for."""
+    """Return attempts at the next cases in order, as many as `parallelism` allows."""
     room = plan.policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
     metadata = plan.metadata
     started: dict[str, Attempt] = {}
@@ -230,7 +289,7 @@ def _actions(
     before: tuple[Attempt, ...],
     attempts: tuple[Attempt, ...],
     observed: Observed,
-    states: dict[str, AttemptState],
+    states: Mapping[str, AttemptState],
     stop: Stop | None,
     now: datetime,
 ) -> tuple[Action, ...]:
@@ -241,21 +300,21 @@ def _actions(
         if not _in_flight(attempt):
             continue
         state = states.get(attempt.case)
-        if state and state.phase is AttemptPhase.OVER and state.loss is None:
+        if state and state.phase is AttemptPhase.OVER and state.failure is None:
             actions.append(Collect(attempt, last=stop is not None or attempt.retries >= retries))
         elif state and state.suspected:
-            actions.append(Confirm(attempt, state.suspected))
-        elif state and state.asks:
-            actions.append(AskQueue(attempt))
+            actions.append(ConfirmFailure(attempt, state.suspected))
+        elif state and state.reads_queue:
+            actions.append(ReadQueue(attempt))
         elif state and state.question and now >= state.question.at:
-            actions.append(Ask(attempt, state.question))
+            actions.append(ReadEvents(attempt, state.question))
         elif attempt.job not in observed.jobs and attempt.job_uid is None:
             actions.append(CreateJob(attempt.case, attempt.number, is_first=attempt.case not in begun))
     return tuple(actions)
 
 
 def _superfluous(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[DeleteJob, ...]:
-    """Jobs that have served, and Jobs still going that no attempt in flight names; an ended one keeps its log."""
+    """Delete Jobs whose result is stored, and running Jobs that no attempt in flight names; others keep their log."""
     wanted = {attempt.job for attempt in attempts if _in_flight(attempt)}
     deletions = []
     for job in observed.jobs.values():
@@ -270,7 +329,7 @@ def _superfluous(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[Del
 def _after_the_end(
     plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, finished: datetime, now: datetime
 ) -> Decision:
-    """A finished run stays as it is; what is left is to clean up, and to go when its time is over."""
+    """Return what is left to do for a finished run: delete Jobs, and the run when its time to live is over."""
     leftovers = _superfluous((), observed)
     ttl = plan.ttl_seconds
     if ttl is None:
@@ -279,10 +338,10 @@ def _after_the_end(
     return Decision(status, (*leftovers, DeleteRun()) if now >= until else leftovers, until if now < until else None)
 
 
-def _clock(status: BenchmarkRunStatus, running: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Start the run's active time: it runs while a case does, by its pod's own clock, not while all of them wait.
+def _start_clock(status: BenchmarkRunStatus, running: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
+    """Start the run's active time, which runs while a case does, from the start of the first container.
 
-    A node whose clock is wrong does not have it begin before there was a pod, nor after now.
+    A node's clock may be wrong: the time begins neither before the pod was created nor after now.
     """
     if status.active_start_time is not None:
         return status
@@ -291,10 +350,10 @@ def _clock(status: BenchmarkRunStatus, running: Iterable[ObservedPod], now: date
     return status.model_copy(update={"active_start_time": timestamp(began)})
 
 
-def _stopped(status: BenchmarkRunStatus, in_flight: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Stop it, when the last pod ended: an operator that was away meanwhile was not at work.
+def _stop_clock(status: BenchmarkRunStatus, in_flight: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
+    """Stop the run's active time at the end of its last pod, or now if a pod has no end.
 
-    A pod that was discarded or lost has no end of its own; for it, that is now.
+    The time between a pod's end and the operator's return does not count.
     """
     if status.active_start_time is None:
         return status
@@ -313,7 +372,7 @@ def _active_limit(plan: Plan) -> timedelta:
 
 
 def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
-    """When a run that stays active will have been so for too long; None while it is not active."""
+    """Return when a run that stays active exceeds its deadline; None while it is not active."""
     if status.active_start_time is None:
         return None
     return (
@@ -337,7 +396,7 @@ def _stop(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
 
 
 def _start_stop(attempts: Iterable[Attempt]) -> Stop | None:
-    """Where one case found no node in time, the next would wait as long in vain."""
+    """Stop the run if a case did not start in time: the next one would wait as long in vain."""
     late = next((attempt for attempt in attempts if attempt.reason == AttemptReason.START_DEADLINE_EXCEEDED), None)
     if late is None:
         return None

@@ -1,7 +1,7 @@
-"""Events: one for each transition that a person watching the run wants to hear of, and none for anything else.
+"""Build an Event for each transition that a person who watches the run needs to know, and for nothing else.
 
-An event's name is made of what it says about which run, so that saying it twice is refused as a conflict: an operator
-that is killed and restarted does not repeat itself.
+An Event's name is derived from run, reason and message, so a second one is refused as a conflict: an operator that is
+killed and restarted does not repeat itself.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ MAXIMUM_MESSAGE = 1024
 
 @dataclass(frozen=True)
 class Transition:
-    """Something that has become so."""
+    """Describe a change of a run."""
 
     kind: Literal["Normal", "Warning"]
     reason: str
@@ -29,13 +29,13 @@ class Transition:
 
 
 def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[Transition]:
-    """What has changed between two statuses of one run, in the order in which it is told."""
+    """Return what changed between two statuses of one run, in the order of its Events."""
     old = {condition.type: condition for condition in before.conditions}
     new = {condition.type: condition for condition in after.conditions}
     accepted, was_accepted = new.get("Accepted"), old.get("Accepted")
     if accepted and accepted.status == "False" and (was_accepted is None or was_accepted.status != "False"):
         yield Transition("Warning", accepted.reason, accepted.message)
-    for number, attempt in newly_lost(before, after):
+    for number, attempt in newly_failed(before, after):
         yield Transition("Warning", attempt.reason or "", f"case {attempt.case}, attempt {number}: {attempt.message}")
     finished, was_finished = new.get("Finished"), old.get("Finished")
     if finished is None or accepted is None or accepted.status != "True":
@@ -46,22 +46,22 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
         succeeded = new["Succeeded"].status == "True"
         message = f"{after.headline}; {finished.message}" if after.headline else finished.message
         yield Transition("Normal" if succeeded else "Warning", finished.reason, message)
-    elif _tells(was_finished.reason if was_finished else "", finished.reason, before):
+    elif _is_worth_an_event(was_finished.reason if was_finished else "", finished.reason, before):
         yield Transition("Normal", finished.reason, finished.message)
 
 
-def newly_lost(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
-    """Attempts of which only the later status says that they are lost, each with its number."""
+def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
+    """Return the attempts that failed between two statuses, each with its number."""
     known = {attempt.case: attempt for attempt in before.attempts}
     for attempt in after.attempts:
         earlier = known.get(attempt.case)
-        told = earlier and (earlier.reason, earlier.message)
-        if attempt.reason and told != (attempt.reason, attempt.message):
+        was = earlier and (earlier.reason, earlier.message)
+        if attempt.reason and was != (attempt.reason, attempt.message):
             yield earlier.number if earlier else 1, attempt
 
 
-def _tells(was: str, reason: str, before: BenchmarkRunStatus) -> bool:
-    """Suspended or resumed, or running for the first time; that a case is queued is the rule, and tells nothing."""
+def _is_worth_an_event(was: str, reason: str, before: BenchmarkRunStatus) -> bool:
+    """Return True if a run is suspended or resumed, or runs for the first time; that a case is queued is normal."""
     if was == reason:
         return False
     never_ran = before.active_start_time is None and before.active_seconds == 0
@@ -69,7 +69,7 @@ def _tells(was: str, reason: str, before: BenchmarkRunStatus) -> bool:
 
 
 def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:
-    """The `core/v1` Event about the run."""
+    """Return the `core/v1` Event about the run."""
     identity = digest(uid, transition.reason, transition.message)
     moment = timestamp(now)
     return {

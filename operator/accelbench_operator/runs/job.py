@@ -1,6 +1,6 @@
-"""A case and its profile as a Job: pure, so that what runs in the cluster can be read off a test.
+"""Build the Job of an attempt, and the claim of its device, from a case and its profile; pure.
 
-One attempt at one case is one Job with one pod, which nobody retries but the operator.
+One attempt at one case is one Job with one pod, and only the operator retries it.
 """
 
 from collections.abc import Mapping
@@ -10,23 +10,25 @@ from kubernetes.utils import parse_quantity
 
 from accelbench.api import labels
 from accelbench.api.case import Case, ConfigMapKey
+from accelbench.api.metadata import API_VERSION
 from accelbench.api.profiles import Profile
 from accelbench.api.run import BenchmarkRun, UsedRunner, WorkloadReference
 from accelbench.catalogue.script import VARIABLE
-from accelbench.plan.names import attempt_name
-from accelbench_operator.runs.claim import claim_device
-from accelbench_operator.runs.owner import owner_reference
+from accelbench.cluster_api.errors import ApiError
+from accelbench.cluster_api.kinds import CLAIM_TEMPLATE, RUN
+from accelbench.plan.names import attempt_name, claim_template_name
 from accelbench_operator.runs.pod_template import CONTAINER, Manifest, add_defaults, merge_pod_template
 
 START_MARGIN_SECONDS = 3600
-"""Added to a case's time limit for the pod's own deadline, whose clock starts before the image is pulled: both
-frameworks with CUDA are 10 GB, and there are registries that take half an hour for that."""
+"""Added to a case's time limit for the pod's deadline, whose clock starts before the image is pulled: both frameworks
+with CUDA are 10 GB, which takes half an hour from some registries."""
 
 WORK_DIRECTORY = "/var/lib/accelbench"
 TERMINATION_LOG = "/dev/termination-log"
 SCRIPT = "accelbench-script"
 SCRIPT_DIRECTORY = "/etc/accelbench-script"
 MAXIMUM_LABEL = 63
+CLAIM = "accelbench-device"
 ANY_CASE: Manifest = {
     "labelSelector": {
         "matchLabels": {labels.MANAGED_BY: labels.MANAGER},
@@ -35,17 +37,17 @@ ANY_CASE: Manifest = {
     "namespaceSelector": {},
     "topologyKey": "kubernetes.io/hostname",
 }
-"""A node with a pod of any case, of any run in any namespace. A scheduler holds to it both ways: a pod that has this
-term is not joined by one that has not."""
+"""Selects pods of any case, of any run in any namespace. The scheduler applies the term both ways: no pod without it is
+placed next to a pod that has it."""
 
 
 def pod_deadline_seconds(time_limit_seconds: int) -> int:
-    """Seconds after which the kubelet ends the pod: a backstop, as the supervisor keeps the time limit itself."""
+    """Return the seconds after which the kubelet ends the pod: a backstop, as the supervisor keeps the time limit."""
     return time_limit_seconds + START_MARGIN_SECONDS
 
 
 def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
-    """The labels that tie an object to its run and case; the operator selects by them."""
+    """Return the labels by which the operator selects the objects of a run and case."""
     return {
         labels.MANAGED_BY: labels.MANAGER,
         labels.RUN: run.metadata.name[:MAXIMUM_LABEL].strip("-."),
@@ -57,18 +59,18 @@ def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
 
 
 def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -> Manifest:
-    """The Job of `attempt` at `case`, complete: it is created as it stands here and never changed."""
+    """Return the Job of `attempt` at `case`, which is created as it is and never changed."""
     marks = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
     queue = {
         key: run.metadata.labels[key] for key in (labels.QUEUE, labels.QUEUE_PRIORITY) if run.metadata.labels.get(key)
     }
     document = case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
-    ours = _template(document, runner, marks)
+    template = _template(document, runner, marks)
     if runner.profile.device_class:
-        claim_device(ours["spec"], run)
-    template = add_defaults(merge_pod_template(ours, run.spec.pod_template), runner.pod_template)
+        claim_device(template["spec"], run)
+    template = add_defaults(merge_pod_template(template, run.spec.pod_template), runner.pod_template)
     (container,) = template["spec"]["containers"]
-    # The result records it; only here is it known which of the two images it is.
+    # The result records the image; which one it is, the run's or the profile's, is decided by the merge.
     container["env"] = [*container["env"], {"name": "ACCELBENCH_IMAGE", "value": container["image"]}]
     return {
         "apiVersion": "batch/v1",
@@ -80,7 +82,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
             "ownerReferences": [owner_reference(run)],
         },
         "spec": {
-            # Kueue admits a Job by unsuspending it, so from here on `suspend` is its alone.
+            # Kueue admits a Job by unsuspending it, so only Kueue changes `suspend` from here on.
             "suspend": labels.QUEUE in queue,
             "backoffLimit": 0,
             "completions": 1,
@@ -95,8 +97,20 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
     }
 
 
+def owner_reference(run: BenchmarkRun) -> dict[str, Any]:
+    """Return a reference that makes the run control an object: the API server deletes the object with the run."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": RUN.name,
+        "name": run.metadata.name,
+        "uid": run.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
 def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
-    """Bytes that the runner's container may use: the profile's, or what the run's pod template asks for."""
+    """Return the bytes that the runner's container may use, by the run's pod template or else the profile."""
     amount = {"memory": profile.memory}
     container = {"name": CONTAINER, "resources": {"requests": amount, "limits": amount}}
     template = merge_pod_template({"spec": {"containers": [container]}}, run.spec.pod_template)
@@ -107,7 +121,7 @@ def _template(case: Case, runner: UsedRunner, marks: Mapping[str, str]) -> Manif
     profile = runner.profile
     pod: Manifest = {
         "restartPolicy": "Never",
-        # On the pod, not on the Job: the Job's own deadline would delete the pod, and its log with it.
+        # On the pod: a deadline of the Job would delete the pod, and its log with it.
         "activeDeadlineSeconds": pod_deadline_seconds(case.measurement.time_limit_seconds),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -131,7 +145,7 @@ def _template(case: Case, runner: UsedRunner, marks: Mapping[str, str]) -> Manif
             "labels": dict(marks),
             "annotations": {
                 labels.CASE_ANNOTATION: case.to_json(),
-                # A measurement cannot be moved: evicted, it starts again from nothing.
+                # An evicted measurement starts again from the beginning.
                 "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
             },
         },
@@ -169,13 +183,13 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
     }
 
 
-def script_of(asked: Case | WorkloadReference) -> ConfigMapKey | None:
-    """Where the workload's file is; None: the image has it."""
-    return asked.script.config_map_key_ref if asked.script else None
+def script_of(source: Case | WorkloadReference) -> ConfigMapKey | None:
+    """Return where the workload's file is; None if the image has it."""
+    return source.script.config_map_key_ref if source.script else None
 
 
 def _script_volume(script: ConfigMapKey) -> Manifest:
-    """The kubelet waits for a ConfigMap that is not there yet, as users of kubectl apply expect."""
+    """Return the volume with the script; the kubelet waits for a ConfigMap that does not exist yet."""
     return {
         "name": SCRIPT,
         "configMap": {"name": script.name, "items": [{"key": script.key, "path": script.key}]},
@@ -183,7 +197,7 @@ def _script_volume(script: ConfigMapKey) -> Manifest:
 
 
 def _script_mount(script: ConfigMapKey) -> Manifest:
-    """By `subPath`, which the kubelet never updates: all launches of a case load the same file."""
+    """Return the mount by `subPath`, which the kubelet never updates: all launches of a case load the same file."""
     return {
         "name": SCRIPT,
         "mountPath": f"{SCRIPT_DIRECTORY}/{script.key}",
@@ -197,7 +211,7 @@ def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str
     values |= {
         "ACCELBENCH_TERMINATION_LOG": TERMINATION_LOG,
         "ACCELBENCH_WORK_DIRECTORY": WORK_DIRECTORY,
-        # Frameworks write caches under it, and the image's own is read-only.
+        # Frameworks write caches there, and the image's home directory is read-only.
         "HOME": WORK_DIRECTORY,
     }
     return [{"name": name, "value": value} for name, value in values.items()]
@@ -208,3 +222,44 @@ def _resources(case: Case, profile: Profile) -> dict[str, Any]:
     if profile.resource:
         amounts[profile.resource] = str(profile.slice_chips or case.accelerator.devices)
     return {"requests": dict(amounts), "limits": dict(amounts)}
+
+
+class NotServedError(ApiError):
+    """Report that the cluster has no dynamic resource allocation."""
+
+    def __init__(self, profile: Profile, answer: str) -> None:
+        """Hold the message that goes with the API server's answer."""
+        super().__init__(
+            404,
+            f"profile {profile.name} claims a device of DeviceClass {profile.device_class}, but this cluster does not "
+            f"serve {CLAIM_TEMPLATE.api_version}, as Kubernetes 1.34 and later do ({answer}); use a profile with a "
+            "resource",
+        )
+
+
+def build_claim_template(run: BenchmarkRun, profile: Profile) -> Manifest:
+    """Return the ResourceClaimTemplate of a run, which claims one device of the profile's DeviceClass for each pod.
+
+    Kubernetes makes a claim for each pod and deletes it with the pod, and the run owns the template: a device is never
+    held for longer than its pod exists, and nothing is left once the run is deleted (ADR 33).
+    """
+    request = {"name": "device", "exactly": {"deviceClassName": profile.device_class}}
+    return {
+        "apiVersion": CLAIM_TEMPLATE.api_version,
+        "kind": CLAIM_TEMPLATE.name,
+        "metadata": {
+            "name": claim_template_name(run.metadata.name, run.metadata.uid),
+            "namespace": run.metadata.namespace,
+            "labels": {labels.MANAGED_BY: labels.MANAGER, labels.RUN_UID: run.metadata.uid},
+            "ownerReferences": [owner_reference(run)],
+        },
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+
+
+def claim_device(pod: Manifest, run: BenchmarkRun) -> None:
+    """Let the pod claim a device with the run's template, and its container use it."""
+    name = claim_template_name(run.metadata.name, run.metadata.uid)
+    pod["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": name}]
+    (container,) = pod["containers"]
+    container["resources"]["claims"] = [{"name": CLAIM}]

@@ -1,8 +1,8 @@
-"""Runs as this operator knows them, so that a run is not asked for at every step of its life.
+"""Remember runs between steps, so that a run is not read from the API server at every step of its life.
 
-What the API server answered to a read or a write of ours is certain: that version was the latest then. What a watch
-tells may be older than that, so it is only believed. A status is written on top of either, as a resource version tells
-whether it was the latest; nothing else is done on the strength of what is only believed.
+The answer to a read or a write of this operator was the latest version at that time: it is confirmed. An event of a
+watch may be older. A status is written on top of either, because the API server refuses it if the resource version is
+not the latest; nothing else is done on the strength of an event.
 """
 
 from dataclasses import dataclass
@@ -16,90 +16,91 @@ from accelbench_operator.engine.kinds import Manifest
 from accelbench_operator.engine.queue import RetryError
 from accelbench_operator.runs.accept import Plan, Refused
 
-REMEMBERED = 32
-"""Versions of a run whose news may still be on its way."""
+REMEMBERED_VERSIONS = 32
+"""Per run: own versions whose event may still come."""
 
 
 class UnreadableStatusError(RetryError):
-    """A run's status is none that this operator knows; the message says what to do."""
+    """Report a status that this operator cannot read; the message says what to do."""
 
 
 @dataclass
 class KnownRun:
-    """One run: what is wanted, as a plan, and what its status is."""
+    """Hold one run as a plan and a status."""
 
     version: str
     generation: int
     plan: Plan | Refused
     written: BenchmarkRunStatus
-    """Its status as the API server has it."""
+    """The status that the API server has."""
     status: BenchmarkRunStatus
-    """Its status as it is to be: it may tell more than was written, where that can wait."""
+    """The status as decided; progress that can wait is not written yet."""
     foreign: Manifest
-    """What others, or a newer operator, have put into its status."""
-    certain: bool
-    """Whether this version was read or written here."""
-    untold_since: datetime | None = None
-    """Since when the status tells more than was written."""
+    """Status fields of others, or of a newer operator."""
+    confirmed: bool
+    """This version was read or written here, not only reported by a watch."""
+    unwritten_since: datetime | None = None
+    """Since when `status` has progress that was not written."""
 
 
 class KnownRuns:
-    """What is known by UID, and which versions are no news."""
+    """Hold runs by UID, and the versions that this operator read or wrote itself."""
 
     def __init__(self) -> None:
         self._runs: dict[str, KnownRun] = {}
-        self._heard: dict[str, Manifest] = {}
+        self._events: dict[str, Manifest] = {}
         self._versions: dict[str, list[str]] = {}
 
-    def hear(self, uid: str, manifest: Manifest) -> bool:
-        """A watch tells of a run; returns whether that is news."""
+    def on_event(self, uid: str, manifest: Manifest) -> bool:
+        """Note an event of the watch; return False if this operator knows that version already."""
         version = manifest["metadata"]["resourceVersion"]
         versions = self._versions.get(uid, [])
         if version in versions:
-            # What is older has been told of, or never will be: a watch keeps the order.
+            # A watch keeps the order: events of older versions came before, or never will.
             del versions[: versions.index(version)]
             return False
-        self._heard[uid] = manifest
+        self._events[uid] = manifest
         return True
 
-    def take_heard(self, uid: str) -> Manifest | None:
-        """What a watch told since it was last asked, less what is known meanwhile."""
-        heard = self._heard.pop(uid, None)
-        known = heard is None or heard["metadata"]["resourceVersion"] in self._versions.get(uid, [])
-        return None if known else heard
+    def take_event(self, uid: str) -> Manifest | None:
+        """Return the latest event since the last call; None without any, or if its version is known by now."""
+        event = self._events.pop(uid, None)
+        if event is None or event["metadata"]["resourceVersion"] in self._versions.get(uid, []):
+            return None
+        return event
 
     def get(self, uid: str) -> KnownRun | None:
-        """What is known of a run."""
+        """Return a run; None if it has to be read."""
         return self._runs.get(uid)
 
     def keep(self, uid: str, run: KnownRun) -> None:
-        """It is known so from now on."""
+        """Hold a run, and its version if it is confirmed."""
         self._runs[uid] = run
-        if run.certain:
+        if run.confirmed:
             versions = self._versions.setdefault(uid, [])
             if run.version not in versions:
                 versions.append(run.version)
-                del versions[:-REMEMBERED]
+                del versions[:-REMEMBERED_VERSIONS]
 
     def drop(self, uid: str) -> None:
-        """It has to be asked for; which versions are no news stays known."""
+        """Have a run read again before the next step; its own versions stay known."""
         self._runs.pop(uid, None)
 
     def forget(self, uid: str) -> None:
-        """The run is gone, or at rest."""
-        for part in (self._runs, self._heard, self._versions):
+        """Drop all that is known of a run that is deleted or idle."""
+        for part in (self._runs, self._events, self._versions):
             part.pop(uid, None)
 
     def forget_all(self) -> None:
-        """Another replica may have written since; what a watch told is as good as ever."""
+        """Drop runs and versions, as another replica may have written since; events still count."""
         for part in (self._runs, self._versions):
             part.clear()
 
 
 def read_status(run: Manifest) -> BenchmarkRunStatus:
-    """The status as recorded, less what a newer operator may have added; raises UnreadableStatusError.
+    """Return the recorded status without fields that a newer operator may have added; raise UnreadableStatusError.
 
-    What cannot be read is not taken for empty: a run that has finished would begin again.
+    A status that cannot be read does not count as empty: a finished run would begin again.
     """
     try:
         status = BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")
@@ -121,19 +122,17 @@ def read_status(run: Manifest) -> BenchmarkRunStatus:
 
 
 def foreign_fields(run: Manifest) -> Manifest:
-    """What of its status is none of ours: it is written back as it was."""
-    ours = {field.alias for field in BenchmarkRunStatus.model_fields.values()}
-    return {name: value for name, value in (run.get("status") or {}).items() if name not in ours}
+    """Return the status fields that are not this operator's; they are written back unchanged."""
+    own = {field.alias for field in BenchmarkRunStatus.model_fields.values()}
+    return {name: value for name, value in (run.get("status") or {}).items() if name not in own}
 
 
-def is_at_rest(run: Manifest) -> bool:
-    """Whether it has finished, was seen to have done so, and does not go by itself."""
+def is_idle(run: Manifest) -> bool:
+    """Return True if the run has finished, its generation was seen, and it has no time to live."""
     status = run.get("status") or {}
-    finished = any(each.get("type") == "Finished" and each.get("status") == "True" for each in _conditions(status))
+    conditions = status.get("conditions")
+    finished = isinstance(conditions, list) and any(
+        condition.get("type") == "Finished" and condition.get("status") == "True" for condition in conditions
+    )
     seen = status.get("observedGeneration") == run["metadata"]["generation"]
     return finished and seen and (run["spec"].get("runPolicy") or {}).get("ttlSecondsAfterFinished") is None
-
-
-def _conditions(status: Manifest) -> list[Manifest]:
-    conditions = status.get("conditions")
-    return conditions if isinstance(conditions, list) else []

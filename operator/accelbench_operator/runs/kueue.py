@@ -1,7 +1,7 @@
-"""Why does a queue hold a Job: in the words of Kueue's Workload, or because there is no such queue.
+"""Find out why a queue holds a Job: from Kueue's Workload, or because there is no such queue.
 
-A Job that Kueue holds is suspended and tells nothing of why. So its Workload is asked for: not at once, as a queue with
-room admits it within a second, and then less and less often. Nothing here watches.
+A Job that Kueue holds is suspended and gives no reason. Its Workload has one. It is read a few seconds later, because a
+queue with room admits the Job within a second, and then less and less often. There is no watch of Workloads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,92 +23,74 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class QueueReport:
-    """What was found out about a Job that its queue held, at a moment."""
+    """Describe why a queue held a Job at one moment."""
 
     held: datetime | None
-    """Since when it was, as `ObservedJob.held`: a Job that is held anew has another reason."""
-    asked: datetime
-    words: str
+    """As `ObservedJob.held`: a Job that is held anew has another reason."""
+    read: datetime
+    """When the Workload was read."""
+    message: str
     """A sentence without its full stop."""
     in_queue: bool = True
-    """Whether anybody will ever admit it: in a queue it waits for as long as that takes."""
+    """False if nothing will ever admit the Job; in a queue it waits without limit."""
 
 
-class QueueReports:
-    """Those of all runs, by run UID and Job name; held in memory, as they are found out again."""
-
-    def __init__(self) -> None:
-        self._of: dict[str, dict[str, QueueReport]] = {}
-
-    def of(self, run_uid: str) -> Mapping[str, QueueReport]:
-        """Those of a run, by its Jobs' names."""
-        return self._of.get(run_uid, {})
-
-    def note(self, job: ObservedJob, report: QueueReport) -> None:
-        """Replace what was known of the Job."""
-        self._of.setdefault(job.owner, {})[job.key.name] = report
-
-    def forget(self, run_uid: str) -> None:
-        """The run is gone."""
-        self._of.pop(run_uid, None)
-
-
-def next_look(since: datetime, known: QueueReport | None, deadline: datetime | None) -> datetime:
-    """When to ask (again) about a Job that is held since then: at its deadline too, which is told with the reason."""
-    if known is None:
+def next_look(since: datetime, report: QueueReport | None, deadline: datetime | None) -> datetime:
+    """Return when to read the Workload (again) of a Job that is held since then; at its deadline at the latest."""
+    if report is None:
         look = since + FIRST_LOOK
     else:
-        look = known.asked + min(max(known.asked - since, FIRST_LOOK), LONGEST_PAUSE)
-    if deadline and (known is None or known.asked < deadline):
+        look = report.read + min(max(report.read - since, FIRST_LOOK), LONGEST_PAUSE)
+    if deadline and (report is None or report.read < deadline):
         return min(look, deadline)
     return look
 
 
-def explain_held(job: ObservedJob, known: QueueReport | None) -> str:
-    """Why the Job waits; before anything was asked, where."""
-    if known:
-        return f"{known.words}."
+def explain_held(job: ObservedJob, report: QueueReport | None) -> str:
+    """Return why the Job waits; before the first report, where."""
+    if report:
+        return f"{report.message}."
     return f"Job {job.key.name} waits in {_queue(job)}."
 
 
-async def ask(cluster: Cluster, job: ObservedJob, now: datetime) -> QueueReport:
-    """Find out why the Job is held; whatever refuses to tell has its words in the report."""
+async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> QueueReport:
+    """Read why the Job is held; if that is refused, the report has the refusal."""
     try:
         workload = next(iter(await cluster.list_workloads(job.key.namespace, job.key.uid)), None)
-        there: list[str] | None = None
+        queues: list[str] | None = None
         if workload is None or _is_inadmissible(workload):
-            there = [queue["metadata"]["name"] for queue in await cluster.list_local_queues(job.key.namespace)]
+            queues = [queue["metadata"]["name"] for queue in await cluster.list_local_queues(job.key.namespace)]
     except NotFoundError:
-        words = (
+        message = (
             f"Job {job.key.name} waits in {_queue(job)}, and this cluster has no Kueue to admit it: install Kueue, or "
             f"apply the run under another name without the label {labels.QUEUE}"
         )
-        return QueueReport(job.held, now, words, in_queue=False)
+        return QueueReport(job.held, now, message, in_queue=False)
     except ApiError as error:
-        words = (
+        message = (
             f"Job {job.key.name} waits in {_queue(job)}; kubectl get workloads says why. The operator cannot read the "
             "Workload"
         )
-        return QueueReport(job.held, now, f"{words}: {error.message.rstrip('.')}")
-    if there is not None and job.queue not in there:
-        return QueueReport(job.held, now, _missing(job, there), in_queue=False)
+        return QueueReport(job.held, now, f"{message}: {error.message.rstrip('.')}")
+    if queues is not None and job.queue not in queues:
+        return QueueReport(job.held, now, _missing_queue(job, queues), in_queue=False)
     if workload and (end := _end(workload)):
         return QueueReport(job.held, now, f"Job {job.key.name} stays suspended: {end}", in_queue=False)
-    said = _why(workload) if workload else "Kueue has created no Workload for it: check that its controller runs"
-    return QueueReport(job.held, now, f"Job {job.key.name} waits in {_queue(job)}: {said}")
+    reason = _reason(workload) if workload else "Kueue has created no Workload for it: check that its controller runs"
+    return QueueReport(job.held, now, f"Job {job.key.name} waits in {_queue(job)}: {reason}")
 
 
 def _queue(job: ObservedJob) -> str:
     return f"queue {job.queue}" if job.queue else "no queue"
 
 
-def _missing(job: ObservedJob, there: Sequence[str]) -> str:
+def _missing_queue(job: ObservedJob, queues: Sequence[str]) -> str:
     if not job.queue:
         return (
             f"Job {job.key.name} is suspended and names no queue: apply the run under another name with the label "
             f"{labels.QUEUE}"
         )
-    instead = nearest(job.queue, there) if there else "the namespace has none"
+    instead = nearest(job.queue, queues) if queues else "the namespace has none"
     return (
         f"LocalQueue {job.queue} does not exist in namespace {job.key.namespace} ({instead}): have it created, or "
         "apply the run under another name with a queue that exists"
@@ -116,44 +98,43 @@ def _missing(job: ObservedJob, there: Sequence[str]) -> str:
 
 
 def _conditions(workload: Manifest) -> dict[str, Manifest]:
-    return {each["type"]: each for each in (workload.get("status") or {}).get("conditions") or ()}
+    return {condition["type"]: condition for condition in (workload.get("status") or {}).get("conditions") or ()}
 
 
 def _is_inadmissible(workload: Manifest) -> bool:
-    """For want of a queue, say: then its words name the queue, and not those that are there."""
+    """Return True if Kueue cannot admit it as it is, for example because its queue does not exist."""
     return _conditions(workload).get("QuotaReserved", {}).get("reason") == "Inadmissible"
 
 
 def _end(workload: Manifest) -> str:
-    """Why no queue will ever admit it; empty where one may."""
+    """Return why no queue will ever admit it; empty if one may."""
     conditions = _conditions(workload)
     finished = conditions.get("Finished", {})
     if finished.get("status") == "True":
         return f"Kueue has given up on its Workload ({finished['reason']}: {finished['message']})"
     if workload["spec"].get("active", True):
         return ""
-    said = conditions.get("Evicted", {}).get("message") or "it has spec.active: false"
+    reason = conditions.get("Evicted", {}).get("message") or "it has spec.active: false"
     name = workload["metadata"]["name"]
-    return f"its Workload {name} is deactivated ({said}); set its spec.active to true to queue it again"
+    return f"its Workload {name} is deactivated ({reason}); set its spec.active to true to queue it again"
 
 
-def _why(workload: Manifest) -> str:
-    """Kueue's own words: that it took the Job back, and what it waits for now."""
+def _reason(workload: Manifest) -> str:
+    """Return what Kueue states: that it took the Job back, and what the Job waits for now."""
     conditions = _conditions(workload)
     evicted, reserved = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
-    words = []
+    parts = []
     if evicted.get("status") == "True":
-        words.append(f"Kueue took it back ({evicted['reason']}): {evicted['message']}")
+        parts.append(f"Kueue took it back ({evicted['reason']}): {evicted['message']}")
     if reserved.get("status") == "False" and reserved["message"] != evicted.get("message"):
-        words.append(reserved["message"])
+        parts.append(reserved["message"])
     if reserved.get("status") == "True":
-        words += [
-            _check(check) for check in workload["status"].get("admissionChecks") or () if check["state"] != "Ready"
-        ]
-    said = "; ".join(word.rstrip(". ") for word in words)
-    return said or "Kueue has said nothing about it yet; with StrictFIFO it only looks at the first in the queue"
+        checks = workload["status"].get("admissionChecks") or ()
+        parts += [_admission_check(check) for check in checks if check["state"] != "Ready"]
+    reason = "; ".join(part.rstrip(". ") for part in parts)
+    return reason or "Kueue has said nothing about it yet; with StrictFIFO it only looks at the first in the queue"
 
 
-def _check(check: Manifest) -> str:
-    said = f": {check['message']}" if check.get("message") else ""
-    return f"admission check {check['name']} is {check['state']}{said}"
+def _admission_check(check: Manifest) -> str:
+    message = f": {check['message']}" if check.get("message") else ""
+    return f"admission check {check['name']} is {check['state']}{message}"

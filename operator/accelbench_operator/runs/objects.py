@@ -2,15 +2,15 @@
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterator
 
 from accelbench.api import labels
 from accelbench.cluster_api.kinds import JOB, POD, RESULT
 from accelbench_operator.engine.kinds import Held, Key, Name, Owned
 from accelbench_operator.engine.store import Store, name_of
 from accelbench_operator.runs.attempts import Observed
-from accelbench_operator.runs.failure import AttemptFailure, disruption_of
+from accelbench_operator.runs.failure import disruption_of
+from accelbench_operator.runs.memory import RunMemory
 from accelbench_operator.runs.observed import (
     ObservedJob,
     ObservedPod,
@@ -18,7 +18,6 @@ from accelbench_operator.runs.observed import (
     observe_pod,
     observe_result,
 )
-from accelbench_operator.runs.obstacles import Obstacle
 from accelbench_operator.runs.summary import Summary
 
 
@@ -46,12 +45,7 @@ class RunObjects:
         self._latest: tuple[int, tuple[Summary, ...], int] | None = None
         store.subscribe(self._changed)
 
-    def observed(
-        self,
-        run: Key,
-        losses: Mapping[str, AttemptFailure] = MappingProxyType({}),
-        obstacles: Mapping[str, Obstacle] = MappingProxyType({}),
-    ) -> Observed:
+    def observed(self, run: Key, memory: RunMemory | None = None) -> Observed:
         """Return all that is held of a run in its namespace: objects elsewhere that name it are copies."""
         jobs: dict[str, ObservedJob] = {}
         pods: defaultdict[str, tuple[ObservedPod, ...]] = defaultdict(tuple)
@@ -67,7 +61,10 @@ class RunObjects:
                 pods[held.job] += (held,)
         names = {job: (run.namespace, job) for job in jobs}
         disruptions = {job: self._disruptions[name] for job, name in names.items() if name in self._disruptions}
-        return Observed(jobs, dict(pods), results, losses, obstacles, disruptions=disruptions)
+        memory = memory or RunMemory()
+        return Observed(
+            jobs, dict(pods), results, memory.failures, memory.obstacles, memory.queues, disruptions=disruptions
+        )
 
     def has_jobs(self, run_uid: str) -> bool:
         """Return True if a Job of the run is held."""

@@ -1,7 +1,7 @@
-"""What the operator keeps of Jobs, pods and results: the few fields that decide, not the objects.
+"""Reduce Jobs, pods and results to the fields that decisions need.
 
-A runner's pod is 4 KiB of JSON and 75 KiB as a model of the kubernetes client; what is kept here is a few hundred
-bytes, so that thousands of runs fit into a small container.
+A runner's pod is 4 KiB of JSON and 75 KiB as a model of the kubernetes client; a few hundred bytes of it are kept, so
+that thousands of runs fit into a small container.
 """
 
 from collections import Counter
@@ -22,15 +22,15 @@ from accelbench_operator.runs.pod_template import CONTAINER
 from accelbench_operator.runs.summary import Summary, VariantSummary
 
 TRACKED = "batch.kubernetes.io/job-tracking"
-"""The finalizer that a Job's pod has until its end is counted, or until the Job is suspended and wants none."""
+"""The finalizer that a Job's pod has until its end is counted, or until the Job is suspended."""
 MAXIMUM_SOURCE = 128
 MAXIMUM_CHECKS = 32
-"""What of a result is held, whatever a program wrote into it: characters, and names."""
+"""Limits of what is held of a result, which a program may have written: characters, and names."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedJob:
-    """A Job of one attempt."""
+    """Describe the Job of one attempt."""
 
     key: Key
     owner: str
@@ -38,22 +38,22 @@ class ObservedJob:
     case: str
     created: datetime
     started: datetime | None
-    """When the Job controller took it up; None while it is suspended, by Kueue say."""
+    """When the Job controller began with it; None while it is suspended, for example by Kueue."""
     suspended: bool
-    """Its queue holds it; also for the moment until the Job controller has noted that it no longer does."""
+    """Its queue holds it, or did until a moment ago: the Job controller has not noted its release yet."""
     ended: bool
-    """Complete or Failed, its pods with it."""
+    """It is Complete or Failed, and so are its pods."""
     failure: str = ""
     """`Reason: message` of the Failed condition."""
     queue: str = ""
     """The LocalQueue that it is to wait in; empty for none."""
     held: datetime | None = None
-    """Since when it is suspended; None for the moment until the Job controller has noted that it is once more."""
+    """Since when it is suspended; None until the Job controller has noted a renewed suspension."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """A pod of one attempt."""
+    """Describe a pod of one attempt."""
 
     key: Key
     owner: str
@@ -63,35 +63,35 @@ class ObservedPod:
     created: datetime
     phase: str
     accepted: datetime | None
-    """When a kubelet took it: its `activeDeadlineSeconds` runs from here."""
+    """When a kubelet accepted it: its `activeDeadlineSeconds` runs from then on."""
     running: datetime | None
     """When the runner's container started."""
     deleted: datetime | None
-    """When it should be gone: the deletion's time plus grace."""
+    """When it should be gone: the time of its deletion plus the grace period."""
     ended: datetime | None
     """When the runner's container ended."""
     exit_code: int | None = None
     reason: str = ""
-    """Of the container's end: `OOMKilled`, `Error`, `StartError`."""
+    """Reason of the container's end: `OOMKilled`, `Error`, `StartError`."""
     message: str = ""
     """The termination message: the runner's headline."""
     disruption: str = ""
-    """`Reason: message` where the pod was evicted, preempted or lost; empty otherwise."""
+    """`Reason: message` if the pod was evicted, preempted or its node lost; empty otherwise."""
     pod_reason: str = ""
-    """The pod's own reason: `DeadlineExceeded`, `Evicted`, `OutOfcpu`."""
+    """Reason of the pod itself: `DeadlineExceeded`, `Evicted`, `OutOfcpu`."""
     pod_message: str = ""
-    """What the kubelet says with it."""
+    """The kubelet's message for it."""
     node: str = ""
     image: str = ""
-    """What the runner's container runs: by digest once the kubelet has said so, else as it was asked for."""
+    """Image of the runner's container: by digest once the kubelet reports it, else as in the spec."""
     waiting: str = ""
-    """`Reason: message` of what holds it up before it runs: `Unschedulable`, `ImagePullBackOff`."""
+    """`Reason: message` of why it does not run yet: `Unschedulable`, `ImagePullBackOff`."""
     disowned: bool = False
-    """It has to go, and its Job has let go of it: unless that ends, another pod takes its place."""
+    """It is being deleted, and its Job no longer counts it: unless the Job ends, another pod replaces it."""
 
     @property
     def is_over(self) -> bool:
-        """Nothing of it will run again."""
+        """Return True if it has ended for good."""
         return self.phase in {"Succeeded", "Failed"}
 
 
@@ -105,26 +105,26 @@ def reporting_pod(pods: Iterable[ObservedPod]) -> ObservedPod | None:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """A Kubernetes time; None for none."""
+    """Return a Kubernetes time; None if there is none."""
     return datetime.fromisoformat(text) if text else None
 
 
 def _start(text: str | None) -> datetime | None:
-    """When a container started; None for one that never did, of which a runtime says that it was in 1970."""
+    """Return when a container started; None if it never did, for which runtimes give a time in 1970."""
     moment = parse_time(text)
     return moment if moment and moment.timestamp() > 0 else None
 
 
 def observe_job(body: Manifest) -> ObservedJob | None:
-    """What counts of a Job's manifest; None for one that no run controls, whatever its labels say."""
+    """Return what decisions need of a Job; None for one that no object controls, whatever its labels are."""
     owner = controller_of(body).get("uid", "")
     if not owner:
         return None
     metadata, status = body["metadata"], body.get("status") or {}
-    said = {entry["type"]: entry for entry in status.get("conditions") or ()}
-    conditions = {kind: entry for kind, entry in said.items() if entry.get("status") == "True"}
-    switched = parse_time(said.get("Suspended", {}).get("lastTransitionTime"))
-    is_to_be = bool((body.get("spec") or {}).get("suspend"))
+    entries = {entry["type"]: entry for entry in status.get("conditions") or ()}
+    conditions = {kind: entry for kind, entry in entries.items() if entry.get("status") == "True"}
+    changed = parse_time(entries.get("Suspended", {}).get("lastTransitionTime"))
+    suspend = bool((body.get("spec") or {}).get("suspend"))
     is_noted = "Suspended" in conditions
     return ObservedJob(
         key=Key.of(JOB.name, body),
@@ -132,16 +132,16 @@ def observe_job(body: Manifest) -> ObservedJob | None:
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
         created=_created(metadata),
         started=parse_time(status.get("startTime")),
-        suspended=is_to_be or is_noted,
+        suspended=suspend or is_noted,
         ended="Complete" in conditions or "Failed" in conditions,
         failure=_sentence(conditions.get("Failed")),
         queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
-        held=switched if is_noted else _created(metadata) if is_to_be and not switched else None,
+        held=changed if is_noted else _created(metadata) if suspend and not changed else None,
     )
 
 
 def observe_pod(body: Manifest) -> ObservedPod:
-    """What counts of a pod's manifest."""
+    """Return what decisions need of a pod."""
     metadata, status = body["metadata"], body.get("status") or {}
     conditions = {entry["type"]: entry for entry in status.get("conditions") or ()}
     state = _container_state(status)
@@ -176,9 +176,9 @@ def observe_pod(body: Manifest) -> ObservedPod:
 
 
 def observe_result(body: Manifest) -> Summary | None:
-    """The headline of a BenchmarkResult; None for one of no run; raises ValueError for what is none.
+    """Return the headline of a BenchmarkResult; None if it belongs to no run. Raise ValueError if it cannot be read.
 
-    Its label says whose it is, for it can outlive its owner, and its name has to agree: that cannot be changed.
+    Its label names the run, because a result can outlive its owner. Its name has to match: names cannot be changed.
     """
     key, run_uid = Key.of(RESULT.name, body), _run_uid(body["metadata"])
     if not run_uid:
@@ -187,7 +187,7 @@ def observe_result(body: Manifest) -> Summary | None:
     if key.name != result_name(result.case.origin.run, run_uid, result.case.name):
         return None
     judged = body.get("expectations") or ()
-    not_met = tuple(each.get("message", "") for each in judged if each.get("outcome") != "met")
+    not_met = tuple(entry.get("message", "") for entry in judged if entry.get("outcome") != "met")
     node = (body.get("summary") or {}).get("node") or ""
     return summarize(result, key, run_uid, not_met, created=_created(body["metadata"]), node=node)
 
@@ -242,8 +242,8 @@ def summarize(
         ),
         comparisons=result.comparisons,
         observations=(
-            *(each.headline for each in result.observations),
-            *(each.headline for each in result.compiled),
+            *(observation.headline for observation in result.observations),
+            *(compiled.headline for compiled in result.compiled),
         ),
         failed_checks=_failed_checks(result),
         checks_not_passed=_checks_not_passed(result),
@@ -257,8 +257,8 @@ def summarize(
 
 
 def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
-    open_ = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
-    return tuple((*pair, count) for pair, count in sorted(open_.items())[:MAXIMUM_CHECKS])
+    checks = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
+    return tuple((*check, count) for check, count in sorted(checks.items())[:MAXIMUM_CHECKS])
 
 
 def _failed_checks(result: Result) -> tuple[str, ...]:
@@ -268,7 +268,7 @@ def _failed_checks(result: Result) -> tuple[str, ...]:
 
 
 def owned_by(body: Manifest, run_uid: str) -> bool:
-    """Whether that run controls the object: a name alone proves nothing."""
+    """Return True if that run controls the object: a name alone proves nothing."""
     return bool(controller_of(body).get("uid") == run_uid)
 
 
@@ -276,17 +276,17 @@ def _run_uid(metadata: Manifest) -> str:
     return str((metadata.get("labels") or {}).get(labels.RUN_UID, ""))
 
 
-class Told(NamedTuple):
-    """What an event says; of two about one object the greater counts: the newer, and of one second the warning."""
+class EventSummary(NamedTuple):
+    """Summarize an Event; of two about one object the greater counts: the newer, and within a second the warning."""
 
     at: datetime
     is_warning: bool
-    words: str
+    message: str
 
 
-def told_by(event: Manifest) -> Told:
-    """What the event says."""
-    return Told(_event_time(event), event.get("type") == "Warning", _sentence(event))
+def summarize_event(event: Manifest) -> EventSummary:
+    """Return time, severity and message of an Event."""
+    return EventSummary(_event_time(event), event.get("type") == "Warning", _sentence(event))
 
 
 def _event_time(event: Manifest) -> datetime:

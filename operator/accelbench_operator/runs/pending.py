@@ -1,6 +1,6 @@
-"""Why is my run pending: what a case's Job or pod waits for, in whose words, and what to do about it.
+"""Explain why a run is pending: what a case's Job or pod waits for, and what to do about it.
 
-`Cause` and `Advice` are what docs/operations/troubleshooting.md shows, too.
+The tables of docs/operations/troubleshooting.md are generated from `Cause` and `Advice`.
 """
 
 import re
@@ -14,13 +14,13 @@ from accelbench_operator.runs.waits import Wait
 
 IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 BETWEEN_PULLS = re.compile(r'^ImagePullBackOff: Back-off pulling image "[^"]*": (?=\S)')
-"""What the kubelet puts before why a pull failed, until it tries again: without it the words stay the same."""
+"""The kubelet puts this before the reason of a failed pull between two tries, so the message would alternate."""
 CONFIGURATION_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
 
 
 class Cause(Enum):
-    """The wait; the sentence, with the cluster's own {words} where it has any; what to do where no advice fits them."""
+    """Define a wait, its sentence with the cluster's own {words}, and what to do if no advice fits them."""
 
     BEING_CREATED = (Wait.CREATE_JOB, "Its Job is being created", "")
     JOB_REFUSED = (Wait.CREATE_JOB, "Its Job cannot be created: {words}", "Have that changed, or ask for less")
@@ -58,7 +58,11 @@ class Cause(Enum):
         "The node is preparing the pod",
         "Images with both frameworks are large; a first pull takes minutes",
     )
-    TOLD = (Wait.START, "The node is preparing the pod: {words}", "Images with both frameworks are large")
+    PREPARING_EVENT = (
+        Wait.START,
+        "The node is preparing the pod: {words}",
+        "Images with both frameworks are large",
+    )
     OTHER = (Wait.START, "The pod waits: {words}", "kubectl describe pod {pod} says more")
 
     def __init__(self, wait: Wait, sentence: str, remedy: str) -> None:
@@ -68,7 +72,7 @@ class Cause(Enum):
 
 
 class Advice(Enum):
-    """What to do, by words that the cluster says: one that fits them stands in place of the cause's remedy."""
+    """Define what to do by words in the cluster's message; it replaces the cause's remedy."""
 
     QUOTA = ("exceeded quota", "Wait for others to end, have the quota raised, or ask for less")
     PRIORITY = ("no PriorityClass", "Create that PriorityClass, or correct spec.podTemplate.spec.priorityClassName")
@@ -117,8 +121,8 @@ class Advice(Enum):
 
 
 def explain_refused(words: str) -> str:
-    """For a Job that the API server refuses with these words."""
-    return _told(Cause.JOB_REFUSED, next(_on_refusal(words), None), words=words)
+    """Explain a Job that the API server refuses with this message."""
+    return _sentence(Cause.JOB_REFUSED, next(_on_refusal(words), None), words=words)
 
 
 def explain_pending(
@@ -128,20 +132,25 @@ def explain_pending(
     script: ConfigMapKey | None = None,
     words: str = "",
 ) -> str:
-    """For a case whose container does not run yet; `script` is where its workload comes from one.
+    """Explain why a case's container does not run yet.
 
-    `words` are what events tell of its Job or pod, where these themselves tell nothing.
+    Args:
+        job: The case's Job, if it exists.
+        pod: The Job's pod, if it exists.
+        profile: The profile whose resources the pod requests.
+        script: Where the workload's file is, if it comes from a ConfigMap.
+        words: The message of an Event about the Job or the pod, if these give no reason themselves.
     """
     if job is None:
-        return _told(Cause.BEING_CREATED)
+        return _sentence(Cause.BEING_CREATED)
     if pod is None:
         cause = Cause.POD_REFUSED if words else Cause.NO_POD
-        return _told(cause, next(_on_refusal(words), None), job=job.key.name, words=words)
+        return _sentence(cause, next(_on_refusal(words), None), job=job.key.name, words=words)
     return _explain_pod(pod, profile, script, words)
 
 
 def is_silent(pod: ObservedPod) -> bool:
-    """Whether a pod that does not run says nothing of why: the kubelet tells that in events alone."""
+    """Return True if a pod that does not run gives no reason: the kubelet posts it only as an Event."""
     return not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS
 
 
@@ -150,25 +159,26 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None
         return _preparing(script, words)
     reason, _, message = pod.waiting.partition(": ")
     if reason == "Unschedulable":
-        return _told(Cause.UNSCHEDULABLE, next(_on_scheduling(message, profile), None), profile, words=message)
+        return _sentence(Cause.UNSCHEDULABLE, next(_on_scheduling(message, profile), None), profile, words=message)
     if reason == "SchedulingGated":
-        return _told(Cause.GATED, pod=pod.key.name, words=message)
+        return _sentence(Cause.GATED, pod=pod.key.name, words=message)
     if reason in IMAGE_REASONS:
-        return _told(Cause.IMAGE, None, profile, words=BETWEEN_PULLS.sub("", pod.waiting))
+        return _sentence(Cause.IMAGE, None, profile, words=BETWEEN_PULLS.sub("", pod.waiting))
     if reason in CONFIGURATION_REASONS:
-        return _told(Cause.CONTAINER, next(_on_lack(message), None), words=pod.waiting)
-    return _told(Cause.OTHER, pod=pod.key.name, words=pod.waiting)
+        return _sentence(Cause.CONTAINER, next(_on_lack(message), None), words=pod.waiting)
+    return _sentence(Cause.OTHER, pod=pod.key.name, words=pod.waiting)
 
 
 def _preparing(script: ConfigMapKey | None, words: str) -> str:
-    told = _told(Cause.TOLD if words else Cause.PREPARING, next(_on_lack(words), None), words=words)
+    cause = Cause.PREPARING_EVENT if words else Cause.PREPARING
+    sentence = _sentence(cause, next(_on_lack(words), None), words=words)
     if script is None:
-        return told
-    return f"{told} If that lasts, check that ConfigMap {script.name} exists and has the key {script.key}."
+        return sentence
+    return f"{sentence} If that lasts, check that ConfigMap {script.name} exists and has the key {script.key}."
 
 
-def _told(cause: Cause, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
-    """The sentence and what to do, filled in."""
+def _sentence(cause: Cause, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
+    """Return the sentence and what to do, filled in."""
     if "words" in facts:
         facts["words"] = facts["words"].rstrip(". ")
     if profile:
@@ -200,7 +210,7 @@ def _on_lack(words: str) -> Iterator[Advice]:
 
 
 def _on_scheduling(words: str, profile: Profile) -> Iterator[Advice]:
-    """What fits the scheduler's words, the most telling first."""
+    """Return the advice that fits the scheduler's message, the most specific first."""
     lacking = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", words)
     if profile.device_class and ("claim" in words or "device" in words):
         yield Advice.DEVICE_CLASS

@@ -1,7 +1,7 @@
-"""`spec.podTemplate` merged over our pod as strategic merge does; on a clash, what isolates the pod stays ours.
+"""Merge `spec.podTemplate` over the runner's pod as strategic merge does, except for what isolates the pod.
 
-An administrator's defaults come last and fill what is left open: they change nothing that run or profile say.
-What a run may set at all is the closed list of `accelbench.api.pod_template`, which the API server enforces.
+An administrator's defaults come last and fill only what neither run nor profile sets. `accelbench.api.pod_template`
+has the closed list of what a run may set, which the API server enforces.
 """
 
 import posixpath
@@ -15,11 +15,11 @@ CONTAINER = "runner"
 _BY = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
 _OURS_WIN = {"annotations", "labels", "volumeMounts", "volumes"}
 _ADD_UP = {"imagePullSecrets", "resourceClaims", "tolerations", "topologySpreadConstraints"}
-"""Lists whose entries stand for themselves."""
+"""Lists without a merge key: entries of both sides are kept."""
 
 
 def merge_pod_template(ours: Manifest, fragment: Mapping[str, Any]) -> Manifest:
-    """`ours` with `fragment` over it: maps merge, named lists merge by name, other values replace."""
+    """Return `ours` with `fragment` merged over it: maps and named lists are merged, other values replaced."""
     merged = dict(ours)
     for key, value in fragment.items():
         merged[key] = _merged(key, merged.get(key), value)
@@ -41,7 +41,7 @@ def _merged(key: str, ours: Any, theirs: Any) -> Any:
 
 
 def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
-    """`template` with what `defaults` add to it; what both say stays as `template` says it."""
+    """Return `template` with the parts of `defaults` that it does not set."""
     filled = dict(template)
     for key, value in defaults.items():
         filled[key] = _filled(key, template[key], value) if key in template else value

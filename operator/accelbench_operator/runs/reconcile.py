@@ -1,10 +1,9 @@
-"""One run, once: read it live, decide, write the status, then act. What it learned makes the run due again at once."""
+"""Take one step of a run: read it if needed, decide, write the status, then act."""
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,31 +20,28 @@ from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.decide import Decision, decide
-from accelbench_operator.runs.events import Transition, event_manifest, newly_lost, transitions
+from accelbench_operator.runs.events import Transition, event_manifest, newly_failed, transitions
 from accelbench_operator.runs.known import (
     KnownRun,
     KnownRuns,
     UnreadableStatusError,
     foreign_fields,
-    is_at_rest,
+    is_idle,
     read_status,
 )
 from accelbench_operator.runs.objects import RunObjects, owned_by_runs
-from accelbench_operator.runs.status import finished_at, only_tells_more, shortened
+from accelbench_operator.runs.status import differs_only_in_progress, finished_at, shortened
 
 logger = logging.getLogger(__name__)
 
 UNFINISHED = {ConditionReason.QUEUED, ConditionReason.RUNNING, ConditionReason.SUSPENDED}
 
-TELL_AFTER = timedelta(seconds=2)
-"""What only tells why a case waits, or where it is, waits for so long: most of it is over by then."""
+PROGRESS_DELAY = timedelta(seconds=2)
+"""For so long a status is not written that says only why a case waits, or where it runs: most of it is over by then."""
 
 
 class Reconciler:
-    """Reconcile BenchmarkRuns.
-
-    It is called where this replica leads; what it writes is fenced all the same (`Cluster`).
-    """
+    """Reconcile BenchmarkRuns, where this replica leads; see `Controller`."""
 
     def __init__(
         self,
@@ -55,64 +51,70 @@ class Reconciler:
         settings: RunSettings,
         clock: Callable[[], datetime],
         acted: Callable[[Key], None] = lambda _: None,
-        lost: Callable[[Attempt], None] = lambda _: None,
-        look: Callable[[Key, float], None] = lambda _key, _seconds: None,
+        failed: Callable[[Attempt], None] = lambda _: None,
+        requeue: Callable[[Key, float], None] = lambda _key, _seconds: None,
     ) -> None:
-        """`acted` is told of each step that was taken: a run of many cases can take minutes.
+        """Reconcile with three callbacks.
 
-        `lost` is told of each attempt that was lost, once that is written. `look` is asked for another look after so
-        many seconds, where this one raises.
+        Args:
+            cluster: The requests to the API server.
+            objects: What the store has of runs.
+            applier: What carries out actions.
+            settings: The operator's settings for runs.
+            clock: The API server's time.
+            acted: Called after each action, because a run of many cases can take minutes.
+            failed: Called with each failed attempt once that is written.
+            requeue: Called with the seconds until another look at a run whose actions raise.
         """
-        self._cluster = cluster
         self.kind = RUN
         self.owns = owned_by_runs(settings.class_name)
+        self._cluster = cluster
         self._objects = objects
         self._applier = applier
         self._settings = settings
         self._clock = clock
         self._acted = acted
-        self._lost = lost
-        self._look = look
+        self._failed = failed
+        self._requeue = requeue
         self._known = KnownRuns()
-        self._resting: set[Key] = set()
-        self._leaving: set[Key] = set()
-        """Deleted, and held back by somebody's finalizer."""
+        self._idle: set[Key] = set()
+        """Finished runs for which nothing is left to do."""
+        self._terminating: set[Key] = set()
+        """Deleted runs that a finalizer holds back."""
         self.phases: dict[Key, str] = {}
         """The phase of every run that is known."""
 
-    def changed(self, key: Key, run: Manifest) -> bool:
-        """A watch tells of a run; returns whether there may be something to do."""
-        if not self._operates(run, key.uid):
+    def changed(self, key: Key, manifest: Manifest) -> bool:
+        """Note an event of the watch; return True if there may be something to do."""
+        if not self._operates(manifest, key.uid):
             self.deleted(key)
-            if not self._is_ours(run, key.uid):
+            if not self._has_class(manifest, key.uid):
                 return False
-            self._leaving.add(key)
+            self._terminating.add(key)
             return self._objects.has_jobs(key.uid)
-        if is_at_rest(run) and not self._objects.has_jobs(key.uid):
-            self._rest(key, run["status"].get("phase", ""))
+        if is_idle(manifest) and not self._objects.has_jobs(key.uid):
+            self._set_idle(key, manifest["status"].get("phase", ""))
             return False
-        self._resting.discard(key)
-        return self._known.hear(key.uid, run)
+        self._idle.discard(key)
+        return self._known.on_event(key.uid, manifest)
 
     async def reconcile(self, key: Key) -> float | None:
-        """One step of one run."""
-        if key in self._leaving:
-            await self._end_jobs(key)
+        """Take one step of one run; return after how many seconds to look again, or None."""
+        if key in self._terminating:
+            await self._delete_jobs(key)
             return None
         return await self._step(key)
 
     async def _step(self, key: Key) -> float | None:
-        if key in self._resting and not self._objects.has_jobs(key.uid):
+        if key in self._idle and not self._objects.has_jobs(key.uid):
             return None
         known = await self._know(key)
         if known is None:
-            # Its owner references have the cluster delete what belongs to it.
+            # The cluster deletes what the run owns.
             self.deleted(key)
             return None
         plan, now = known.plan, self._clock()
-        losses, obstacles = self._applier.losses.get(key.uid, {}), self._applier.obstacles.of(key.uid)
-        held = self._objects.observed(key, losses, obstacles)
-        observed = replace(held, queues=self._applier.queues.of(key.uid))
+        observed = self._objects.observed(key, self._applier.memory(key.uid))
         decision = decide(plan, known.status, observed, now, known.generation)
         self.phases[key] = decision.status.phase
         ends = finished_at(decision.status) is not None and finished_at(known.written) is None
@@ -121,28 +123,29 @@ class Reconciler:
             if await self._applier.find_missing(plan, measured, observed):
                 return 0.0
         known.status = decision.status
-        wait = self._can_wait(known, now)
-        if not (await self._settle(key, known, wait=wait is not None) and (known.certain or not decision.actions)):
-            # It has changed since, or may have: it was only heard of.
+        wait = self._may_wait_until(known, now)
+        written = wait is not None or await self._write_changes(key, known)
+        if not written or (decision.actions and not known.confirmed):
+            # The run has changed since, or may have: its version comes from an event.
             self._known.drop(key.uid)
             return 0.0
         try:
             await self._act(decision, plan, observed, key)
         except Exception:
-            # What is refused again and again is tried ever more rarely; deadlines are kept all the same.
+            # The queue retries ever more rarely; deadlines are kept all the same.
             if decision.requeue_at and decision.requeue_at > now:
-                self._look(key, (decision.requeue_at - now).total_seconds())
+                self._requeue(key, (decision.requeue_at - now).total_seconds())
             raise
         if ends:
             return 0.0  # to see what is left to do after the end
-        again = self._again(decision, wait)
+        again = self._next_look(decision, wait)
         if finished_at(known.status) and not decision.actions and again is None:
-            self._rest(key, known.status.phase)
+            self._set_idle(key, known.status.phase)
         return again
 
-    async def _settle(self, key: Key, known: KnownRun, *, wait: bool) -> bool:
-        """Whether the API server has the status now, or may later; False where the run has changed or is gone."""
-        if wait or known.status == known.written:
+    async def _write_changes(self, key: Key, known: KnownRun) -> bool:
+        """Write the status if it differs; return False if the run has changed or is gone."""
+        if known.status == known.written:
             return True
         try:
             await self._write(key, known)
@@ -151,50 +154,51 @@ class Reconciler:
         return True
 
     async def _know(self, key: Key) -> KnownRun | None:
-        """What is to be decided on; None for a run that is gone, or that this operator has nothing to do with."""
-        heard, known = self._known.take_heard(key.uid), self._known.get(key.uid)
-        if heard is None and known is not None:
+        """Return the run to decide on; None if it is gone, or not this operator's."""
+        event, known = self._known.take_event(key.uid), self._known.get(key.uid)
+        if event is None and known is not None:
             return known
-        if heard is not None and (known is None or not known.certain):
-            run, certain = heard, False
+        if event is not None and (known is None or not known.confirmed):
+            run, confirmed = event, False
         else:
-            # Of two versions the later one cannot be told, so whoever knows is asked.
-            found = await self._cluster.get_run(key.namespace, key.name)
-            if found is None:
+            # Which of two versions is the later one cannot be told, so the API server is asked.
+            answer = await self._cluster.get_run(key.namespace, key.name)
+            if answer is None:
                 return None
-            run, certain = found, True
+            run, confirmed = answer, True
         if not self._operates(run, key.uid):
             return None
         try:
             status = read_status(run)
         except UnreadableStatusError as error:
-            await self._tell(key, Transition("Warning", "StatusUnreadable", str(error)))
+            await self._post_event(key, Transition("Warning", "StatusUnreadable", str(error)))
             raise
         generation = run["metadata"]["generation"]
-        same = known is not None and (known.generation, known.written.runner) == (generation, status.runner)
-        learned = KnownRun(
+        same_plan = known is not None and (known.generation, known.written.runner) == (generation, status.runner)
+        new = KnownRun(
             version=run["metadata"]["resourceVersion"],
             generation=generation,
-            # Hundreds of cases take a while to plan, and the first run of all imports the catalogue.
-            plan=known.plan if known is not None and same else await asyncio.to_thread(self._plan, run, status),
+            # In a thread: hundreds of cases take a while to plan, and the first run imports the catalogue.
+            plan=known.plan if known is not None and same_plan else await asyncio.to_thread(self._plan, run, status),
             written=status,
             status=status,
             foreign=foreign_fields(run),
-            certain=certain,
+            confirmed=confirmed,
         )
-        self._known.keep(key.uid, learned)
-        return learned
+        self._known.keep(key.uid, new)
+        return new
 
-    def _can_wait(self, known: KnownRun, now: datetime) -> datetime | None:
-        """Until when it may wait that the status tells more than was written; None where it may not, or does not."""
-        if known.status == known.written or not only_tells_more(known.written, known.status):
-            known.untold_since = None
+    def _may_wait_until(self, known: KnownRun, now: datetime) -> datetime | None:
+        """Return until when the status need not be written because only progress differs; None if nothing can wait."""
+        if known.status == known.written or not differs_only_in_progress(known.written, known.status):
+            known.unwritten_since = None
             return None
-        known.untold_since = known.untold_since or now
-        until = known.untold_since + TELL_AFTER
+        known.unwritten_since = known.unwritten_since or now
+        until = known.unwritten_since + PROGRESS_DELAY
         return until if now < until else None
 
     async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, key: Key) -> None:
+        """Carry out all actions, then raise the first error: one case's trouble must not hold up the others."""
         first: Exception | None = None
         for action in decision.actions:
             try:
@@ -204,8 +208,7 @@ class Reconciler:
                     await self._cluster.delete_run(key.namespace, key.name, key.uid)
                 elif isinstance(plan, Plan):
                     await self._applier.apply(action, plan, observed)
-            except Exception as error:  # noqa: BLE001 - it is raised below
-                # One case's trouble must not hold up the others.
+            except Exception as error:  # noqa: BLE001 - raised below
                 first = first or error
             self._acted(key)
         if first is not None:
@@ -215,34 +218,34 @@ class Reconciler:
                 first = None  # else this frame and the traceback hold each other, and what they hold
 
     def _operates(self, run: Manifest, uid: str) -> bool:
-        """Whether it is this operator's, and is to stay."""
-        return self._is_ours(run, uid) and not run["metadata"].get("deletionTimestamp")
+        """Return True if the run is this operator's and not being deleted."""
+        return self._has_class(run, uid) and not run["metadata"].get("deletionTimestamp")
 
-    def _is_ours(self, run: Manifest, uid: str) -> bool:
-        """Whether it is the run that was meant, and of this operator's class."""
+    def _has_class(self, run: Manifest, uid: str) -> bool:
+        """Return True if it is the run with that UID, and of this operator's class."""
         of_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
         return bool(run["metadata"]["uid"] == uid and of_class)
 
-    async def _end_jobs(self, key: Key) -> None:
-        """Nobody wants them any more; the cluster deletes them only once their owner has gone."""
+    async def _delete_jobs(self, key: Key) -> None:
+        """Delete the Jobs of a run that a finalizer holds back: the cluster would wait for the run to go."""
         for job in self._objects.observed(key).jobs.values():
             await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
 
     def cases(self) -> dict[tuple[str, ...], int]:
-        """How many cases of each run that has not finished are in which state: by namespace, name and state."""
-        found: dict[tuple[str, ...], int] = {}
+        """Return the number of cases by namespace, name and state, of runs that have not finished."""
+        counts: dict[tuple[str, ...], int] = {}
         for key, phase in self.phases.items():
             known = self._known.get(key.uid) if phase in UNFINISHED else None
             if known:
                 for state, count in known.status.cases.model_dump().items():
-                    found[key.namespace, key.name, state] = count
-        return found
+                    counts[key.namespace, key.name, state] = count
+        return counts
 
     def in_progress(self) -> set[str]:
-        """The UIDs of runs that have not finished."""
+        """Return the UIDs of runs that have not finished."""
         return {key.uid for key, phase in self.phases.items() if phase in UNFINISHED}
 
-    def _again(self, decision: Decision, wait: datetime | None) -> float | None:
+    def _next_look(self, decision: Decision, wait: datetime | None) -> float | None:
         if any(not isinstance(action, DeleteJob | DeleteRun) for action in decision.actions):
             return 0.0
         next_look = min((time for time in (decision.requeue_at, wait) if time is not None), default=None)
@@ -253,34 +256,33 @@ class Reconciler:
         try:
             await self._put(key, known, known.foreign, known.status)
         except (InvalidError, TooLargeError) as error:
-            # A CRD of another release may take no field of ours, an API server no more than so many bytes.
-            await self._tell(key, Transition("Warning", "StatusRefused", error.message))
+            # A CRD of another release may lack a field, and an API server accepts only so many bytes.
+            await self._post_event(key, Transition("Warning", "StatusRefused", error.message))
             await self._put(key, known, {}, shortened(known.status))
-        for _, attempt in newly_lost(before, known.status):
-            self._lost(attempt)
+        for _, attempt in newly_failed(before, known.status):
+            self._failed(attempt)
         for transition in transitions(before, known.status):
-            await self._tell(key, transition)
+            await self._post_event(key, transition)
 
     async def _put(self, key: Key, known: KnownRun, foreign: Manifest, status: BenchmarkRunStatus) -> None:
         document = dict(foreign) | status.model_dump(mode="json", by_alias=True, exclude_none=True)
         stored = await self._cluster.put_run_status(status_manifest(key, known.version, document))
-        # What the API server does not know it drops.
+        # The API server drops fields that it does not know.
         written = status if stored["status"] == document else read_status(stored)
-        metadata = stored["metadata"]
-        known.version, known.written, known.status, known.certain = metadata["resourceVersion"], written, status, True
-        known.untold_since = None
+        known.version, known.confirmed = stored["metadata"]["resourceVersion"], True
+        known.written, known.status, known.unwritten_since = written, status, None
         if finished_at(status):
             known.plan = Refused((), ttl_seconds=known.plan.ttl_seconds)
         self._known.keep(key.uid, known)
 
-    async def _tell(self, key: Key, transition: Transition) -> None:
+    async def _post_event(self, key: Key, transition: Transition) -> None:
+        """Post an Event; one that is refused or was posted before changes nothing, as only people read them."""
         event = event_manifest(transition, key.namespace, key.name, key.uid, self._clock())
-        # Told already, or not to be told: an event is for people who watch, nothing rests on it.
         with contextlib.suppress(ApiError):
             await self._cluster.create_event(event)
 
     def _plan(self, run: Manifest, status: BenchmarkRunStatus) -> Plan | Refused:
-        """A finished run needs none, and thousands of them would fill the memory: when it has to go is left to know."""
+        """Plan a run; of a finished one only its time to live is kept, as thousands of plans would fill the memory."""
         if finished_at(status):
             return Refused((), ttl_seconds=run["spec"].get("runPolicy", {}).get("ttlSecondsAfterFinished"))
         try:
@@ -292,32 +294,32 @@ class Reconciler:
                 pod_template=self._settings.pod_template,
             )
         except Exception as error:
-            logger.exception("%s/%s cannot be planned", run["metadata"].get("namespace"), run["metadata"]["name"])
-            what = f"accelbench itself failed while planning, which is a bug: {type(error).__name__}: {error}"
-            return Refused((Problem("", what),))
+            logger.exception("%s cannot be planned", Key.of(RUN.name, run))
+            message = f"accelbench itself failed while planning, which is a bug: {type(error).__name__}: {error}"
+            return Refused((Problem("", message),))
 
-    def _rest(self, key: Key, phase: str) -> None:
-        """Nothing more will happen to the run; only its end is kept in mind."""
+    def _set_idle(self, key: Key, phase: str) -> None:
+        """Keep nothing of a run but its phase: nothing more will happen to it."""
         self.phases[key] = phase
-        self._resting.add(key)
+        self._idle.add(key)
         self._known.forget(key.uid)
         self._applier.forget(key.uid)
 
     def deleted(self, key: Key) -> None:
-        """The run is gone."""
+        """Drop all that is known of a run."""
         self._known.forget(key.uid)
         self._applier.forget(key.uid)
-        self._resting.discard(key)
-        self._leaving.discard(key)
+        self._idle.discard(key)
+        self._terminating.discard(key)
         self.phases.pop(key, None)
 
     def reset(self) -> None:
-        """Another replica may have acted since: what was known before does not count."""
+        """Drop what may be out of date, because another replica may have acted since."""
         self._known.forget_all()
         self._applier.forget_all()
 
 
 def status_manifest(key: Key, version: str, status: Manifest) -> dict[str, Any]:
-    """What is written of a run: its status, on top of that version."""
+    """Return the body of a request that writes a run's status on top of a version."""
     metadata = {"namespace": key.namespace, "name": key.name, "uid": key.uid, "resourceVersion": version}
-    return {"apiVersion": API_VERSION, "kind": "BenchmarkRun", "metadata": metadata, "status": dict(status)}
+    return {"apiVersion": API_VERSION, "kind": RUN.name, "metadata": metadata, "status": dict(status)}

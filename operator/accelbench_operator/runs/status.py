@@ -1,7 +1,7 @@
-"""The run's status, derived from attempts and results alone, so that a restarted operator shows what it showed before.
+"""Derive the run's status from attempts and results alone, so that a restarted operator derives the same.
 
-Nothing in it depends on the time it is looked at: what does not change is not written again. Rows of results that it
-already has are kept, as results never change.
+Nothing in it depends on when it is derived, so an unchanged status is not written again. Rows of results are kept, as
+results never change.
 """
 
 import itertools
@@ -25,7 +25,7 @@ MAXIMUM_MESSAGE = 2048
 SHORT_MESSAGE = 256
 NOISY = "measured next to other load, as acceptNoise allows: an interval, but no certified verdict"
 NAMED_CASES = 3
-"""How many cases a message names before it says how many more there are."""
+"""How many cases a message names before it gives the number of the others."""
 
 Truth = Literal["True", "False", "Unknown"]
 ConditionType = Literal["Accepted", "Finished", "Succeeded"]
@@ -34,34 +34,34 @@ OURS: tuple[str, ...] = get_args(ConditionType)
 
 @dataclass(frozen=True)
 class Stop:
-    """Why no further case is started."""
+    """Describe why no further case is started."""
 
     reason: ConditionReason
     message: str
     discards: AttemptReason | None = None
-    """Why cases in flight are discarded as well; None: they are not."""
+    """Why cases in flight are discarded as well; None if they continue."""
 
 
 @dataclass(frozen=True)
 class RunProgress:
-    """What the status is derived from."""
+    """Hold what the status is derived from."""
 
     attempts: tuple[Attempt, ...]
-    """At cases that have no result, in the plan's order."""
+    """Attempts at cases without a result, in the plan's order."""
     measured: tuple[str, ...]
-    """Cases whose result was stored, in the plan's order; it may be gone since."""
+    """Cases whose result was stored, in the plan's order; it may have been deleted since."""
     results: Mapping[str, Summary]
     now: datetime
     stop: Stop | None
     busy: bool
     """A case runs, or has ended and is being collected."""
     pending: str
-    """Why the first case that waits does so; empty where none does."""
+    """Why the first case that waits does so; empty if none does."""
 
 
 @dataclass(frozen=True)
 class ConditionState:
-    """A condition without its times."""
+    """Hold a condition without its times."""
 
     status: Truth
     reason: ConditionReason
@@ -69,7 +69,7 @@ class ConditionState:
 
 
 def finished_at(status: BenchmarkRunStatus) -> datetime | None:
-    """When the run finished, for good; None while it has not."""
+    """Return when the run finished, which is final; None if it has not."""
     for condition in status.conditions:
         if condition.type == "Finished" and condition.status == "True":
             return datetime.fromisoformat(status.completion_time or condition.last_transition_time)
@@ -77,7 +77,7 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
 
 
 def seen_status(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
-    """A finished run's status, which holds of a later generation too: kubectl takes an older condition for none."""
+    """Return a finished run's status for a later generation: `kubectl wait` ignores conditions of an older one."""
     conditions = tuple(
         condition.model_copy(update={"observed_generation": generation}) if condition.type in OURS else condition
         for condition in status.conditions
@@ -85,38 +85,38 @@ def seen_status(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStat
     return status.model_copy(update={"observed_generation": generation, "conditions": conditions})
 
 
-def only_tells_more(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> bool:
-    """Whether they differ only in why cases wait, where they are, and how long they ran.
+def differs_only_in_progress(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> bool:
+    """Return True if they differ only in why cases wait, where they run, and how long they ran.
 
-    Whoever reads no more than `before` finds that out again, as its Jobs and pods are there until more is written.
+    An operator that reads `before` finds the rest again, because Jobs and pods stay until more is written.
     """
     if len(before.attempts) != len(after.attempts) or len(before.conditions) != len(after.conditions):
         return False
     attempts = zip(before.attempts, after.attempts, strict=True)
-    if any(was is not now and _at_no_place(was) != _at_no_place(now) for was, now in attempts):
+    if any(was is not now and _without_place(was) != _without_place(now) for was, now in attempts):
         return False
     conditions = zip(before.conditions, after.conditions, strict=True)
     if any(was.model_copy(update={"message": now.message}) != now for was, now in conditions):
         return False
-    told = {"attempts": (), "conditions": (), "active_start_time": None, "active_seconds": 0}
-    return before.model_copy(update=told) == after.model_copy(update=told)
+    progress = {"attempts": (), "conditions": (), "active_start_time": None, "active_seconds": 0}
+    return before.model_copy(update=progress) == after.model_copy(update=progress)
 
 
-def _at_no_place(attempt: Attempt) -> Attempt:
+def _without_place(attempt: Attempt) -> Attempt:
     return attempt.model_copy(update={"job_uid": None, "pod": None, "node": None, "image": None})
 
 
 def shortened(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
-    """What a status cannot do without: what was begun, what ended, and why."""
-    attempts = [each.model_copy(update={"message": _cut(each.message, SHORT_MESSAGE)}) for each in status.attempts]
-    conditions = [each.model_copy(update={"message": _cut(each.message, SHORT_MESSAGE)}) for each in status.conditions]
+    """Return the status without what it can do without: comparisons, the headline and long messages."""
+    attempts = [part.model_copy(update={"message": _cut(part.message, SHORT_MESSAGE)}) for part in status.attempts]
+    conditions = [part.model_copy(update={"message": _cut(part.message, SHORT_MESSAGE)}) for part in status.conditions]
     fewer = {"attempts": tuple(attempts), "conditions": tuple(conditions), "comparisons": (), "headline": ""}
     omitted = status.comparisons_omitted + len(status.comparisons)
     return status.model_copy(update={**fewer, "comparisons_omitted": omitted})
 
 
 def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
-    """The status of a run that cannot be run."""
+    """Return the status of a refused run."""
     before = "stored results are kept" if status.measured_cases else "nothing was measured"
     remedy = f"{before}; correct the spec and apply it under another name"
     findings: dict[ConditionType, ConditionState] = {
@@ -137,7 +137,7 @@ def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, gene
 
 
 def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgress) -> BenchmarkRunStatus:
-    """The status of an accepted run."""
+    """Return the status of an accepted run."""
     generation = plan.metadata.generation
     settled = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured)
     in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in settled]
@@ -158,9 +158,9 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
         "Succeeded": succeeded,
     }
     results = [progress.results[name] for name in plan.names if name in progress.results]
-    # To make all rows again would be more than half of the work of a step of a large sweep.
-    made = {(row.result, row.variant): row for row in status.comparisons}
-    rows = itertools.chain.from_iterable(_rows(result, made) for result in results)
+    # To build all rows again would be more than half of the work of a step of a large sweep.
+    known_rows = {(row.result, row.variant): row for row in status.comparisons}
+    rows = itertools.chain.from_iterable(_rows(result, known_rows) for result in results)
     first = min((attempt.start_time for attempt in progress.attempts), default=None)
     return status.model_copy(
         update={
@@ -181,13 +181,13 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
             "measured_cases": progress.measured,
             "attempts": progress.attempts,
             "comparisons": tuple(itertools.islice(rows, MAXIMUM_COMPARISONS)),
-            "comparisons_omitted": max(0, sum(len(each.comparisons) for each in results) - MAXIMUM_COMPARISONS),
+            "comparisons_omitted": max(0, sum(len(result.comparisons) for result in results) - MAXIMUM_COMPARISONS),
         }
     )
 
 
 def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
-    """The digests of the workload's file, in the order of the cases that were measured with each."""
+    """Return the digests of the workload's file, in the order of the cases measured with each."""
     results = [progress.results[name] for name in plan.names if name in progress.results]
     return dict.fromkeys(result.source for result in results if result.source)
 
@@ -201,7 +201,7 @@ def _unfinished(plan: Plan, progress: RunProgress, settled: set[str]) -> Conditi
 
 
 def _success(plan: Plan, progress: RunProgress) -> ConditionState:
-    """The one reason that tells most: what stopped the run, what was lost, what was wrong with what was measured."""
+    """Return the most important reason: what stopped the run, else failed cases, else defects of results."""
     results = [progress.results[name] for name in plan.names if name in progress.results]
     if progress.stop and len(results) < len(plan.names):
         return ConditionState("False", progress.stop.reason, progress.stop.message)
@@ -219,8 +219,8 @@ def _success(plan: Plan, progress: RunProgress) -> ConditionState:
 
 
 def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
-    lost = [attempt for attempt in progress.attempts if attempt.finished]
-    yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in lost]
+    failed = [attempt for attempt in progress.attempts if attempt.finished]
+    yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in failed]
     gone = [case for case in progress.measured if case not in progress.results]
     missing = ConditionReason.RESULT_MISSING
     yield missing, [missing.after(f"{case}: its result is gone") for case in gone]
@@ -261,19 +261,19 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
 
 def _why_invalid(result: Summary) -> str:
     if result.failed_checks:
-        said = f"{', '.join(dict.fromkeys(result.failed_checks))} failed"
+        reason = f"{', '.join(dict.fromkeys(result.failed_checks))} failed"
     elif result.rounds:
-        said = f"{figures.count(result.rounds, 'round')} counted, too few for a verdict"
+        reason = f"{figures.count(result.rounds, 'round')} counted, too few for a verdict"
     else:
-        said = "no round counted, so nothing has a time"
+        reason = "no round counted, so nothing has a time"
     if not result.quarantined:
-        return said
-    return f"{said}; {figures.count(result.quarantined, 'round')} disturbed by other load, and discarded"
+        return reason
+    return f"{reason}; {figures.count(result.quarantined, 'round')} disturbed by other load, and discarded"
 
 
-def _rows(result: Summary, made: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
+def _rows(result: Summary, known: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
     for comparison in result.comparisons:
-        yield made.get((result.name, comparison.variant)) or ComparisonStatus(
+        yield known.get((result.name, comparison.variant)) or ComparisonStatus(
             case=result.case,
             variant=comparison.variant,
             verdict=result.outcome(comparison),
@@ -291,9 +291,9 @@ def _interval(comparison: Comparison) -> str | None:
 
 
 def _headline(plan: Plan, progress: RunProgress) -> str:
-    """One case: its comparisons in words. Several: how often each variant got which verdict, and its speedups.
+    """Return for one case its comparisons, for several how often each variant got which verdict, and its speedups.
 
-    Where nothing was timed: what was observed, and in how many of several cases.
+    If nothing was timed, return what was observed, and in how many of several cases.
     """
     results = [progress.results[name] for name in plan.names if name in progress.results]
     by_variant: dict[str, list[tuple[str, Comparison]]] = {}
@@ -301,11 +301,10 @@ def _headline(plan: Plan, progress: RunProgress) -> str:
         for comparison in ranked(result.comparisons):
             outcome = result.outcome(comparison)
             by_variant.setdefault(comparison.variant, []).append((_in_words(outcome), comparison))
-    observed = Counter(found for result in results for found in result.observations)
-    parts = [f"{name} {_tendency(found)}" for name, found in by_variant.items()]
+    observed = Counter(text for result in results for text in result.observations)
+    parts = [f"{name} {_tendency(rows)}" for name, rows in by_variant.items()]
     parts += [
-        f"{found} in {count} of {len(results)} cases" if len(results) > 1 else found
-        for found, count in observed.items()
+        f"{text} in {count} of {len(results)} cases" if len(results) > 1 else text for text, count in observed.items()
     ]
     return _cut("; ".join(parts), MAXIMUM_HEADLINE)
 

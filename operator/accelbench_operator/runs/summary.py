@@ -10,27 +10,27 @@ from accelbench_operator.engine.kinds import Key
 
 @dataclass(frozen=True, slots=True)
 class VariantSummary:
-    """One variant's measurement; every `seconds` is per unit of work."""
+    """Summarize one variant's measurement; every `seconds` is per unit of work."""
 
     name: str
     framework: str
     seconds: float | None
     """The geometric mean over launches; None without a complete round, or where a check rejects the variant."""
     lower: float | None = None
-    """Lower end of its own interval, which pairs it with nothing."""
+    """Lower end of the interval of its own time, which is not paired with the baseline."""
     upper: float | None = None
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of each phase of a launch: `compile`, `first-step`, and so on."""
     numbers: Mapping[str, float] = field(default_factory=dict)
-    """Those that are exported, by the field of `Numbers`."""
+    """Exported numbers, by field of `Numbers`."""
     failure: FailureReason | None = None
     not_compiled: FailureReason | None = None
-    """Why it could not be compiled for a target, where another variant could: an answer, and no failure."""
+    """Why it could not be compiled for a target although another variant could: an answer, not a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The headline of one BenchmarkResult."""
+    """Hold the headline of one BenchmarkResult."""
 
     namespace: str
     name: str
@@ -41,36 +41,36 @@ class Summary:
     case: str
     workload: str
     accelerator: str
-    """The profile's name; of what was compiled for a target, the target's."""
+    """Name of the profile, or of the target that the case was compiled for."""
     unit: str
     currency: str
-    """Of its prices; empty without any."""
+    """Currency of its prices; empty without any."""
     finished_timestamp: float
     """Seconds since 1970, UTC."""
     complete: bool
     valid: bool
     rounds: int
     quarantined: int
-    """Rounds that something disturbed, and that count for no variant."""
+    """Disturbed rounds, which count for no variant."""
     noisy: bool
-    """Rounds that something disturbed count, as the run accepts noise."""
+    """Disturbed rounds count, because the run accepts noise."""
     variants: tuple[VariantSummary, ...]
     comparisons: tuple[Comparison, ...]
     observations: tuple[str, ...] = ()
-    """In a few words, what was observed of each variant or came of compiling it, where nothing was timed."""
+    """If nothing was timed: what was observed of each variant or its compilation, in a few words."""
     failed_checks: tuple[str, ...] = ()
     checks_not_passed: tuple[tuple[str, str, int], ...] = ()
-    """Check, outcome, and how often it came out so: once a variant, or once for all of them."""
+    """Check, outcome, and count: one for each variant, or one for all of them."""
     node: str = ""
-    """The node that it was measured on."""
+    """Node that it was measured on."""
     source: str = ""
-    """The digest of the file that the workload is written in."""
+    """Digest of the workload's file."""
     created_timestamp: float = 0.0
     """When it was stored, by the API server's clock, in seconds since 1970."""
     margin: float = 0.0
-    """The relative difference that its verdicts call equivalent."""
+    """Relative difference up to which its verdicts are `equivalent`."""
     shortcoming: str = ""
-    """Why it is not complete, where its notes say so."""
+    """Why it is not complete, from its notes."""
     not_met: tuple[str, ...] = ()
     """One sentence for each expectation that is not met or undecided, as evaluated when the result was stored."""
 
@@ -86,11 +86,11 @@ class Summary:
 
     @property
     def only_noisy(self) -> bool:
-        """Noise was accepted, and nothing else stands between the comparisons and their verdicts."""
-        return self.noisy and all(each.verdict or each.noisy for each in self.comparisons)
+        """Return True if accepted noise is the only reason why comparisons have no verdict."""
+        return self.noisy and all(comparison.verdict or comparison.noisy for comparison in self.comparisons)
 
     def outcome(self, comparison: Comparison) -> str:
-        """Return the verdict of one of its comparisons; without one `failed`, `invalid`, `noisy` or `none`."""
+        """Return the verdict of one of its comparisons, or `failed`, `invalid`, `noisy` or `none`."""
         if comparison.verdict:
             return comparison.verdict
         sides = {comparison.variant, comparison.baseline}

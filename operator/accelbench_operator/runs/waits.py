@@ -1,7 +1,7 @@
-"""Every wait of the operator, in one place: for what, how long at most, and what comes then.
+"""Define every wait of the operator: what is awaited, how long at most, and how the wait ends.
 
-Nothing else in the operator says how long anything may take. docs/operations/troubleshooting.md has the table, made
-from this, and tests/operator/test_every_wait.py provokes each of them.
+No other module limits how long anything may take. The table in docs/operations/troubleshooting.md is generated from
+this one, and tests/operator/test_every_wait.py provokes each wait.
 """
 
 from dataclasses import dataclass
@@ -11,35 +11,35 @@ from enum import Enum
 from accelbench.api.reasons import AttemptReason, ConditionReason, Reason
 from accelbench.api.run import RunPolicy
 
-LEAST_TRIES = 4
-"""Before patience may end: an operator that was away for an hour has tried nothing in it."""
-TOLD_TRIES = 2
-"""A single refusal is over before anybody could read of it."""
+MINIMUM_TRIES = 4
+"""Before patience may end: an operator that was away for an hour has tried nothing in that time."""
+REPORTED_TRIES = 2
+"""From how many refusals on a condition reports them: a single one is over before anybody reads it."""
 
 FIRST_RETRY = timedelta(seconds=10)
 FIRST_QUESTION = timedelta(seconds=10)
-"""Before it is asked in events why a case does not start: most have started by then."""
+"""Before Events are read to find out why a case does not start: most have started by then."""
 
 BETWEEN_CASES = timedelta(minutes=10)
-"""Part of a run's derived deadline: for what lies between two cases."""
+"""Added to a run's derived deadline, for the time between two cases."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """How long at most: what a field of the run's policy says, else `duration`; without either, for ever."""
+    """Limit a wait: by a field of the run's policy, else by `duration`; without either there is no limit."""
 
     duration: timedelta | None = None
     policy: str = ""
     """The field of `RunPolicy`, which is in seconds."""
     tries: int = 0
-    """It does not end before so many of them."""
+    """It does not end before so many."""
     counted: str = ""
-    """From when, where that is not the beginning of the wait."""
+    """When it begins, if that is not the beginning of the wait."""
     otherwise: str = "without limit if it is not set"
-    """What holds where neither says anything."""
+    """For docs: the limit if neither is set."""
 
     def of(self, policy: RunPolicy) -> timedelta | None:
-        """What holds for a run."""
+        """Return the limit for a run; None if it has none."""
         seconds: int | None = getattr(policy, self.policy) if self.policy else None
         return self.duration if seconds is None else timedelta(seconds=seconds)
 
@@ -49,7 +49,7 @@ _PAST_ITS_TIME = Limit(timedelta(minutes=2), counted="after its deadline or its 
 
 
 class Wait(Enum):
-    """For what; how a message begins that has the words of who refuses it; how long; with which reason it ends."""
+    """Define what is awaited, how a message about its refusals begins, the limit, and the reason that ends it."""
 
     CREATE_JOB = (
         "a Job that the API server refuses: a quota, an admission policy, another object with its name",
@@ -90,14 +90,14 @@ class Wait(Enum):
     LOOK = (
         "the API server, to say what became of a Job or a pod",
         "cannot find out what became of it",
-        Limit(timedelta(minutes=30), tries=LEAST_TRIES),
+        Limit(timedelta(minutes=30), tries=MINIMUM_TRIES),
         AttemptReason.RESULT_LOST,
         "Check that the API server answers, and delete what is in the way",
     )
     RESULT = (
         "the API server, to say whether a case has a result, before its attempt counts as lost",
         "cannot find out whether it has a result",
-        Limit(timedelta(minutes=30), tries=LEAST_TRIES),
+        Limit(timedelta(minutes=30), tries=MINIMUM_TRIES),
         AttemptReason.RESULT_LOST,
         "Check that the API server answers",
     )
@@ -105,7 +105,7 @@ class Wait(Enum):
         "the log of a pod that has ended",
         "the log of its pod cannot be read",
         # A node that is gone holds up no run.
-        Limit(timedelta(minutes=5), tries=LEAST_TRIES),
+        Limit(timedelta(minutes=5), tries=MINIMUM_TRIES),
         ConditionReason.INCOMPLETE,
         "Check that its node is Ready; after 5 minutes the case counts without its log",
     )
@@ -113,7 +113,7 @@ class Wait(Enum):
         "the API server, to accept a result that it refuses: a quota, an admission policy, an error",
         "its result cannot be stored",
         # Somebody may raise the quota.
-        Limit(timedelta(minutes=30), tries=LEAST_TRIES),
+        Limit(timedelta(minutes=30), tries=MINIMUM_TRIES),
         AttemptReason.RESULT_REFUSED,
         "Have that changed within 30 minutes; the Job keeps its log",
     )
@@ -143,32 +143,33 @@ class Wait(Enum):
         None,
     )
 
-    def __init__(self, what: str, said: str, limit: Limit, ends_with: Reason | None, remedy: str = "") -> None:
-        self.what = what
-        self.said = said
+    def __init__(self, awaited: str, problem: str, limit: Limit, ends_with: Reason | None, remedy: str = "") -> None:
+        self.awaited = awaited
+        self.problem = problem
+        """How a message about a refusal begins."""
         self.limit = limit
         self.ends_with = ends_with
-        """Of the attempt or of the run; None: the run goes on."""
+        """Reason of the attempt or of the run; None: the run continues."""
         self.remedy = remedy
-        """What a message ends with that begins with what is `said`."""
+        """How a message about a refusal ends."""
 
     @property
     def patience(self) -> timedelta:
-        """How long it lasts whatever a run says; raises ValueError for one that has no such time."""
+        """The limit without a run's policy; raises ValueError if there is none."""
         if self.limit.duration is None:
             raise ValueError(f"{self.name} lasts as long as a run says")
         return self.limit.duration
 
     def is_over(self, since: datetime, tries: int, now: datetime) -> bool:
-        """Whether what was refused since then has been tried often enough for long enough."""
+        """Return True if what was refused since then has been tried often enough for long enough."""
         return tries >= self.limit.tries and now - since >= self.patience
 
 
 def retry_delay(retries: int) -> timedelta:
-    """Between an attempt that the infrastructure lost, after so many others, and the next."""
+    """Return the pause between an attempt that failed after so many others and the next one."""
     return min(FIRST_RETRY * (1 << retries), Wait.RETRY.patience)
 
 
-def next_question(since: datetime, asked: int) -> datetime:
-    """When to ask again why a case does not start, asked so often since then: each time after twice as long."""
-    return since + FIRST_QUESTION * ((1 << asked) - 1)
+def next_question(since: datetime, tries: int) -> datetime:
+    """Return when to read Events again, after so many tries since then: each pause is twice as long."""
+    return since + FIRST_QUESTION * ((1 << tries) - 1)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accelbench.cluster_api.errors import ForbiddenError
-from accelbench_operator.runs.event_words import FRESH, TIMES_AS_LONG, EventWords
+from accelbench_operator.runs.event_messages import FRESH, TIMES_AS_LONG, EventMessages
 from operator_world.builders import NOW
 
 SECOND = timedelta(seconds=1)
@@ -40,49 +40,49 @@ def event(uid: str, message: str, at: str = "2026-03-01T12:00:00Z", kind: str = 
     return {**about, "lastTimestamp": at, "type": kind, "reason": "Failed", "message": message}
 
 
-def words_of(events: Events) -> EventWords:
-    return EventWords(events, events.clock)  # type: ignore[arg-type]
+def words_of(events: Events) -> EventMessages:
+    return EventMessages(events, events.clock)  # type: ignore[arg-type]
 
 
 async def test_one_list_answers_for_all_that_wait_in_a_namespace() -> None:
     events = Events(event("a", "no disk"), event("b", "no quota"))
     words = words_of(events)
-    said = await asyncio.gather(*(words.of("x", uid) for uid in ("a", "b", "c")))
+    said = await asyncio.gather(*(words.about("x", uid) for uid in ("a", "b", "c")))
     assert (said, events.lists) == (["Failed: no disk in x", "Failed: no quota in x", ""], 1)
-    assert (await words.of("y", "a"), events.lists) == ("Failed: no disk in y", 2)
+    assert (await words.about("y", "a"), events.lists) == ("Failed: no disk in y", 2)
 
 
 async def test_the_newest_counts_wherever_it_stands() -> None:
     old, new = event("a", "old", "2026-03-01T12:00:00Z"), event("a", "new", "2026-03-01T12:00:09Z", "Normal")
     for order in ((old, new), (new, old)):
-        assert await words_of(Events(*order)).of("x", "a") == "Failed: new in x"
+        assert await words_of(Events(*order)).about("x", "a") == "Failed: new in x"
 
 
 @pytest.mark.parametrize(("seconds", "holds_for"), [(0, FRESH), (3, TIMES_AS_LONG * 3 * SECOND)])
 async def test_an_answer_holds_for_a_while_and_longer_where_it_took_long(seconds: int, holds_for: timedelta) -> None:
     events = Events(event("a", "no disk"), seconds=seconds)
     words = words_of(events)
-    await words.of("x", "a")
+    await words.about("x", "a")
     events.now += holds_for - SECOND
-    assert (await words.of("x", "b"), events.lists) == ("", 1)
+    assert (await words.about("x", "b"), events.lists) == ("", 1)
     events.now += SECOND
-    assert (await words.of("x", "a"), events.lists) == ("Failed: no disk in x", 2)
+    assert (await words.about("x", "a"), events.lists) == ("Failed: no disk in x", 2)
 
 
 async def test_a_refusal_holds_as_long_and_leaves_no_words() -> None:
     events = Events(event("a", "no disk"))
     events.refused = True
     words = words_of(events)
-    assert [await words.of("x", "a"), await words.of("x", "b"), events.lists] == ["", "", 1]
+    assert [await words.about("x", "a"), await words.about("x", "b"), events.lists] == ["", "", 1]
     events.refused = False
     events.now += FRESH
-    assert await words.of("x", "a") == "Failed: no disk in x"
+    assert await words.about("x", "a") == "Failed: no disk in x"
 
 
 async def test_a_clock_that_was_put_back_has_it_asked_anew() -> None:
     events = Events(event("a", "no disk"))
     words = words_of(events)
-    await words.of("x", "a")
+    await words.about("x", "a")
     events.now -= timedelta(hours=1)
-    await words.of("x", "a")
+    await words.about("x", "a")
     assert events.lists == 2

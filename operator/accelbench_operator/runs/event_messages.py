@@ -1,0 +1,62 @@
+"""Read from Events why objects are held up: one list answers for all objects of a namespace that wait.
+
+An API server has no index of Events by object: it reads all of a namespace's for each question. A thousand pods that
+wait would have it do so a thousand times.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from accelbench.cluster_api.errors import ApiError
+from accelbench_operator.runs.cluster import Cluster
+from accelbench_operator.runs.observed import EventSummary, summarize_event
+
+FRESH = timedelta(seconds=5)
+TIMES_AS_LONG = 20
+"""A list that took long is kept for so many times as long, so that Events stay a small part of the server's work."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Hold the latest Event about each object of a namespace, by the object's UID."""
+
+    since: datetime
+    until: datetime
+    events: Mapping[str, EventSummary]
+
+    def is_fresh(self, now: datetime) -> bool:
+        """Return True if it need not be read again; a clock that was set back does not keep it for longer."""
+        return self.since <= now < self.until
+
+
+class EventMessages:
+    """Return the latest message about an object, at most `FRESH` old or as old as a slow list allows."""
+
+    def __init__(self, cluster: Cluster, clock: Callable[[], datetime]) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._answers: dict[str, _Answer] = {}
+        self._reading = asyncio.Lock()
+
+    async def about(self, namespace: str, uid: str) -> str:
+        """Return the message about the object with that UID; empty if there is none, or Events cannot be read."""
+        async with self._reading:
+            now = self._clock()
+            self._answers = {name: answer for name, answer in self._answers.items() if answer.is_fresh(now)}
+            if namespace not in self._answers:
+                self._answers[namespace] = await self._read(namespace, now)
+            event = self._answers[namespace].events.get(uid)
+        return event.message if event else ""
+
+    async def _read(self, namespace: str, now: datetime) -> _Answer:
+        events: dict[str, EventSummary] = {}
+        # Events are for people: if they cannot be read, cases wait without a message.
+        with suppress(ApiError):
+            async for event in self._cluster.list_events(namespace):
+                uid, summary = event["involvedObject"].get("uid", ""), summarize_event(event)
+                events[uid] = max(events.get(uid, summary), summary)
+        ended = self._clock()
+        return _Answer(now, ended + max(FRESH, TIMES_AS_LONG * (ended - now)), events)

@@ -1,0 +1,69 @@
+"""Remember what this process has found out about a run; after a restart it is found out again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.kueue import QueueReport
+from accelbench_operator.runs.waits import REPORTED_TRIES, Wait
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Describe what holds up an attempt that its own code has no part in."""
+
+    wait: Wait
+    since: datetime
+    tries: int
+    """How often it was refused or asked for since then."""
+    message: str
+    """The last answer."""
+
+    def __str__(self) -> str:
+        """Return a sentence for a condition, the same while nothing changes."""
+        return f"{self.wait.problem}: {self.message.rstrip('. ')}. {self.wait.remedy}".rstrip(". ")
+
+    @property
+    def should_report(self) -> bool:
+        """Return True once it was refused more than once: a single refusal is over before anybody reads of it."""
+        return self.tries >= REPORTED_TRIES
+
+    def is_final(self, now: datetime) -> bool:
+        """Return True if it was tried often enough for long enough."""
+        return self.wait.is_over(self.since, self.tries, now)
+
+
+@dataclass
+class RunMemory:
+    """Remember, mostly by Job name, what was found out about one run."""
+
+    failures: dict[str, AttemptFailure] = field(default_factory=dict)
+    """Why an attempt failed, as looking for its result has shown."""
+    queues: dict[str, QueueReport] = field(default_factory=dict)
+    """Why a queue holds the Job."""
+    stored: set[str] = field(default_factory=set)
+    """Names of the results that the API server accepted from this process."""
+    deleted: set[str] = field(default_factory=set)
+    """UIDs of the Jobs that this process deleted; their watch may still report them."""
+    _obstacles: dict[tuple[str, Wait], Obstacle] = field(default_factory=dict)
+
+    @property
+    def obstacles(self) -> Mapping[str, Obstacle]:
+        """The latest obstacle of each Job, by its name."""
+        return {job: obstacle for (job, _), obstacle in self._obstacles.items()}
+
+    def record(self, job: str, wait: Wait, message: str, now: datetime) -> None:
+        """Count a refusal."""
+        known = self._obstacles.pop((job, wait), None)  # the latest is last
+        again = replace(known, tries=known.tries + 1, message=message) if known else Obstacle(wait, now, 1, message)
+        self._obstacles[job, wait] = again
+
+    def clear(self, job: str, wait: Wait) -> None:
+        """Forget an obstacle that is over; those of other waits stay."""
+        self._obstacles.pop((job, wait), None)
+
+    def is_final(self, job: str, wait: Wait, now: datetime) -> bool:
+        """Return True if what was refused was tried often enough for long enough."""
+        obstacle = self._obstacles.get((job, wait))
+        return obstacle is not None and obstacle.is_final(now)
