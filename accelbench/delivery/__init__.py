@@ -1,1 +1,1 @@
-"""How a result leaves the pod, and what is left of it when the pod is killed."""
+"""Carry results out of pods, and recover what a killed pod left."""

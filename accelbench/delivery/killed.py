@@ -1,7 +1,7 @@
-"""The result of a case whose runner was killed whole: from its last checkpoint and its headline.
+"""Recover the result of a case whose runner was killed, from its last checkpoint and its headline.
 
-On cgroup v2 an out-of-memory kill takes the container, supervisor included. The headline, rewritten before each launch,
-still names the variant that was running, and the checkpoint in the log holds every complete round.
+On cgroup v2 an out-of-memory kill ends the whole container, supervisor included. The headline is rewritten before each
+launch and names the variant that was running; the checkpoint in the log holds every complete round.
 """
 
 from accelbench.api.case import Case
@@ -10,21 +10,31 @@ from accelbench.api.result import Comparison, Failure, Result, VariantResult
 from accelbench.delivery.log import Headline
 
 
-class NobodyRanError(ValueError):
-    """The headline names no variant of the case that was running: none is to blame for the kill."""
+class NoRunningVariantError(ValueError):
+    """Report that no variant can be blamed for the kill, because the headline names none that was running."""
 
 
 def result_of_killed(
     case: Case, checkpoint: Result | None, headline: Headline, *, reason: FailureReason, message: str, now: str
 ) -> Result:
-    """The checkpoint with the running variant's failure added; comparisons that do not involve it stand.
+    """Return the checkpoint as an incomplete result, in which the variant that was running has failed.
 
-    `reason` and `message` say what killed the container; `now`, RFC 3339 UTC, stands in for times that nobody wrote
-    down. The result is not complete. Raises NobodyRanError.
+    Comparisons that do not involve that variant are kept.
+
+    Args:
+        case: The case that was measured.
+        checkpoint: The last one in the log; None if there is none.
+        headline: The runner's termination message.
+        reason: Reason of the variant's failure.
+        message: What killed the container.
+        now: The time, RFC 3339 UTC, used for times that were not recorded.
+
+    Raises:
+        NoRunningVariantError: The headline names no running variant of the case.
     """
     names = [variant.name for variant in case.variants]
     if headline.state != "running" or headline.running not in names:
-        raise NobodyRanError(f"case {case.name}: the runner was killed while no variant was running")
+        raise NoRunningVariantError(f"case {case.name}: the runner was killed while no variant was running")
     blamed = headline.running
     failure = Failure(reason=reason, message=message, round=headline.round)
     before = checkpoint or _nothing_yet(case, now)
@@ -72,7 +82,7 @@ def _nothing_yet(case: Case, now: str) -> Result:
 
 
 def without_finding(comparison: Comparison, blamed: str, failure: Failure) -> Comparison:
-    """The comparison as it is once `blamed`, one of its sides, has failed."""
+    """Return the comparison without its finding, because `blamed`, one of its sides, has failed."""
     return Comparison(
         variant=comparison.variant,
         baseline=comparison.baseline,

@@ -1,12 +1,12 @@
-"""How a result leaves the pod: numbered, digested lines of the container's log, and a headline as termination message.
+"""Carry a result out of its pod: as lines of the container's log, and a headline as its termination message.
 
-The runner writes (`accelbench_runner.supervisor.log_writer`), the command line and the operator read (`read_log`).
-Nothing here trusts what it reads: the container runtime splits lines at 16 KiB and standard error can land between the
-parts, a log may begin after its last rotation or be read twice, and anyone can print a line that looks like ours. A
-document counts only when every line of it is there and its digest is right; what is ours and not whole is reported.
+The runner writes (`accelbench_runner.supervisor.log_writer`); the command line and the operator read (`read_log`). A
+reader trusts nothing: the container runtime splits lines at 16 KiB, standard error can land between the parts, a log
+may begin after its last rotation or be read twice, and any program can print a line that looks like these. A document
+counts only if all its lines are there and its digest is right; other marked lines are reported.
 
-One line is `accelbench/1 KIND ID INDEX/COUNT SHA256 PAYLOAD`: payload is a slice of base64 of zlib of JSON, the digest
-is that of the JSON, whole. Events are `accelbench/1 event JSON`.
+A line is `accelbench/1 KIND ID INDEX/COUNT SHA256 PAYLOAD`. The payload is a slice of base64 of zlib of JSON; the
+digest is that of the whole JSON. A line with an event is `accelbench/1 event JSON`.
 """
 
 import base64
@@ -30,7 +30,7 @@ MAXIMUM_DOCUMENT_BYTES = 8 * 1024 * 1024
 MAXIMUM_HEADLINE_BYTES = 3 * 1024
 PAYLOAD_CHARACTERS = 7800
 MAXIMUM_REPORTED = 20
-"""Lines, and documents, that are named in what is said of a log."""
+"""Problems of each kind that are listed for a log."""
 
 DocumentKind = Literal["checkpoint", "result", "launch"]
 LARGEST: Mapping[DocumentKind, int] = {
@@ -38,14 +38,14 @@ LARGEST: Mapping[DocumentKind, int] = {
     "result": 2 * MAXIMUM_BYTES,
     "launch": MAXIMUM_DOCUMENT_BYTES,
 }
-"""Bytes of JSON; an API server takes no larger result than `MAXIMUM_BYTES`."""
+"""Most bytes of each kind's JSON; the API server refuses a result of more than `MAXIMUM_BYTES`."""
 Unfinished = Literal["interrupted", "time-limit", "probe"]
-"""Why a launch ended before it had measured, and no variant is to blame: we ended it, or a probe of accelbench's own
-did; then it is made again without that probe."""
+"""Reason why a launch ended early without a fault of its variant: the supervisor ended it, or a probe of accelbench
+failed. After a failed probe, the launch is repeated without it."""
 
 
 class LaunchStarted(Document):
-    """A launch begins: `position` of `of` in its round."""
+    """Announce that a launch begins, the `position`-th of `of` in its round."""
 
     type: Literal["launch-started"] = "launch-started"
     variant: Line
@@ -55,14 +55,14 @@ class LaunchStarted(Document):
 
 
 class PhaseReached(Document):
-    """The launch under way has entered a phase."""
+    """Announce that the current launch has entered a phase."""
 
     type: Literal["phase-reached"] = "phase-reached"
     phase: Phase
 
 
 class LaunchFinished(Document):
-    """A launch ended. What it measured is said when its round is judged: its outputs have not been looked at yet."""
+    """Announce that a launch ended. Its times follow with `RoundFinished`, when its outputs have been checked."""
 
     type: Literal["launch-finished"] = "launch-finished"
     variant: Line
@@ -73,7 +73,7 @@ class LaunchFinished(Document):
 
 
 class TimeNow(Document):
-    """A variant's time over the rounds that count so far, or the checks for which it has none."""
+    """Hold a variant's time over the rounds that count so far, or the checks for which it has none."""
 
     variant: Line
     seconds: DecimalString | None = None
@@ -81,23 +81,23 @@ class TimeNow(Document):
 
 
 class RoundFinished(Document):
-    """A round is complete and judged; this is where times and comparisons stand."""
+    """Announce that a round is complete and judged, with all times and comparisons so far."""
 
     type: Literal["round-finished"] = "round-finished"
     round: int
     quarantined: tuple[Line, ...] = ()
-    """What disturbed it; then it counts for no variant."""
+    """Disturbances because of which it counts for no variant."""
     advice: Line | None = None
-    """What to do about what disturbed it."""
+    """How to avoid these disturbances."""
     times: tuple[TimeNow, ...] = ()
-    """Of the variants that have not failed."""
+    """Times of the variants that have not failed."""
     noisy: tuple[Line, ...] = ()
-    """What disturbed it; it counts all the same, as the case accepts noise."""
+    """Disturbances despite which it counts, because the case accepts noise."""
     comparisons: tuple[SpeedupEstimate, ...] = ()
 
 
 class MachineSeen(Document):
-    """A look at the machine before the first launch: what may disturb the case, a sentence each."""
+    """List what may disturb the case, as seen before the first launch, a sentence each."""
 
     type: Literal["machine-seen"] = "machine-seen"
     warnings: tuple[Line, ...] = ()
@@ -108,22 +108,25 @@ _event: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="t
 
 
 class Headline(Document):
-    """The termination message: rewritten before each launch, so that a killed container still says who did it."""
+    """Describe where the runner is, as its pod's termination message.
+
+    It is rewritten before each launch, so that after a kill it names the variant that was running.
+    """
 
     format: Literal["accelbench.dev/headline/v1alpha1"] = "accelbench.dev/headline/v1alpha1"
     case: Line
     attempt: int
     state: Literal["running", "finished", "failed"]
     running: Line | None = None
-    """The variant that is about to run, while `state` is `running`."""
+    """Variant of the current launch, while `state` is `running`."""
     round: int = Field(default=0, ge=0)
     digest: str | None = None
-    """SHA-256 of the result's JSON, once there is one; of the last checkpoint's before."""
+    """SHA-256 of the JSON of the result, or before that of the last checkpoint."""
     comparisons: tuple[SpeedupEstimate, ...] = ()
     message: Line = ""
 
     def to_message(self) -> str:
-        """JSON of at most `MAXIMUM_HEADLINE_BYTES`: comparisons are left out from the end, then the message is cut."""
+        """Return JSON of at most `MAXIMUM_HEADLINE_BYTES`; the last comparisons and part of the message are dropped."""
         headline = self
         while len((text := headline.to_json()).encode()) > MAXIMUM_HEADLINE_BYTES:
             if headline.comparisons:
@@ -136,12 +139,12 @@ class Headline(Document):
 
 
 def digest_of(text: str) -> str:
-    """SHA-256 of a document's JSON, in hexadecimal."""
+    """Return the SHA-256 of a document's JSON, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[str]:
-    """The lines, without line ends, that carry `text`; `identifier` has no spaces and is unique among the kind."""
+    """Yield the lines, without line ends, that carry `text`; `identifier` has no spaces and is unique for its kind."""
     payload = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
     slices = [payload[start : start + PAYLOAD_CHARACTERS] for start in range(0, len(payload), PAYLOAD_CHARACTERS)]
     digest = digest_of(text)
@@ -150,7 +153,7 @@ def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[
 
 
 def encode_event(event: Event) -> str:
-    """The line, without line end, that carries `event`; comparisons that it has no room for are left out."""
+    """Return the line, without line end, that carries `event`; the last comparisons are dropped if it is too long."""
     while len((line := f"{MARK} event {event.to_json()}").encode()) > MAXIMUM_LINE_BYTES:
         if not (isinstance(event, RoundFinished) and event.comparisons):
             raise ValueError(f"an event of more than {MAXIMUM_LINE_BYTES} bytes: {line[:80]}")
@@ -159,7 +162,7 @@ def encode_event(event: Event) -> str:
 
 
 def parse_event(line: str) -> Event | None:
-    """The event on a line, or None where the line carries none."""
+    """Return the event on a line; None if there is none."""
     prefix = f"{MARK} event "
     if not line.startswith(prefix):
         return None
@@ -178,22 +181,22 @@ class _Identity(NamedTuple):
 
 @dataclass(frozen=True)
 class DeliveredDocument:
-    """A whole document, as small as it came: a few hundred kilobytes of log can inflate to as many megabytes."""
+    """Hold a whole document, compressed: a few hundred kilobytes of log can inflate to as many megabytes."""
 
     kind: DocumentKind
     identifier: str
     digest: str
     payload: str
-    """Base64 of zlib of its JSON, which has the digest."""
+    """Base64 of zlib of its JSON."""
 
     @property
     def text(self) -> str:
-        """Its JSON, inflated anew; empty where that is none."""
+        """Its JSON, inflated at each call; empty if the payload is not valid or too large."""
         return _inflate(self.payload, LARGEST[self.kind])
 
     @property
     def flaw(self) -> str:
-        """What is wrong with it; empty where its JSON has the digest that its lines name."""
+        """Why it must not be used; empty if its JSON has the digest that its lines name."""
         if digest_of(self.text) == self.digest:
             return ""
         if _is_larger(self.payload, most := LARGEST[self.kind]):
@@ -203,18 +206,17 @@ class DeliveredDocument:
 
 @dataclass(frozen=True)
 class Delivered:
-    """What a log holds: whole documents in order of appearance, and what was wrong with the others."""
+    """Hold the whole documents of a log, in order, and the problems of the others."""
 
     documents: tuple[DeliveredDocument, ...] = ()
-    """Every digest checked."""
     problems: tuple[str, ...] = ()
 
     def latest(self, kind: DocumentKind, digest: str | None = None) -> Result | None:
-        """The last whole result or checkpoint; with `digest`, only the one that has it."""
-        for found in reversed(self.documents):
-            if found.kind == kind and digest in {None, found.digest}:
+        """Return the last result or checkpoint; with `digest`, the one that has it; None if there is none."""
+        for document in reversed(self.documents):
+            if document.kind == kind and digest in {None, document.digest}:
                 try:
-                    return Result.model_validate_json(found.text)
+                    return Result.model_validate_json(document.text)
                 except ValidationError:
                     continue
         return None
@@ -227,12 +229,12 @@ _PIECE = re.compile(
 
 
 def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(LARGEST)) -> Delivered:
-    """Every whole document of a log, of these kinds; lines may be cut at the front, interleaved, repeated or altered.
+    """Return the whole documents of a log, of these kinds; its lines may be missing, interleaved, repeated or altered.
 
-    Pieces are gathered by the digest that they name, so that a stray line can only spoil a document that it claims to
-    belong to; a document that comes again, whole or in part, counts once. What is held is never more than the log.
+    Pieces are collected by the digest that they name, so that a stray line can only spoil the document that it claims
+    to belong to. A document that is repeated, whole or in part, counts once.
     """
-    gathering: dict[_Identity, dict[int, str]] = {}
+    incomplete: dict[_Identity, dict[int, str]] = {}
     complete: set[_Identity] = set()
     documents: list[DeliveredDocument] = []
     problems: list[str] = []
@@ -248,11 +250,11 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(LA
         identity, index, payload = parsed
         if identity in complete or identity.kind not in kinds:
             continue
-        pieces = gathering.setdefault(identity, {})
+        pieces = incomplete.setdefault(identity, {})
         pieces[index] = payload
         if len(pieces) < identity.lines:
             continue
-        payload = "".join(piece for _, piece in sorted(gathering.pop(identity).items()))
+        payload = "".join(piece for _, piece in sorted(incomplete.pop(identity).items()))
         document = DeliveredDocument(identity.kind, identity.identifier, identity.digest, payload)
         if flaw := document.flaw:
             problems.append(f"{identity.kind} {identity.identifier}: {flaw}")
@@ -261,19 +263,19 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(LA
             documents.append(document)
     problems += [
         f"{identity.kind} {identity.identifier}: truncated: {len(pieces)} of {identity.lines} lines"
-        for identity, pieces in gathering.items()
+        for identity, pieces in incomplete.items()
     ]
-    return Delivered(tuple(documents), (*_altered(unreadable), *_bounded(problems)))
+    return Delivered(tuple(documents), (*_altered(unreadable), *_limited(problems)))
 
 
 def _altered(lines: Sequence[int]) -> Iterator[str]:
     for number in lines[:MAXIMUM_REPORTED]:
-        yield f"line {number}: altered: marked as ours, and cannot be read"
+        yield f"line {number}: altered: begins with {MARK} and cannot be parsed"
     if (more := len(lines) - MAXIMUM_REPORTED) > 0:
-        yield f"{more} more lines that are marked as ours cannot be read"
+        yield f"{more} more lines that begin with {MARK} cannot be parsed"
 
 
-def _bounded(problems: Sequence[str]) -> Iterator[str]:
+def _limited(problems: Sequence[str]) -> Iterator[str]:
     yield from problems[:MAXIMUM_REPORTED]
     if (more := len(problems) - MAXIMUM_REPORTED) > 0:
         yield f"{more} more documents that are not whole"
@@ -290,7 +292,7 @@ def _parse_piece(line: str) -> tuple[_Identity, int, str] | None:
 
 
 def _inflate(payload: str, most: int) -> str:
-    """The text; empty where it is none, or has more than `most` bytes."""
+    """Return the text; empty if the payload is not valid or inflates to more than `most` bytes."""
     try:
         inflate = zlib.decompressobj()
         text = inflate.decompress(base64.b64decode(payload, validate=True), most).decode()
@@ -300,7 +302,6 @@ def _inflate(payload: str, most: int) -> str:
 
 
 def _is_larger(payload: str, most: int) -> bool:
-    """Whether it inflates to more than `most` bytes."""
     try:
         return len(zlib.decompressobj().decompress(base64.b64decode(payload, validate=True), most + 1)) > most
     except (ValueError, zlib.error):

@@ -168,8 +168,8 @@ def test_many_problems_are_reported_as_a_number() -> None:
 def test_many_unreadable_lines_are_reported_as_a_number() -> None:
     delivered = read_log([f"{MARK} rubbish"] * 1000)
     assert len(delivered.problems) == 21
-    assert delivered.problems[0] == "line 1: altered: marked as ours, and cannot be read"
-    assert delivered.problems[-1] == "980 more lines that are marked as ours cannot be read"
+    assert delivered.problems[0] == "line 1: altered: begins with accelbench/1 and cannot be parsed"
+    assert delivered.problems[-1] == "980 more lines that begin with accelbench/1 cannot be parsed"
 
 
 def test_another_documents_payload_under_a_documents_digest_is_reported() -> None:

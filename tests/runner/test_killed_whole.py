@@ -5,7 +5,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from accelbench.delivery.killed import NobodyRanError, result_of_killed
+from accelbench.delivery.killed import NoRunningVariantError, result_of_killed
 from accelbench.delivery.log import Headline, PhaseReached, parse_event, read_log
 from runner.supervision import Supervised, case_of
 
@@ -59,5 +59,5 @@ def test_when_the_baseline_was_running_no_comparison_stands() -> None:
 @pytest.mark.parametrize(("state", "running"), [("running", None), ("finished", "a"), ("running", "stranger")])
 def test_when_nobody_ran_nobody_is_blamed(state: str, running: str | None) -> None:
     headline = Headline(case="all", attempt=1, state=state, running=running, round=1)
-    with pytest.raises(NobodyRanError):
+    with pytest.raises(NoRunningVariantError):
         result_of_killed(case_of("a", "b"), None, headline, **KILLED)

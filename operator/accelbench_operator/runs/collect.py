@@ -14,7 +14,7 @@ from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.result import Comparison, Result, SpeedupEstimate, VariantResult
-from accelbench.delivery.killed import NobodyRanError, result_of_killed
+from accelbench.delivery.killed import NoRunningVariantError, result_of_killed
 from accelbench.delivery.log import Delivered, DocumentKind, Headline, read_log
 from accelbench_operator.runs.failure import AttemptFailure, interrupted, without_result
 from accelbench_operator.runs.observed import ObservedPod
@@ -95,7 +95,7 @@ def _killed(case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result
         return None
     try:
         return result_of_killed(case, checkpoint, headline, reason=reason, message=message, now=now)
-    except NobodyRanError:
+    except NoRunningVariantError:
         return None
 
 
