@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from accelbench.api.case import Case
+from cluster.wait import HANG_SECONDS
 from runner.supervision import SCRIPTED_JUDGE, SCRIPTED_LAUNCH, SUPERVISE, Ended, Supervised, processes_below
 
 Start = Callable[..., Supervised]
@@ -62,7 +63,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def run(start: Start) -> Callable[..., Ended]:
     """Runs the supervisor to its end."""
 
-    def run(*arguments: Any, timeout: float = 60, **options: Any) -> Ended:
+    def run(*arguments: Any, timeout: float = HANG_SECONDS, **options: Any) -> Ended:
         return start(*arguments, **options).end(timeout)
 
     return run

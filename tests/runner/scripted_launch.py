@@ -159,11 +159,6 @@ match kind:
         say(type="phase-started", phase="setup")
         leave_a_grandchild()
         hang_in_a_named_function()
-    case "hangs-in-round-2":
-        if number == 2:
-            hang_in_a_named_function()
-        measure()
-        done()
     case "grandchild":
         leave_a_grandchild()
         measure()
@@ -214,10 +209,6 @@ match kind:
         measure()
         done()
         os.kill(os.getpid(), signal.SIGSEGV)
-    case "stays":
-        measure()
-        done()
-        time.sleep(FOREVER)
     case "takes-memory":
         held = []
         while True:

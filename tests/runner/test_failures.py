@@ -116,20 +116,9 @@ def test_a_launch_that_hangs_is_ended_and_says_where_it_hung(run: Run) -> None:
     assert processes_below(ended.work) == []
 
 
-def test_a_launch_cut_short_by_the_time_limit_in_a_later_round_is_no_failure(run: Run) -> None:
-    ended = run(case_of("fine", "hangs-in-round-2", limit=6, rounds=3))
-    assert ended.result.stopped == "TimeLimitReached"
-    assert ended.result.complete
-    assert ended.result.rounds == 1
-    assert ended.variant("hangs-in-round-2").failure is None
-    assert len(ended.variant("fine").launches) == 1
-    assert any("round 2 was not completed" in note for note in ended.result.notes)
-
-
 def test_a_launch_that_is_done_is_not_held_up_by_a_grandchild_with_its_pipe(run: Run) -> None:
     ended = run(case_of("fine", "grandchild"))
     assert ended.variant("grandchild").failure is None
-    assert all(float(launch["wallSeconds"]) < 5 for launch in ended.launches)
     assert processes_below(ended.work) == []
 
 

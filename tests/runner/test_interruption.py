@@ -1,4 +1,4 @@
-"""Signals: everything that was started ends within two seconds, and what was measured is delivered."""
+"""Signals: everything that was started ends, and what was measured is delivered."""
 
 import signal
 from collections.abc import Callable
@@ -101,7 +101,8 @@ def test_a_signal_in_the_first_round_delivers_a_result_without_times(start: Star
 def test_a_judge_that_takes_too_long_after_a_signal_is_ended_and_the_rounds_before_are_kept(
     start: Start,
 ) -> None:
-    supervised = start(case_of("fine", "fine_2"), judge="waits-in-round-2")
+    environment = {"LAST_JUDGE_SECONDS": "0.5"}
+    supervised = start(case_of("fine", "fine_2"), judge="waits-in-round-2", environment=environment)
     read_until(supervised, lambda event: isinstance(event, RoundFinished))
     while "judging" not in supervised.headline().message:
         assert supervised.process.poll() is None
@@ -113,7 +114,8 @@ def test_a_judge_that_takes_too_long_after_a_signal_is_ended_and_the_rounds_befo
 
 
 def test_a_round_that_was_being_judged_is_judged_even_so(start: Start) -> None:
-    supervised = start(case_of("fine", "fine_2"), judge="waits-once-in-round-2")
+    environment = {"LAST_JUDGE_SECONDS": str(HANG_SECONDS)}
+    supervised = start(case_of("fine", "fine_2"), judge="waits-once-in-round-2", environment=environment)
     read_until(supervised, lambda event: isinstance(event, RoundFinished))
     while not list((supervised.directory / "work").glob("*/judge/asked")):
         assert supervised.process.poll() is None
@@ -140,6 +142,6 @@ def test_a_reader_that_goes_away_ends_the_case(start: Start) -> None:
     read_until(supervised, lambda event: isinstance(event, RoundFinished))
     assert supervised.process.stdout is not None
     supervised.process.stdout.close()
-    assert supervised.process.wait(10) == 3
+    assert supervised.process.wait(HANG_SECONDS) == 3
     assert supervised.headline().state == "failed"
     assert processes_below(supervised.directory / "work") == []

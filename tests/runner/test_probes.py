@@ -66,11 +66,12 @@ def test_a_launch_that_a_probe_keeps_from_measuring_is_made_again_without_it(run
     assert note.endswith(f"in round 1: {name} was launched again without it")
 
 
-@pytest.mark.parametrize("how", ["hangs", "crashes"])
-def test_a_watch_that_fails_between_blocks_is_the_probes_failure_too(run: Run, how: str) -> None:
-    ended = run(case_of(f"glance-{how}", "fine", limit=4), **limit(how))
-    assert ended.variant(f"glance-{how}").failure is None
-    assert "accelbench's own probe `watch`" in ended.result.notes[0]
+def test_a_watch_that_crashes_between_blocks_is_the_probes_failure_too(run: Run) -> None:
+    ended = run(case_of("glance-crashes", "fine"))
+    assert ended.variant("glance-crashes").failure is None
+    finished = [event for event in ended.events if isinstance(event, LaunchFinished)]
+    assert [event.unfinished for event in finished if event.variant == "glance-crashes"] == ["probe", None, None]
+    assert "probe `watch`" in ended.result.notes[0]
 
 
 @pytest.mark.parametrize("probe", ["watch", "limits", "synchronisation"])
@@ -110,14 +111,6 @@ def test_what_a_probe_takes_is_not_taken_from_its_launch(probe: Probe) -> None:
     assert said(AsideStarted(name=probe)) == 6.0  # steps of the variant's are no probe
 
 
-@pytest.mark.parametrize(("variant", "measured"), [("limits-hangs", 1), ("watch-hangs", 0)])
-def test_a_probe_that_hangs_until_the_cases_time_is_up_fails_no_variant(run: Run, variant: str, measured: int) -> None:
-    ended = run(case_of(variant, "fine", limit=3))
-    assert [each.failure for each in ended.result.variants] == [None, None]
-    assert ended.result.stopped == "TimeLimitReached"
-    assert sum("limits" in told for told in unchecked(ended, variant)) == measured
-
-
 def test_a_probe_that_cannot_be_left_out_is_an_error_of_our_own_that_names_it(run: Run) -> None:
     ended = run(case_of("watch-even-so-crashes", "fine"))
     assert ended.status == 3
@@ -126,13 +119,6 @@ def test_a_probe_that_cannot_be_left_out_is_an_error_of_our_own_that_names_it(ru
     partial = ended.log.latest("checkpoint", ended.headline.digest)
     assert partial is not None
     assert [variant.failure for variant in partial.variants] == [None, None]
-
-
-def test_a_step_that_hangs_while_its_outputs_are_computed_is_the_variants_own(run: Run) -> None:
-    failure = run(case_of("fine", "parity-hangs", "fine_2", limit=6), probe_seconds=AT_ONCE).variant("parity-hangs")
-    assert failure.failure is not None
-    assert failure.failure.reason == "TimedOut"
-    assert "it was still in parity after" in failure.failure.message
 
 
 @pytest.mark.parametrize(("how", "said"), [("hangs", "the limit of a warm probe"), ("crashes", "SIGSEGV")])

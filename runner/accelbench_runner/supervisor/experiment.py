@@ -89,7 +89,7 @@ class Supervisor:
         Raises JudgeError, JudgeKilledError, ProbeError and UnkillableError.
         """
         number = 0
-        while (stopped := self._why_stop()) is None:
+        while (stopped := self._stop_reason()) is None:
             number += 1
             if (stopped := self._round(number)) is not None:
                 break
@@ -99,19 +99,19 @@ class Supervisor:
         self.headline("finished", message=message)
         return result
 
-    def give_up(self, why: str) -> None:
-        """Write what was measured as a checkpoint, and the error `why` into the headline."""
-        self.log.notice(why)
+    def give_up(self, error: str) -> None:
+        """Write what was measured as a checkpoint, and `error` into the headline."""
+        self.log.notice(error)
         with contextlib.suppress(ValueError):  # the error may be that no result can be assembled
-            self._deliver("checkpoint", complete=False, stopped=None, notes=(f"not finished: {why}",))
-        self.headline("failed", message=why)
+            self._deliver("checkpoint", complete=False, stopped=None, notes=(f"not finished: {error}",))
+        self.headline("failed", message=error)
 
     @property
     def _rounds(self) -> int:
         """Return the number of complete rounds that count."""
         return self._assessment.rounds if self._assessment else 0
 
-    def _why_stop(self) -> StopReason | None:
+    def _stop_reason(self) -> StopReason | None:
         if self.interruption.signal is not None:
             return StopReason.INTERRUPTED
         if self._assessment and self._assessment.stop:
@@ -167,7 +167,7 @@ class Supervisor:
         return None
 
     def _counted_of_cut_round(self, launches: Sequence[LaunchRecord], cut: StopReason) -> list[LaunchRecord]:
-        """Return the launches of a round that was cut short which count: failures, and pairs with the baseline.
+        """Return those launches of a round cut short that count: failures, and pairs with the baseline.
 
         Without a baseline to pair with, every complete launch counts.
         """
