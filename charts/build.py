@@ -1,6 +1,6 @@
-"""Writes what of the chart is said elsewhere first: its README's table from values.yaml, its version from the package.
+"""Write the generated parts of the chart: its README's table from values.yaml, its version from the package.
 
-`--check` changes nothing and fails where a file is out of date.
+`--check` changes nothing and fails if a file is out of date.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ CHART = Path(__file__).parent / "accelbench"
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
 KEY = re.compile(r"^(?P<indent> *)(?P<name>\w+):")
 WHOLE = {"resources", "affinity", "instanceSelector"}
-"""Documented as one value, though the schema knows its fields."""
+"""Values documented as one, although the schema has their fields."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """One value as a user sets it."""
+    """Describe one value as a user sets it."""
 
     path: str
     default: str
@@ -38,7 +38,7 @@ class Value:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write or check; returns the exit status."""
+    """Write or check; return the exit status."""
     parser = argparse.ArgumentParser(description="Generate the chart's README and version.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a file is out of date")
     check = parser.parse_args(arguments).check
@@ -57,43 +57,43 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def readme(text: str) -> str:
-    """The README with the table of values between its marks."""
+    """Return the README with the table of values between its marks."""
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
     rows = [
-        (_code(each.path), each.default and _code(each.default), Written(each.meaning.replace("|", "\\|")))
-        for each in values()
-        if each.default or each.meaning
+        (_code(value.path), value.default and _code(value.default), Written(value.meaning.replace("|", "\\|")))
+        for value in values()
+        if value.default or value.meaning
     ]
     return f"{before}{BEGIN}\n{markdown_table(('value', 'default', 'meaning'), rows, right=set())}\n{END}{after}"
 
 
 def _code(text: str) -> Written:
-    """As Markdown sets it; a bar would end the table's cell."""
+    """Format as Markdown code, with bars escaped for a table."""
     return Written("`" + text.replace("|", "\\|") + "`")
 
 
 def chart(text: str) -> str:
-    """Chart.yaml with the version of the package, of both the chart and what it installs."""
+    """Return Chart.yaml with the package's version, for the chart and for what it installs."""
     return re.sub(r"^(version|appVersion): .*$", rf"\1: {__version__}", text, flags=re.MULTILINE)
 
 
 def values() -> Iterator[Value]:
-    """Every value of values.yaml, with the comment that stands before it."""
+    """Return every value of values.yaml with the comment before it."""
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())
     comment: list[str] = []
     parents: list[str] = []
     within: str | None = None
     for line in (CHART / "values.yaml").read_text().splitlines():
-        found = KEY.match(line)
+        key = KEY.match(line)
         if line.lstrip().startswith("#"):
             comment.append(line.lstrip().removeprefix("#"))
             continue
-        if found is None:
+        if key is None:
             comment = []
             continue
-        parents = [*parents[: len(found["indent"]) // 2], found["name"]]
+        parents = [*parents[: len(key["indent"]) // 2], key["name"]]
         path = ".".join(parents)
         if within and path.startswith(within):
             continue
@@ -124,9 +124,9 @@ def _compact(default: Any) -> str:
 
 
 def _meaning(comment: list[str]) -> str:
-    """A comment as one line, without the examples that are set in."""
-    told = [line.strip() for line in comment if not line.startswith("   ")]
-    text = " ".join(line for line in told if line != "Without a preset:")
+    """Return a comment as one line, without its indented examples."""
+    unindented = [line.strip() for line in comment if not line.startswith("   ")]
+    text = " ".join(line for line in unindented if line != "Without a preset:")
     return re.sub(r":$", ": values.yaml shows how.", text)
 
 

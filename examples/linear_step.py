@@ -1,4 +1,4 @@
-"""Stochastic gradient descent on a linear layer."""
+"""Train a linear layer by stochastic gradient descent."""
 
 from pydantic import Field
 
@@ -8,24 +8,24 @@ RATE = 0.1
 
 
 class LinearStep(Workload):
-    """w <- w - 0.1 dL/dw, with L the mean square of x w - y over the rows of a batch."""
+    """Update w <- w - 0.1 dL/dw, with L the mean square of x w - y over the rows of a batch."""
 
     name = "linear-step"
     modes = {"jax": ("jit",), "pytorch": ("eager",)}
 
     class Parameters(WorkloadParameters):
-        """Sizes."""
+        """Set the sizes."""
 
         rows: int = Field(default=256, ge=1, le=100_000, description="Rows of a batch.")
         features: int = Field(default=512, ge=1, le=10_000, description="Numbers in a row, and weights.")
         batches: int = Field(default=4, ge=1, le=1000, description="Batches; a call makes a step on each.")
 
     def measure(self, parameters):
-        """Steps compute gradients; all others run without autograd."""
+        """Declare that steps compute gradients; other workloads run without autograd."""
         return Measure(differentiates=True)
 
     def arrays(self, parameters, rng):
-        """The weights are the state, which a step returns anew; data comes in batches."""
+        """Draw the weights as state, which a step returns anew, and data as batches."""
         p = parameters
         batches = [
             {"x": rng.standard_normal((p.rows, p.features)), "y": rng.standard_normal(p.rows)} for _ in range(p.batches)
@@ -33,7 +33,7 @@ class LinearStep(Workload):
         return Arrays(state={"w": rng.standard_normal(p.features) / p.features**0.5}, batches=batches)
 
     def reference(self, parameters, arrays, units):
-        """In NumPy, with the gradient worked out by hand."""
+        """Compute the same in NumPy, with the gradient written out."""
         w = arrays.state["w"]
         for step in range(units):
             batch = arrays.batches[step % len(arrays.batches)]
@@ -42,12 +42,12 @@ class LinearStep(Workload):
         return {"w": w, "loss": (error**2).mean()}
 
     def cost(self, parameters, float_bytes):
-        """Two products of x with a vector; x is read twice."""
+        """Count two products of x with a vector; x is read twice."""
         numbers = parameters.rows * parameters.features
         return Cost(flops=4.0 * numbers, bytes=2.0 * numbers * float_bytes)
 
     def jax(self, parameters, arrays, tools):
-        """Weights go through the step; what it captured instead would be a constant of the compiled program."""
+        """Pass the weights through the step: a captured array would be a constant of the compiled program."""
         import jax
 
         def loss(w, batch):
@@ -60,7 +60,7 @@ class LinearStep(Workload):
         return self._program(step, arrays, tools)
 
     def pytorch(self, parameters, arrays, tools):
-        """By autograd."""
+        """Use autograd."""
         import torch
 
         def step(w, batch):
@@ -73,7 +73,7 @@ class LinearStep(Workload):
 
     @variant("pytorch/by-hand")
     def by_hand(self, parameters, arrays, tools):
-        """The gradient written out, without autograd."""
+        """Write out the gradient, without autograd."""
 
         def step(w, batch):
             error = batch["x"] @ w - batch["y"]

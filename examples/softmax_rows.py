@@ -1,13 +1,13 @@
-"""Softmax over rows, written out."""
+"""Write out softmax over rows."""
 
 
 def arrays(rng, rows: int = 1024, columns: int = 1024):
-    """Standard normal numbers: both functions get the same bits."""
+    """Draw standard normal numbers; both functions get the same arrays."""
     return {"x": rng.standard_normal((rows, columns))}
 
 
 def jax(x):
-    """The first script."""
+    """Compute softmax as in the first script."""
     import jax.numpy as jnp
 
     shifted = jnp.exp(x - x.max(axis=-1, keepdims=True))
@@ -15,7 +15,7 @@ def jax(x):
 
 
 def pytorch(x):
-    """The second script."""
+    """Compute softmax as in the second script."""
     import torch
 
     shifted = torch.exp(x - x.amax(dim=-1, keepdim=True))

@@ -1,11 +1,10 @@
-"""Builds what krew installs: an archive for each platform, and the manifest that names them with their digests.
+"""Build what krew installs: an archive for each platform, and the manifest with their digests.
 
 python krew/build.py --out DIR [--uri https://HOST/PATH] [--wheel FILE] [--platform linux-amd64 ...]
 
-An archive holds the launcher beside this file, the licence, and libraries: those that every Python takes in `lib/any`,
-compiled ones in `lib/cp311` and so on. Versions are those of constraints.txt; the plugin's is the package's.
-`--uri` is where the archives will be found, each under its own name. Without one the manifest has these names alone,
-and `kubectl krew install` takes the archive that its `--archive` names.
+An archive holds the launcher next to this file, the licence and the libraries: pure ones in `lib/any`, compiled ones in
+`lib/cp311` and so on. Versions are those of constraints.txt; the plugin's is the package's. `--uri` is the address of
+the archives. Without it the manifest has their names alone, and `kubectl krew install` needs `--archive`.
 """
 
 import argparse
@@ -34,7 +33,7 @@ PLATFORMS = {
     "darwin-amd64": "x86_64-apple-darwin",
     "darwin-arm64": "aarch64-apple-darwin",
 }
-"""As krew names them, and as uv does."""
+"""Platforms by krew's names, with uv's."""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 ASYNCHRONOUS = (
     "kubernetes/aio",
@@ -47,7 +46,7 @@ ASYNCHRONOUS = (
     "yarl",
 )
 LEFT_OUT = ("bin", "accelbench_operator", "accelbench_runner", *ASYNCHRONOUS, ".lock", ".gitignore")
-"""What an installation has and the plugin does not use."""
+"""Installed files that the plugin does not use."""
 DESCRIPTION = """\
 Creates BenchmarkRuns, follows them with live progress, and ends with a verdict
 and its exit code, as a gate in CI wants one: which is faster, JAX or PyTorch,
@@ -69,7 +68,7 @@ into your PATH:
 
 
 class Readable(yaml.SafeDumper):
-    """Texts of several lines stand as they are read."""
+    """Dump texts of several lines as YAML blocks."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -80,33 +79,36 @@ Readable.add_representer(str, _text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build; returns the exit status."""
+    """Build; return the exit status."""
     parser = argparse.ArgumentParser(description="Build the archives and the manifest for krew.")
-    parser.add_argument("--uri", default="", help="where the archives will be found")
+    parser.add_argument("--uri", default="", help="the address of the archives")
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--wheel", type=Path, help="accelbench's; default: built from this checkout")
     parser.add_argument("--platform", action="append", choices=PLATFORMS, help="default: all")
     parser.add_argument("--python", action="append", choices=PYTHONS, help="default: all")
-    asked = parser.parse_args(arguments)
-    asked.out.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
-        wheel = (asked.wheel or _wheel(Path(temporary))).resolve()
+        wheel = (options.wheel or _wheel(Path(temporary))).resolve()
         version = wheel.name.split("-")[1]
         if not re.fullmatch(r"\d+\.\d+\.\d+", version):
             parser.error(f"krew takes versions such as 1.2.3, and this is {version}")
         archives = {
             platform: _archive(
-                asked.out / f"kubectl-accelbench-v{version}-{platform}.tar.gz", platform, wheel, asked.python or PYTHONS
+                options.out / f"kubectl-accelbench-v{version}-{platform}.tar.gz",
+                platform,
+                wheel,
+                options.python or PYTHONS,
             )
-            for platform in asked.platform or PLATFORMS
+            for platform in options.platform or PLATFORMS
         }
-    manifest = plugin(version, asked.uri.rstrip("/"), archives)
-    (asked.out / "accelbench.yaml").write_text(yaml.dump(manifest, Dumper=Readable, sort_keys=False, width=1000))
+    manifest = plugin(version, options.uri.rstrip("/"), archives)
+    (options.out / "accelbench.yaml").write_text(yaml.dump(manifest, Dumper=Readable, sort_keys=False, width=1000))
     return 0
 
 
 def plugin(version: str, uri: str, archives: dict[str, Path]) -> dict[str, Any]:
-    """The manifest: one entry for each archive, by its platform."""
+    """Return the manifest, with an entry for each archive."""
     return {
         "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
         "kind": "Plugin",
@@ -140,13 +142,13 @@ def _archive(archive: Path, platform: str, wheel: Path, pythons: Sequence[str]) 
         installed = {f"cp{python.replace('.', '')}": python for python in pythons}
         for name, python in installed.items():
             _install(root / "lib" / name, platform, python, wheel)
-        _share(root / "lib", list(installed))
+        _move_shared(root / "lib", list(installed))
         shutil.copy(HERE / LAUNCHER, root)
         shutil.copy(ROOT / "LICENSE", root)
-        # Without the time at which it is made, which gzip writes down as well.
+        # gzip would record the time, too.
         with gzip.GzipFile(archive, "wb", mtime=0) as file, tarfile.open(fileobj=file, mode="w") as packed:
             for each in sorted(root.iterdir()):
-                packed.add(each, each.name, filter=_nobodys)
+                packed.add(each, each.name, filter=_anonymous)
     return archive
 
 
@@ -160,8 +162,8 @@ def _install(target: Path, platform: str, python: str, wheel: Path) -> None:
             shutil.rmtree(each) if each.is_dir() else each.unlink(missing_ok=True)
 
 
-def _share(libraries: Path, installed: Sequence[str]) -> None:
-    """Move what is the same for every Python to `any`, whole packages at a time."""
+def _move_shared(libraries: Path, installed: Sequence[str]) -> None:
+    """Move packages that are equal for every Python to `any`."""
     (libraries / "any").mkdir()
     first, *others = (libraries / name for name in installed)
     for package in sorted(first.iterdir()):
@@ -189,8 +191,8 @@ def _compiled(information: Path) -> bool:
     return "Root-Is-Purelib: false" in (information / "WHEEL").read_text()
 
 
-def _nobodys(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The same bytes whoever builds them, and whenever."""
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Return the member without owner and time, so that archives are reproducible."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.mtime = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))

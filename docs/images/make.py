@@ -1,4 +1,4 @@
-"""Draws the pictures of what accelbench shows, from results that were measured.
+"""Draw the pictures of accelbench's output from measured results.
 
 python docs/images/make.py verdict RESULT_DIRECTORY FILE [OPTION ...]    verdict.svg: the terminal, and what was run
 PYTHONPATH=tests python docs/images/make.py report RESULT_DIRECTORY      report.png: the page, in a real Chromium
@@ -26,15 +26,15 @@ from accelbench.verdict.expectations import evaluate
 HERE = Path(__file__).parent
 COMMAND = "from accelbench.cli.main import main; main()"
 WIDTH = 104
-# Pages that show the picture block fonts from elsewhere; every reader has a monospaced one.
+# Pages block fonts from other hosts; every reader has a monospaced font.
 TEMPLATE = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 PAGE = {"x": 0, "y": 0, "width": 1100, "height": 900, "scale": 1}
 
 
 def verdict(directory: Path, manifest: str, *options: str) -> None:
-    """The report of the run in `directory`, as the terminal shows it below the command that made it.
+    """Draw the report of the run in `directory` as the terminal shows it, below the command.
 
-    A manifest that asks anything else than this run did is refused.
+    A manifest that differs from the run is refused.
     """
     record, results = RunDirectory(directory).load()
     changed = [after for before, after in itertools.pairwise(options) if before == "--set"]
@@ -48,7 +48,7 @@ def verdict(directory: Path, manifest: str, *options: str) -> None:
 
 
 def report(directory: Path) -> None:
-    """The top of the HTML report of the run in `directory`, as a browser shows it."""
+    """Draw the top of the HTML report of the run in `directory` in a browser."""
     from report.chromium import tab  # the tests' own browser
 
     made = subprocess.run(

@@ -1,7 +1,7 @@
-"""Writes the pages beside this file from the code that they describe, each by a function of a module in `source`.
+"""Write the pages next to this file from the code that they describe, by the functions in `source`.
 
 python docs/reference/build.py            writes them
-python docs/reference/build.py --check    fails where one is not what the code says
+python docs/reference/build.py --check    fails if a page is out of date
 """
 
 import argparse
@@ -25,11 +25,11 @@ PAGES = {
     "kubectl.md": "commands",
     "../operations/troubleshooting.md": "operating",
 }
-"""By page: the module with the function that writes it, which has the page's name."""
+"""Modules by page; the function has the page's name."""
 
 
 def render(page: str) -> str:
-    """The page's text."""
+    """Return the page's text."""
     if str(SOURCES) not in sys.path:
         sys.path.insert(0, str(SOURCES))
     written: str = getattr(importlib.import_module(PAGES[page]), Path(page).stem)()
@@ -37,7 +37,7 @@ def render(page: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write or check; returns the exit status."""
+    """Write or check; return the exit status."""
     parser = argparse.ArgumentParser(description="Generate the reference pages.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a page is out of date")
     check = parser.parse_args(arguments).check

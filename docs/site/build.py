@@ -1,7 +1,7 @@
-"""Builds the site from docs/: `python docs/site/build.py` (`make docs`). A broken link or anchor fails it.
+"""Build the site from docs/: `python docs/site/build.py` (`make docs`). A broken link or anchor fails it.
 
-Zensical reads one folder, so everything is laid out in one first: docs/ itself, and of the rest of the repository each
-file that a page links to, shown as a page of its own. The site asks nothing of any other host.
+Zensical reads one folder, so all pages are laid out in one first: docs/ itself, and every other file of the repository
+that a page links to, shown as a page of its own. The site loads nothing from other hosts.
 """
 
 import argparse
@@ -23,9 +23,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 SOURCE = PurePosixPath("source")
-"""Where the site has what lies outside docs/."""
+"""Folder of the site for files outside docs/."""
 LED_TO = ("adr/", "method/", "results/", "source/")
-"""Pages that others lead to: they need no place in `nav`."""
+"""Folders whose pages need no place in `nav`, because other pages link to them."""
 NOT_SHOWN = {"site", "__pycache__"}
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 ITEM = re.compile(r"([-*]|\d+\.) ")
@@ -38,7 +38,7 @@ SCRIPT = "package/dist/mermaid.min.js"
 
 
 class SiteError(Exception):
-    """The site cannot be built; the message says why."""
+    """Report why the site cannot be built."""
 
 
 def stage(repository: Path, to: Path) -> None:
@@ -57,7 +57,7 @@ def stage(repository: Path, to: Path) -> None:
         if path.suffix == ".md":
             text, linked = laid_out(PurePosixPath(path), (repository / path).read_text(), repository)
             place.write_text(text)
-            waiting += [each for each in linked if each not in seen]
+            waiting += [path for path in linked if path not in seen]
             seen.update(linked)
         elif path.parts[0] == "docs" and path.suffix != ".py":
             shutil.copyfile(repository / path, place)
@@ -66,13 +66,13 @@ def stage(repository: Path, to: Path) -> None:
 
 
 def arrange(source: Path, config: Path) -> None:
-    """Hold `nav` against what was laid out; raises `SiteError` where a page has no place, or a place no page."""
+    """Compare `nav` with the pages; raises `SiteError` if a page has no place, or a place no page."""
     arranged = set(_places(tomllib.loads(config.read_text())["project"]["nav"]))
-    there = {path.relative_to(source).as_posix() for path in source.rglob("*.md")}
+    pages = {path.relative_to(source).as_posix() for path in source.rglob("*.md")}
     name = config.relative_to(ROOT)
-    if gone := sorted(arranged - there):
+    if gone := sorted(arranged - pages):
         raise SiteError(f"{name}: nav has {', '.join(gone)}, which is not there")
-    if new := sorted(path for path in there - arranged if not path.startswith(LED_TO)):
+    if new := sorted(path for path in pages - arranged if not path.startswith(LED_TO)):
         raise SiteError(f"{name}: give docs/{', docs/'.join(new)} a place in nav")
 
 
@@ -83,21 +83,21 @@ def _places(nav: list[Any]) -> Iterator[str]:
 
 
 def place_of(path: PurePosixPath) -> PurePosixPath:
-    """Where a file of the repository is on the site."""
+    """Return the place of a repository file on the site."""
     if path.parts[0] == "docs" and path.suffix != ".py":
         return PurePosixPath(*path.parts[1:])
     return SOURCE / path if path.suffix == ".md" else SOURCE / f"{path}.md"
 
 
 def quoted(path: Path, text: str) -> str:
-    """A file as a page that shows it."""
-    longest = max((len(each) for each in re.findall(r"`+", text)), default=0)
+    """Show a file as a page."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"# {path}\n\n{fence}{LANGUAGES.get(path.suffix, 'text')}\n{text.rstrip()}\n{fence}\n"
 
 
 def laid_out(page: PurePosixPath, text: str, repository: Path) -> tuple[str, set[Path]]:
-    """A page as Zensical has to read it, and which files it leads to."""
+    """Rewrite a page for Zensical, and return the files that it links to."""
     linked: set[Path] = set()
     here = place_of(page)
 
@@ -107,8 +107,8 @@ def laid_out(page: PurePosixPath, text: str, repository: Path) -> tuple[str, set
             raise SiteError(f"{page}: {found[0]} leads out of the repository")
         if not (repository / target).is_file():
             if target.parts[0] == "docs" and target.suffix == ".md":
-                return found[0]  # Zensical says where that stands
-            raise SiteError(f"{page}: there is no file {target}, which a link names")
+                return found[0]  # Zensical reports the place
+            raise SiteError(f"{page}: a link names {target}, which does not exist")
         linked.add(target)
         return os.path.relpath(place_of(PurePosixPath(target)), here.parent) + (found[2] or "")
 
@@ -116,9 +116,9 @@ def laid_out(page: PurePosixPath, text: str, repository: Path) -> tuple[str, set
 
 
 def _lines(text: str, prose: Callable[[str], str]) -> Iterator[str]:
-    """The lines, those outside of code by `prose`.
+    """Yield the lines, with `prose` applied outside code.
 
-    In CommonMark a list may follow a paragraph at once; Python-Markdown wants an empty line between.
+    In CommonMark a list may directly follow a paragraph; Python-Markdown needs an empty line between.
     """
     fence, before = "", ""
     for line in text.splitlines():
@@ -137,7 +137,7 @@ def _lines(text: str, prose: Callable[[str], str]) -> Iterator[str]:
 
 
 def mermaid() -> Path:
-    """The script that draws diagrams, fetched once by npm; raises `SiteError` where that fails."""
+    """Return the script that draws diagrams, fetched once by npm; raises `SiteError` on failure."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "accelbench" / "site" / MERMAID
     script = cache / "mermaid.min.js"
     if script.exists():
@@ -166,7 +166,7 @@ def mermaid() -> Path:
 
 
 def build(to: Path) -> Path:
-    """Build the site; returns its folder. Raises `SiteError` where a link or an anchor leads nowhere."""
+    """Build the site and return its folder; raises `SiteError` for a broken link or anchor."""
     shutil.rmtree(to, ignore_errors=True)
     source = to / "pages"
     stage(ROOT, source)
@@ -177,13 +177,13 @@ def build(to: Path) -> Path:
     strictly = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     done = subprocess.run(strictly, cwd=to, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = COLOUR.sub("", done.stdout + done.stderr)
-        raise SiteError(said.partition("Traceback")[0])
+        output = COLOUR.sub("", done.stdout + done.stderr)
+        raise SiteError(output.partition("Traceback")[0])
     return to / "html"
 
 
 def main() -> int:
-    """Returns the exit status."""
+    """Build the site; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--to", type=Path, default=ROOT / "build" / "site", help="an own folder (default: %(default)s)")
     try:

@@ -1,6 +1,6 @@
-"""The same workload on several kinds of accelerator: time, energy and money for a unit of work.
+"""Compare a workload on several kinds of accelerator: time, energy and price per unit of work.
 
-Each accelerator's results come from runs of their own, so nothing here is a verdict.
+Each accelerator's results come from separate runs, so nothing here is a verdict.
 """
 
 from frame import dashboard as new
@@ -26,7 +26,7 @@ NO_PRICE = "No price: set pricePerHour of the profiles in the chart's values."
 
 
 def dashboard() -> build.Dashboard:
-    """The dashboard, with three rows."""
+    """Build the dashboard, with three rows."""
     made = new(
         "Across accelerators",
         "The same workload on several profiles: step time, energy and price of a unit of work. Unpaired.",
@@ -50,7 +50,7 @@ def dashboard() -> build.Dashboard:
 
 
 def caution() -> Text:
-    """What must be known before a look."""
+    """Build the text that warns against reading verdicts from it."""
     return words(
         "Not a verdict",
         "What these intervals are, and what they are not.",
@@ -61,7 +61,7 @@ def caution() -> Text:
 
 
 def numbers() -> Table:
-    """Everything in one table."""
+    """Build the table of all numbers."""
     columns = {
         "accelerator": "Accelerator",
         "variant": "Variant",
@@ -104,31 +104,31 @@ def _side_by_side(title: str, description: str, unit: str, metric: str, empty: s
 
 
 def step_time() -> Bars:
-    """How long it takes."""
+    """Build the panel of step times."""
     text = "Steady seconds per unit of work: the shorter, the better. The intervals are in the table above."
     return _side_by_side("Step time", text, "s", "accelbench_step_seconds", "No result of this workload.")
 
 
 def price() -> Bars:
-    """What it costs."""
+    """Build the panel of prices."""
     text = "The profile's price per hour times the time of a million units, in its currency, without compiling."
     return _side_by_side("Price of a million units", text, "none", "1e6 * accelbench_step_price", NO_PRICE).decimals(4)
 
 
 def device_energy() -> Bars:
-    """What the device takes."""
+    """Build the panel of the devices' energy."""
     text = "Mean power of the device in the steady phase, by its own count, times the time of a unit."
     return _side_by_side("Device energy", text, "joule", "accelbench_step_device_joules", NO_ENERGY).height(8)
 
 
 def processor_energy() -> Bars:
-    """What the processors take."""
+    """Build the panel of the processors' energy."""
     text = "Mean power of all processors of the machine in the steady phase (RAPL), times the time of a unit."
     return _side_by_side("Processor energy", text, "joule", "accelbench_step_cpu_joules", NO_ENERGY).height(8)
 
 
 def over_the_week() -> tuple[Lines, Lines]:
-    """How each moved."""
+    """Build the panel of step times over time."""
     panels = (
         lines(
             "Step time over time",

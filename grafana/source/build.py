@@ -1,7 +1,7 @@
-"""Writes `grafana/dashboards/NAME.json` from `dashboard()` of a module here; the chart links to that folder.
+"""Write `grafana/dashboards/NAME.json` from the modules here; the chart links to that folder.
 
 python grafana/source/build.py            writes them
-python grafana/source/build.py --check    fails where a file is not what its source says
+python grafana/source/build.py --check    fails if a file is not what its source makes
 """
 
 import argparse
@@ -23,11 +23,11 @@ MODULES = {
     # A module called operator would hide the standard library's.
     "operator": "operator_health",
 }
-"""By the name of the file that each makes."""
+"""Modules by the name of the file that each makes."""
 
 
 def render(name: str) -> str:
-    """The dashboard's JSON as Grafana imports it."""
+    """Return the dashboard's JSON as Grafana imports it."""
     if str(SOURCES) not in sys.path:
         sys.path.insert(0, str(SOURCES))
     model = importlib.import_module(MODULES[name]).dashboard().build()
@@ -35,7 +35,7 @@ def render(name: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write or check; returns the exit status."""
+    """Write or check all dashboards; return the exit status."""
     parser = argparse.ArgumentParser(description="Generate the Grafana dashboards.")
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a file is out of date")
     check = parser.parse_args(arguments).check

@@ -1,14 +1,14 @@
-"""What colours mean: a framework has one everywhere, a verdict another, and colour-blind eyes tell them apart.
+"""Define the colours of frameworks, verdicts and phases, distinct for colour-blind eyes as well.
 
-Each stands out from Grafana's light and its dark background (3:1 and more), so no theme needs colours of its own. A
-verdict has a sign beside its colour, too. Colours of one group are at least 20 apart (CIE76), whatever the eyes:
-tests/grafana/test_colours.py holds them to that.
+Each has a contrast of at least 3:1 with Grafana's light and dark background, so both themes share them. A verdict also
+has a sign. Colours of one group differ by at least 20 (CIE76), with any kind of colour vision:
+tests/grafana/test_colours.py checks that.
 """
 
 FRAMEWORKS = {"jax": "#2E86D1", "pytorch": "#C4600A", "numpy": "#41864F"}
-"""Of a line or a bar; several variants of a framework are shades of it."""
+"""Colour of a framework's lines and bars; its variants are shades of it."""
 OTHER = "#808591"
-"""Of frameworks that are not ours, and of what belongs to none."""
+"""Colour of other packages' frameworks, and of anything without a framework."""
 VERDICTS = {
     "faster": ("↑", "#00784B"),
     "slower": ("↓", "#B42D87"),
@@ -19,7 +19,7 @@ VERDICTS = {
     "failed": ("!", "#D27896"),
     "none": ("–", "#6996D2"),
 }
-"""A sign and a colour for everything that can be said of a comparison."""
+"""Sign and colour of each verdict."""
 GOOD, BAD, NEUTRAL = "#00784B", "#B42D87", "#2E86D1"
 PHASES = {
     "Succeeded": GOOD,
@@ -29,7 +29,7 @@ PHASES = {
     "Suspended": "#6996D2",
     "Failed": BAD,
 }
-"""Of the phases that runs are in."""
+"""Colours of the phases of runs."""
 QUANTILES = {"half of them": "#6996D2", "9 of 10": "#785AD2", "99 of 100": "#E17800"}
 KINDS = {"BenchmarkRun": "#785AD2", "BenchmarkResult": GOOD, "Job": "#6996D2", "Pod": "#E17800"}
-"""Of the objects that the operator holds."""
+"""Colours of the kinds of objects that the operator holds."""

@@ -1,8 +1,8 @@
-"""JAX against PyTorch: one case of one series, over time; its series over sizes; and what starting up costs."""
+"""Compare JAX with PyTorch: one case of a series over time, the series over sizes, and the cost of starting up."""
 
 from colours import OTHER
 from frame import dashboard as new
-from frame import each, field, namespaces, one, to_dashboard, verdicts_that_changed
+from frame import field, namespaces, one, repeated, to_dashboard, verdicts_that_changed
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.table import Panel as Table
@@ -18,19 +18,19 @@ SERIES = f'{RUNS}, series=~"$series"'
 CASE = f'{SERIES}, case=~"$case"'
 BY = "max by (namespace, variant)"
 NUMBERS = {"Speedup": 84, "Lower": 84, "Upper": 84}
-"""Pixels of columns of numbers."""
+"""Width of columns of numbers, in pixels."""
 NO_ROOFLINE = "No share of a roofline: the workload declares no cost, or the device's limits are unknown."
 
 
 def dashboard() -> build.Dashboard:
-    """The dashboard, with five rows."""
+    """Build the dashboard, with five rows."""
     made = new(
         "Compare",
         "One case of a series: the speedup with its interval over time and over sizes, phases, break-even, roofline.",
         namespaces(),
         one("series", "Series", f"label_values(accelbench_run_info{{{RUNS}}}, series)"),
         one("case", "Case", f"label_values(accelbench_run_info{{{SERIES}}}, case)"),
-        each("variant", "Variant", f"label_values(accelbench_comparison_rounds{{{CASE}}}, variant)"),
+        repeated("variant", "Variant", f"label_values(accelbench_comparison_rounds{{{CASE}}}, variant)"),
     )
     made = made.annotations([verdicts_that_changed(CASE)])
     made = made.with_row(build.Row("Verdict")).with_panel(verdicts())
@@ -41,7 +41,7 @@ def dashboard() -> build.Dashboard:
 
 
 def verdicts() -> Table:
-    """What stands now."""
+    """Build the table of present verdicts."""
     columns = {
         "namespace": "Namespace",
         "variant": "Variant",
@@ -83,7 +83,7 @@ def verdicts() -> Table:
 
 
 def speedup() -> Lines:
-    """One variant's speedup in its interval, over the margin within which two are equivalent."""
+    """Build the panel of a variant's speedup with its interval and the equivalence margin."""
     chosen = f'{CASE}, variant=~"$variant"'
     unnamed = model.DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False})
     end = [*one_colour(OTHER), model.DynamicConfigValue("custom.lineWidth", 0)]
@@ -128,7 +128,7 @@ def speedup() -> Lines:
 
 
 def step_time() -> Lines:
-    """Seconds per unit of work."""
+    """Build the panel of seconds per unit of work."""
     return in_framework_colours(
         lines(
             "Step time",
@@ -143,7 +143,7 @@ def step_time() -> Lines:
 
 
 def roofline() -> Lines:
-    """How near the hardware's limit it comes."""
+    """Build the panel of the share of the hardware's limit."""
     return in_framework_colours(
         lines(
             "Share of the roofline",
@@ -160,7 +160,7 @@ def roofline() -> Lines:
 
 
 def rate() -> Lines:
-    """How much it computes."""
+    """Build the panel of operations per second."""
     return in_framework_colours(
         lines(
             "Rate",
@@ -175,7 +175,7 @@ def rate() -> Lines:
 
 
 def memory() -> Lines:
-    """The most that a launch held."""
+    """Build the panel of a launch's peak memory."""
     return in_framework_colours(
         lines(
             "Peak memory",
@@ -190,7 +190,7 @@ def memory() -> Lines:
 
 
 def speedup_over_sizes() -> Table:
-    """The speedup of every case of the series, with what its verdict was made of."""
+    """Build the table of every case's speedup, with its interval and rounds."""
     columns = {
         "namespace": "Namespace",
         "case": "Case",
@@ -235,7 +235,7 @@ def speedup_over_sizes() -> Table:
 
 
 def time_over_sizes() -> Bars:
-    """The step time of every case of the series."""
+    """Build the bars of every case's step time."""
     return in_framework_colours(
         bars(
             "Step time over sizes",
@@ -252,7 +252,7 @@ def time_over_sizes() -> Bars:
 
 
 def phases() -> Bars:
-    """What a launch spends before it is steady."""
+    """Build the panel of a launch's phases before it is steady."""
     return in_framework_colours(
         bars(
             "Phases before steady state",
@@ -272,7 +272,7 @@ def phases() -> Bars:
 
 
 def breaks_even() -> Table:
-    """When compiling has paid for itself."""
+    """Build the table of break-even steps."""
     columns = {
         "variant": "Variant",
         "answer": "Pays back",

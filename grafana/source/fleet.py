@@ -1,4 +1,4 @@
-"""The machines: which profiles measure, what waits for them, and what disturbs what they measure."""
+"""Show the machines: which profiles measure, what waits for them, and what disturbs their measurements."""
 
 from colours import BAD, PHASES
 from frame import dashboard as new
@@ -23,7 +23,7 @@ DEVICES = 'resource=~".*(gpu|tpu|npu).*"'
 
 
 def dashboard() -> build.Dashboard:
-    """The dashboard, with four rows."""
+    """Build the dashboard, with four rows."""
     made = new(
         "Fleet",
         "Profiles and devices, what waits for them, and what throttles or disturbs them.",
@@ -40,7 +40,7 @@ def dashboard() -> build.Dashboard:
 
 
 def now_in_the_queue() -> tuple[Number, ...]:
-    """What waits, runs, and was disturbed."""
+    """Build the numbers of waiting, running and disturbed cases."""
     runs = or_none(f"sum(max by (namespace, phase) (accelbench_runs{{{RUNS}, phase=~%s}}))")
     return (
         number("Queued", "BenchmarkRuns that wait.", "short", now(runs % '"Queued|Pending"')),
@@ -68,7 +68,7 @@ def now_in_the_queue() -> tuple[Number, ...]:
 
 
 def profiles() -> Table:
-    """A row for each profile."""
+    """Build the table of profiles."""
     columns = {
         "accelerator": "Profile",
         "Value #results": "Results",
@@ -112,7 +112,7 @@ def profiles() -> Table:
 
 
 def devices() -> Table:
-    """What the nodes have."""
+    """Build the table of the nodes' devices."""
     columns = {
         "resource": "Resource",
         "Value #there": "Allocatable",
@@ -141,7 +141,7 @@ def devices() -> Table:
 
 
 def queue() -> Lines:
-    """What waits."""
+    """Build the panel of waiting runs."""
     panel = (
         lines(
             "Runs by phase",
@@ -162,8 +162,8 @@ def queue() -> Lines:
 
 
 def starts() -> Bars:
-    """How long it takes until a case is measured."""
-    found = f"sum by (le) (increase(accelbench_case_%s_seconds_bucket{{{OPERATOR}}}[$__range]))"
+    """Build the panel of the time until a case is measured."""
+    buckets = f"sum by (le) (increase(accelbench_case_%s_seconds_bucket{{{OPERATOR}}}[$__range]))"
     return (
         bars(
             "Time until a case is measured",
@@ -171,7 +171,7 @@ def starts() -> Bars:
             "container runs, including a new node and pulling the image.",
             "s",
             *(
-                now(f"histogram_quantile({share}, {found % what})", f"{name}: {words}")
+                now(f"histogram_quantile({share}, {buckets % what})", f"{name}: {words}")
                 for what, name in (("queue", "in the queue"), ("start", "starting"))
                 for share, words in ((0.5, "half of them"), (0.9, "9 of 10"))
             ),
@@ -183,15 +183,17 @@ def starts() -> Bars:
 
 
 def discarded() -> Bars:
-    """What was measured again, the most disturbed first."""
-    found = readable(f"max by (series, case, accelerator) (accelbench_result_rounds_quarantined{{{ON}}}) > 0")
+    """Build the bars of discarded rounds, the most first."""
+    discarded_rounds = readable(
+        f"max by (series, case, accelerator) (accelbench_result_rounds_quarantined{{{ON}}}) > 0"
+    )
     return (
         bars(
             "Rounds discarded",
             "Rounds of the latest results that throttling or other load disturbed, and that were measured again: by "
             "profile, series and case, the six results with most of them.",
             "short",
-            now(f"topk(6, {found})", "{{accelerator}}: {{series}} {{swept}}"),
+            now(f"topk(6, {discarded_rounds})", "{{accelerator}}: {{series}} {{swept}}"),
             empty="No round of the latest results was discarded, if there is any result.",
         )
         .decimals(0)
@@ -200,7 +202,7 @@ def discarded() -> Bars:
 
 
 def lost() -> Bars:
-    """What the cluster took away."""
+    """Build the panel of attempts that the cluster ended."""
     return (
         bars(
             "Attempts lost",
@@ -216,7 +218,7 @@ def lost() -> Bars:
 
 
 def clocks() -> Lines:
-    """How fast the devices are clocked."""
+    """Build the panel of the devices' clocks."""
     return lines(
         "GPU clocks",
         "Clock of the multiprocessors: a drop while a device is busy is throttling. From NVIDIA's DCGM exporter.",
@@ -227,7 +229,7 @@ def clocks() -> Lines:
 
 
 def temperatures() -> Lines:
-    """How hot the devices are."""
+    """Build the panel of the devices' temperatures."""
     return lines(
         "GPU temperatures",
         "Temperature of each device. From NVIDIA's DCGM exporter.",

@@ -1,4 +1,4 @@
-"""What stands around panels: a dashboard with its variables, links to it, and marks over time."""
+"""Build the frame of a dashboard: variables, links and annotations."""
 
 from colours import NEUTRAL
 from grafana_foundation_sdk.builders import dashboard as build
@@ -7,7 +7,7 @@ from queries import DATASOURCE, OPERATOR
 
 
 def dashboard(name: str, description: str, *variables: build.QueryVariable) -> build.Dashboard:
-    """A dashboard with the variables that all have, then its own, each narrowed by those before it."""
+    """Build a dashboard with the common variables, then its own, each filtered by those before it."""
     made = (
         build.Dashboard(f"accelbench / {name}")
         .uid(f"accelbench-{name.lower().replace(' ', '-')}")
@@ -40,22 +40,22 @@ def dashboard(name: str, description: str, *variables: build.QueryVariable) -> b
 
 
 def namespaces() -> build.QueryVariable:
-    """The namespaces that have results."""
+    """Build the variable of namespaces that have results."""
     return several("namespace", "Namespace", f"label_values(accelbench_run_info{{{OPERATOR}}}, namespace)")
 
 
 def several(name: str, label: str, query: str) -> build.QueryVariable:
-    """A variable of which any number can be chosen, and all are at first."""
+    """Build a variable with any number of values, by default all."""
     return _variable(name, label, query).multi(True).include_all(True).all_value(".+").current(_all())
 
 
-def each(name: str, label: str, query: str) -> build.QueryVariable:
-    """The same for a panel that is repeated for each."""
+def repeated(name: str, label: str, query: str) -> build.QueryVariable:
+    """Build a variable for a panel that repeats for each value."""
     return _variable(name, label, query).multi(True).include_all(True).current(_all())
 
 
 def one(name: str, label: str, query: str) -> build.QueryVariable:
-    """A variable of which one value is chosen, the first at first."""
+    """Build a variable with one value, by default the first."""
     return _variable(name, label, query).multi(False).include_all(False)
 
 
@@ -75,19 +75,19 @@ def _variable(name: str, label: str, query: str) -> build.QueryVariable:
 
 
 class Annotation(model.AnnotationQuery):
-    """An annotation of Prometheus, with the text that the SDK's model leaves out."""
+    """Add to the SDK's annotation the text that its model lacks."""
 
     def build(self) -> "Annotation":
-        """Itself: builders of dashboards ask for it."""
+        """Return the annotation itself, as dashboard builders require."""
         return self
 
     def to_json(self) -> dict[str, object]:
-        """As Grafana reads it."""
+        """Return the annotation as Grafana reads it."""
         return {**super().to_json(), "titleFormat": "{{series}} {{case}} {{variant}}: {{verdict}}"}
 
 
 def verdicts_that_changed(selector: str) -> Annotation:
-    """A mark where a verdict stands that did not stand one step before."""
+    """Build the annotation of verdicts that differ from one step before."""
     standing = f"max by (series, case, variant, verdict) (accelbench_verdict{{{selector}}} == 1)"
     before = f"max by (series, case, variant, verdict) (accelbench_verdict{{{selector}}} offset $__interval == 1)"
     known = f"max by (series, case, variant) (accelbench_verdict{{{selector}}} offset $__interval)"
@@ -101,11 +101,11 @@ def verdicts_that_changed(selector: str) -> Annotation:
 
 
 def to_dashboard(name: str, **variables: str) -> str:
-    """The address of a dashboard, over the same time, with values chosen: a field's by its column, as `Series`."""
+    """Return the address of a dashboard with the same time range and these variables, taken from the row's columns."""
     chosen = "".join(f"&var-{key}={value}" for key, value in variables.items())
     return f"/d/accelbench-{name}?${{datasource:queryparam}}{chosen}&${{__url_time_range}}"
 
 
 def field(column: str) -> str:
-    """The value of that column in the row that a link stands in."""
+    """Return the template of that column's value in the linked row."""
     return f'${{__data.fields["{column}"]}}'

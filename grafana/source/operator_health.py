@@ -1,4 +1,4 @@
-"""The operator itself: does it lead, does it keep up, what does it ask of the API server, what does it take."""
+"""Show the operator itself: leadership, backlog, API requests, resources."""
 
 from colours import BAD, KINDS, NEUTRAL, QUANTILES
 from frame import dashboard as new
@@ -16,24 +16,24 @@ SHARES = (0.5, 0.9, 0.99)
 
 
 def dashboard() -> build.Dashboard:
-    """The dashboard, with three rows."""
+    """Build the dashboard, with three rows."""
     made = new("Operator", "Whether the operator leads and keeps up, its API requests, and what it uses.")
     made = made.time("now-24h", "now").with_row(build.Row("Now"))
     for panel in present():
         made = made.with_panel(panel)
     made = made.with_row(build.Row("Keeping up"))
-    for each in (reconciles(), reconcile_time(), lag(), waiting(), oldest()):
-        made = made.with_panel(each)
+    for panel in (reconciles(), reconcile_time(), lag(), waiting(), oldest()):
+        made = made.with_panel(panel)
     made = made.with_row(build.Row("API server")).with_panel(requests()).with_panel(request_time())
     made = made.with_row(build.Row("What it takes"))
-    for each in (memory(), processor(), objects()):
-        made = made.with_panel(each)
+    for panel in (memory(), processor(), objects()):
+        made = made.with_panel(panel)
     return made
 
 
 def present() -> tuple[Number, ...]:
-    """Six numbers."""
-    found = (
+    """Build the six present numbers."""
+    panels = (
         number(
             "Version",
             "The version of accelbench that serves these metrics.",
@@ -74,7 +74,7 @@ def present() -> tuple[Number, ...]:
             now(f"max(accelbench_series_limit{{{OPERATOR}}})"),
         ),
     )
-    return tuple(panel.span(THIRD) for panel in found)
+    return tuple(panel.span(THIRD) for panel in panels)
 
 
 def _one_is_right() -> build.ThresholdsConfig:
@@ -92,7 +92,7 @@ def _one_is_right() -> build.ThresholdsConfig:
 
 
 def reconciles() -> Lines:
-    """What it does, and how much of it fails."""
+    """Build the panel of reconciles and failures."""
     return (
         lines(
             "Reconciles",
@@ -110,13 +110,13 @@ def reconciles() -> Lines:
 
 
 def reconcile_time() -> Lines:
-    """How long one takes."""
+    """Build the panel of durations of reconciles."""
     text = "How long reconciling a run takes."
     return _quantiles("Time of a reconcile", text, "accelbench_operator_reconcile_seconds").span(THIRD)
 
 
 def request_time() -> Lines:
-    """How long the API server takes."""
+    """Build the panel of durations of API requests."""
     text = "How long the API server takes to answer, except for the Lease and kopf's watch of runs."
     return _quantiles("Time of a request", text, "accelbench_operator_api_request_seconds")
 
@@ -136,7 +136,7 @@ def _quantiles(title: str, description: str, metric: str) -> Lines:
 
 
 def waiting() -> Lines:
-    """What is due."""
+    """Build the panel of due runs."""
     return (
         lines(
             "Runs waiting for a worker",
@@ -152,7 +152,7 @@ def waiting() -> Lines:
 
 
 def oldest() -> Lines:
-    """Since when."""
+    """Build the panel of the oldest due run's wait."""
     return (
         lines(
             "Wait of the oldest run",
@@ -167,7 +167,7 @@ def oldest() -> Lines:
 
 
 def lag() -> Lines:
-    """How late timers are."""
+    """Build the panel of the event loop's lag."""
     return (
         lines(
             "Event loop lag",
@@ -182,7 +182,7 @@ def lag() -> Lines:
 
 
 def requests() -> Lines:
-    """What it asks."""
+    """Build the panel of API requests."""
     return lines(
         "Requests",
         "Requests to the API server by verb and resource, except for the Lease and kopf's watch of runs.",
@@ -195,7 +195,7 @@ def requests() -> Lines:
 
 
 def memory() -> Lines:
-    """What it holds."""
+    """Build the panel of memory."""
     return (
         lines(
             "Memory",
@@ -210,7 +210,7 @@ def memory() -> Lines:
 
 
 def processor() -> Lines:
-    """How busy it is."""
+    """Build the panel of processor use."""
     return (
         lines(
             "Processor",
@@ -225,7 +225,7 @@ def processor() -> Lines:
 
 
 def objects() -> Lines:
-    """What it knows."""
+    """Build the panel of objects in memory."""
     panel = (
         lines(
             "Objects held",
@@ -237,5 +237,5 @@ def objects() -> Lines:
         .span(THIRD)
         .min(0)
     )
-    # A Job has one pod, as a rule: dashes leave the line below to be seen.
+    # A Job usually has one pod: dashes keep the line below visible.
     return in_colours(panel, KINDS).override_by_name("Pod", dashed(10, 6))

@@ -1,4 +1,4 @@
-"""What is told of fields: colours, units, links, cells; and thresholds."""
+"""Build field overrides: colours, units, links, cells; and thresholds."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -12,30 +12,31 @@ Drawn = TypeVar("Drawn", timeseries.Panel, bargauge.Panel)
 
 
 def unit_of(unit: str, decimals: int | None = None) -> list[model.DynamicConfigValue]:
-    """An override's unit and decimals."""
+    """Override the unit and decimals of a field."""
     values = [model.DynamicConfigValue("unit", unit)]
     return values if decimals is None else [*values, model.DynamicConfigValue("decimals", decimals)]
 
 
 def linked(title: str, url: str) -> list[model.DynamicConfigValue]:
-    """An override that makes a cell a link."""
+    """Override a field so that its cells are links."""
     return [model.DynamicConfigValue("links", [{"title": title, "url": url}])]
 
 
 def one_colour(colour: str) -> list[model.DynamicConfigValue]:
-    """An override's colour."""
+    """Override the colour of a field."""
     return [model.DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})]
 
 
 def dashed(*pixels: int) -> list[model.DynamicConfigValue]:
-    """An override that dashes a line: so many pixels drawn, so many left out."""
+    """Override a line's dash pattern: pixels drawn, pixels left out."""
     return [model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": list(pixels)})]
 
 
 def in_framework_colours(panel: Drawn) -> Drawn:
-    """The panel with every framework in its colour; names are those of `VARIANT`.
+    """Give every framework its colour; field names are those of `VARIANT`.
 
-    Variants of a framework share it: lines of what is not compiled are dashed, those of a variant's variant dotted.
+    Variants of a framework share it: lines of variants that are not compiled are dashed, and those of a variant's
+    variant dotted.
     """
     panel = panel.override_by_regexp("/\\//", one_colour(OTHER))
     for framework, colour in FRAMEWORKS.items():
@@ -47,14 +48,14 @@ def in_framework_colours(panel: Drawn) -> Drawn:
 
 
 def in_colours(panel: timeseries.Panel, colours: Mapping[str, str]) -> timeseries.Panel:
-    """The panel with each name in its colour."""
+    """Give each name its colour."""
     for name, colour in colours.items():
         panel = panel.override_by_name(name, one_colour(colour))
     return panel
 
 
 def in_verdict_colours(panel: timeseries.Panel) -> timeseries.Panel:
-    """The panel with each verdict in its colour, and its sign before its name."""
+    """Give each verdict its colour, and put its sign before its name."""
     panel = in_colours(panel, {verdict: colour for verdict, (_, colour) in VERDICTS.items()})
     for verdict, (sign, _) in VERDICTS.items():
         panel = panel.override_by_name(verdict, [model.DynamicConfigValue("displayName", f"{sign} {verdict}")])
@@ -62,7 +63,7 @@ def in_verdict_colours(panel: timeseries.Panel) -> timeseries.Panel:
 
 
 def verdict_cells() -> list[model.DynamicConfigValue]:
-    """An override of a column of verdicts: a sign, the word, and its colour."""
+    """Override a column of verdicts: sign, word and colour."""
     options = {
         verdict: model.ValueMappingResult(text=f"{sign} {verdict}", color=colour)
         for verdict, (sign, colour) in VERDICTS.items()
@@ -74,13 +75,15 @@ def verdict_cells() -> list[model.DynamicConfigValue]:
 
 
 def yes_or_no() -> list[model.DynamicConfigValue]:
-    """An override of a column of 1 and 0."""
+    """Override a column of 1 and 0 with yes and no."""
     return in_words({"1": ("yes", GOOD), "0": ("× no", BAD)})
 
 
-def in_words(said: Mapping[str, tuple[str, str]]) -> list[model.DynamicConfigValue]:
-    """An override of a column: for each value a word and its colour."""
-    options = {value: model.ValueMappingResult(text=word, color=colour) for value, (word, colour) in said.items()}
+def in_words(words_and_colours: Mapping[str, tuple[str, str]]) -> list[model.DynamicConfigValue]:
+    """Override a column: a word and a colour for each value."""
+    options = {
+        value: model.ValueMappingResult(text=word, color=colour) for value, (word, colour) in words_and_colours.items()
+    }
     return [
         model.DynamicConfigValue("mappings", [model.ValueMap(options=options)]),
         model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
@@ -88,6 +91,6 @@ def in_words(said: Mapping[str, tuple[str, str]]) -> list[model.DynamicConfigVal
 
 
 def limits(*steps: tuple[float, str]) -> build.ThresholdsConfig:
-    """Thresholds: the base in the neutral colour, then a colour from each value on."""
+    """Build thresholds: the neutral colour as the base, then a colour from each value on."""
     made = [model.Threshold(value=None, color=NEUTRAL), *(model.Threshold(value=at, color=how) for at, how in steps)]
     return build.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(made)

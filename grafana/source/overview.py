@@ -1,4 +1,4 @@
-"""The overview: what ran, what the verdicts are, how they moved, and what does not stand."""
+"""Show the overview: what ran, the verdicts, how they moved, and invalid results."""
 
 from colours import BAD, PHASES
 from frame import dashboard as new
@@ -23,7 +23,7 @@ from panels import FULL, Bars, bars, lines, number
 from queries import RESULTS, RUNS, VARIANT, now, or_none, over_time, readable, rows
 from tables import MOMENT, fitting, merged_table, with_widths
 
-# A result outlives the operator's pod: whichever instance is scraped says the same of it.
+# Results outlive the operator's pod, and every instance exports the same of them.
 COMPARED = "max by (namespace, series, case, variant)"
 CASE = "max by (namespace, series, case)"
 VALID = f"{CASE} (accelbench_result_valid{{{RESULTS}}})"
@@ -34,7 +34,7 @@ THE_RUN = {"namespace": field("Namespace"), "run": field("Run")}
 
 
 def dashboard() -> build.Dashboard:
-    """The dashboard, with four rows."""
+    """Build the dashboard, with four rows."""
     made = new(
         "Overview",
         "What ran, what the verdicts are, how they changed, and which results are not valid.",
@@ -53,7 +53,7 @@ def dashboard() -> build.Dashboard:
 
 
 def underway() -> Number:
-    """Runs that wait or are measured."""
+    """Build the number of waiting and running runs."""
     return number(
         "Runs under way",
         "BenchmarkRuns that are queued or running.",
@@ -63,7 +63,7 @@ def underway() -> Number:
 
 
 def comparisons() -> Number:
-    """How many comparisons have a verdict."""
+    """Build the number of comparisons with a verdict."""
     return number(
         "Comparisons with a verdict",
         "Variants that the latest results call faster, slower, equivalent or inconclusive.",
@@ -78,7 +78,7 @@ def comparisons() -> Number:
 
 
 def not_valid() -> Number:
-    """How many results cannot be believed."""
+    """Build the number of invalid results."""
     return number(
         "Results that are not valid",
         "Latest results that are incomplete, or have a failed variant or a comparison without a verdict.",
@@ -88,7 +88,7 @@ def not_valid() -> Number:
 
 
 def not_met() -> Number:
-    """How many expectations are not met."""
+    """Build the number of expectations that are not met."""
     return number(
         "Expectations not met",
         "Expectations that the latest results do not meet or leave undecided.",
@@ -98,7 +98,7 @@ def not_met() -> Number:
 
 
 def verdicts() -> Table:
-    """A row for each comparison."""
+    """Build the table of comparisons."""
     columns = {
         "namespace": "Namespace",
         "series": "Series",
@@ -134,9 +134,9 @@ def verdicts() -> Table:
 
 
 def moved() -> Bars:
-    """Which step times moved most."""
-    found = f"max by (series, case, variant, framework) (accelbench_step_seconds{{{RESULTS}}})"
-    moves = f"max_over_time(({found})[$__range:]) / min_over_time(({found})[$__range:]) - 1"
+    """Build the panel of step times that moved most."""
+    step_seconds = f"max by (series, case, variant, framework) (accelbench_step_seconds{{{RESULTS}}})"
+    moves = f"max_over_time(({step_seconds})[$__range:]) / min_over_time(({step_seconds})[$__range:]) - 1"
     return in_framework_colours(
         bars(
             "Step times that moved most",
@@ -152,7 +152,7 @@ def moved() -> Bars:
 
 
 def verdicts_over_time() -> Lines:
-    """How many comparisons there were of each verdict."""
+    """Build the panel of comparisons by verdict."""
     panel = (
         lines(
             "Comparisons by verdict",
@@ -176,7 +176,7 @@ def verdicts_over_time() -> Lines:
 
 
 def runs() -> Lines:
-    """Where the runs are."""
+    """Build the panel of runs by phase."""
     panel = (
         lines(
             "Runs by phase",
@@ -194,7 +194,7 @@ def runs() -> Lines:
 
 
 def validity() -> Table:
-    """A row for each result that is not valid or does not meet what was expected: what stands is no part of it."""
+    """Build the table of results that are invalid or miss an expectation."""
     columns = {
         "namespace": "Namespace",
         "series": "Series",

@@ -1,4 +1,4 @@
-"""Lines, numbers, bars and text in the house style."""
+"""Build line, number, bar and text panels in one style."""
 
 import string
 
@@ -18,7 +18,7 @@ NO_OPERATOR = "The operator is not scraped. Enable metrics.serviceMonitor in the
 def lines(
     title: str, description: str, unit: str, *queries: prometheus.Dataquery, empty: str = NO_RESULT
 ) -> timeseries.Panel:
-    """Lines over time with their names below; `empty` is what it says without data."""
+    """Build lines over time with a legend below; `empty` is the text without data."""
     panel = timeseries.Panel().title(title).description(description).datasource(DATASOURCE).unit(unit).no_value(empty)
     panel = panel.height(8).span(HALF).line_width(2).fill_opacity(0).show_points(style.VisibilityMode.NEVER)
     panel = (
@@ -43,7 +43,7 @@ def lines(
 def number(
     title: str, description: str, unit: str, query: prometheus.Dataquery, *, empty: str = NO_OPERATOR
 ) -> stat.Panel:
-    """One or a few present values, large."""
+    """Build one or a few present values, in large type."""
     panel = stat.Panel().title(title).description(description).datasource(DATASOURCE).unit(unit).no_value(empty)
     panel = panel.height(4).span(QUARTER).graph_mode(style.BigValueGraphMode.NONE)
     panel = panel.color_mode(style.BigValueColorMode.VALUE).thresholds(limits())
@@ -52,10 +52,10 @@ def number(
 
 
 class Bars(bargauge.Panel):
-    """A bar gauge with the options that the SDK's model leaves out."""
+    """Add to the SDK's bar gauge the options that its model lacks."""
 
     def build(self) -> model.Panel:
-        """The panel as Grafana reads it."""
+        """Return the panel as Grafana reads it."""
         panel = super().build()
         options = panel.options.to_json()  # type: ignore[union-attr]
         panel.options = options | {"namePlacement": "top", "sizing": "manual", "minVizHeight": 34, "maxVizHeight": 34}
@@ -65,7 +65,7 @@ class Bars(bargauge.Panel):
 def bars(
     title: str, description: str, unit: str, *queries: prometheus.Dataquery, empty: str = NO_RESULT
 ) -> bargauge.Panel:
-    """A horizontal bar for each series, from 0, as thick as a line of text, its name above it."""
+    """Build horizontal bars from 0, one a series, as thick as a line of text, with the name above."""
     panel = (
         Bars()
         .title(title)
@@ -89,7 +89,7 @@ def bars(
 
 
 def words(title: str, description: str, content: str) -> text.Panel:
-    """Text, in Markdown."""
+    """Build a text panel of Markdown."""
     panel = text.Panel().title(title).description(description).mode(TextMode.MARKDOWN).content(content)
     return panel.height(5).span(FULL)
 

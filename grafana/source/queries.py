@@ -1,4 +1,4 @@
-"""Which series a dashboard asks for: selectors, and queries for lines, numbers and tables."""
+"""Build queries: selectors, and queries for lines, numbers and tables."""
 
 from grafana_foundation_sdk.builders import prometheus
 from grafana_foundation_sdk.models import dashboard as model
@@ -6,36 +6,36 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 DATASOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 OPERATOR = 'job=~"$job", instance=~"$instance"'
-"""Selects the operator's own health."""
+"""Selector of the operator's own metrics."""
 RUNS = f'{OPERATOR}, namespace=~"$namespace"'
 RESULTS = f'{RUNS}, series=~"$series"'
-"""Selects what is known of results."""
+"""Selector of metrics of results."""
 VARIANT = "{{framework}}/{{mode}}"
-"""What a line of a variant is called; see `readable`."""
+"""Name of a variant's line; see `readable`."""
 
 
 def readable(expression: str) -> str:
-    """The same with labels that read well: `mode` is jit for `jax/jit`, `swept` the case without hash, or empty."""
+    """Add labels that read well: `mode` is jit for `jax/jit`, `swept` the case without its hash, or empty."""
     mode = f'label_replace({expression}, "mode", "$1", "variant", "(?:[a-z]+/)?(.+)")'
     return f'label_replace({mode}, "swept", "$1", "case", "(?:all|(.+?)(?:-[0-9a-f]{{10}})?)")'
 
 
 def or_none(expression: str) -> str:
-    """The same, or 0 where the operator is scraped and there is nothing to count: without it, nothing."""
+    """Return the query, or 0 if the operator is scraped and counts nothing."""
     return f"{expression} or 0 * max(accelbench_build_info{{{OPERATOR}}})"
 
 
 def over_time(expression: str, legend: str) -> prometheus.Dataquery:
-    """A query for a line; `legend` names labels as {{label}}."""
+    """Build a query for a line; `legend` names labels as {{label}}."""
     return prometheus.Dataquery().datasource(DATASOURCE).expr(expression).range().legend_format(legend)
 
 
 def now(expression: str, legend: str = "") -> prometheus.Dataquery:
-    """A query for the present value."""
+    """Build a query for the present value."""
     return prometheus.Dataquery().datasource(DATASOURCE).expr(expression).instant().legend_format(legend)
 
 
 def rows(name: str, expression: str) -> prometheus.Dataquery:
-    """A query for a table; its value is in the column `Value #name`."""
+    """Build a query for a table, whose values are in the column `Value #name`."""
     query = prometheus.Dataquery().datasource(DATASOURCE).expr(expression).instant().ref_id(name)
     return query.format(PromQueryFormat.TABLE)

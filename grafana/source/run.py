@@ -1,8 +1,8 @@
-"""One run: how far it is, what it found so far, its cases and variants, their validity, and the device beside them."""
+"""Show one run: progress, findings so far, cases, variants, validity, and its devices."""
 
 from colours import BAD, OTHER
 from frame import dashboard as new
-from frame import each, field, one, to_dashboard
+from frame import field, one, repeated, to_dashboard
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.table import Panel as Table
@@ -19,12 +19,12 @@ from accelbench.api.numbers import MEASURED
 
 RUN = f'{RUNS}, run=~"$run"'
 CASE_WIDTH = 212
-"""Pixels: a name with the digest that tells cases apart, in one line."""
+"""Width in pixels of a case's name with its digest on one line."""
 OF_THE_RUN = f"and on (namespace, series, case) accelbench_run_info{{{RUN}}}"
 KNOWN = '__name__=~"accelbench_run_info|accelbench_run_cases"'
-"""A run is known by its results, and before it has any by its cases."""
+"""Query of runs: by their results, and before the first result by their cases."""
 NUMBERS = {field: number for field, number in MEASURED.items() if number.column}
-"""Numbers that have a column in the table of variants, by field."""
+"""Numbers with a column in the table of variants, by field."""
 NO_LIVE = "Not in progress: the operator shows progress until a run is finished."
 NO_RESULT = "No result of this run yet, or another run of its series has replaced it: kubectl get bmres"
 NO_PROGRAM = "No compiled program: name targets to compile for in spec.accelerator.targets."
@@ -36,7 +36,7 @@ NO_DCGM = "No DCGM metrics of this node. Install NVIDIA's dcgm-exporter; other d
 
 
 def dashboard() -> build.Dashboard:
-    """The dashboard, with four rows."""
+    """Build the dashboard, with four rows."""
     made = new(
         "Run",
         "One BenchmarkRun: live progress, cases, variants, validity, and the device's telemetry.",
@@ -46,7 +46,7 @@ def dashboard() -> build.Dashboard:
             "Run",
             f"label_values({{{KNOWN}, {RUNS}}}, run)",
         ),
-        each("node", "Node", f"label_values(accelbench_run_info{{{RUN}}}, node)"),
+        repeated("node", "Node", f"label_values(accelbench_run_info{{{RUN}}}, node)"),
     ).time("now-24h", "now")
     made = made.with_row(build.Row("Live"))
     for panel in cases():
@@ -61,7 +61,7 @@ def dashboard() -> build.Dashboard:
 
 
 def cases() -> tuple[Number, ...]:
-    """How many cases are in each state."""
+    """Build the number of cases in each state."""
     return tuple(
         number(
             title,
@@ -80,7 +80,7 @@ def cases() -> tuple[Number, ...]:
 
 
 def live_speedup() -> Lines:
-    """The interval as it closes."""
+    """Build the panel of the interval so far."""
     by = "max by (case, variant)"
     end = [
         model.DynamicConfigValue("custom.lineWidth", 1),
@@ -100,7 +100,7 @@ def live_speedup() -> Lines:
 
 
 def underway() -> Table:
-    """What is measured at this moment."""
+    """Build the table of cases being measured."""
     columns = {
         "case": "Case",
         "Value #rounds": "Rounds",
@@ -123,7 +123,7 @@ def underway() -> Table:
 
 
 def results() -> Table:
-    """A row for each case."""
+    """Build the table of cases."""
     case = "max by (namespace, series, case)"
     columns = {
         "series": "Series",
@@ -166,7 +166,7 @@ def results() -> Table:
 
 
 def variants() -> Table:
-    """A row for each variant of each case."""
+    """Build the table of variants of each case."""
     by = "max by (namespace, series, case, variant)"
     columns = {
         "case": "Case",
@@ -230,11 +230,11 @@ COLLECTIVES = {
     "swapped": ("accelbench_executable_all_to_all_bytes", "All-to-all"),
     "permuted": ("accelbench_executable_collective_permute_bytes", "Permute"),
 }
-"""Columns of what a compiler says, by the query's name: the metric, and the head."""
+"""Columns of compiled programs by the query's name: metric and heading."""
 
 
 def _compiled(title: str, description: str, columns: dict[str, tuple[str, str]], empty: str) -> Table:
-    """A row for each variant and what it was compiled for."""
+    """Build a table of each variant and its target."""
     by = "max by (namespace, series, case, accelerator, variant)"
     heads = {"case": "Case", "accelerator": "Target", "variant": "Variant"}
     heads |= {f"Value #{name}": head for name, (_, head) in columns.items()}
@@ -249,7 +249,7 @@ def _compiled(title: str, description: str, columns: dict[str, tuple[str, str]],
 
 
 def programs() -> Table:
-    """What each program is made of."""
+    """Build the table of compiled programs."""
     return _compiled(
         "Programs",
         "What the compiler says about each program, on one device: whether it fits the target's memory, and what "
@@ -260,7 +260,7 @@ def programs() -> Table:
 
 
 def collectives() -> Table:
-    """What devices send to each other."""
+    """Build the table of collectives between devices."""
     return _compiled(
         "Collectives",
         "What each program exchanges between devices in a step: how many collectives, how many bytes, and with "
@@ -271,7 +271,7 @@ def collectives() -> Table:
 
 
 def checks() -> Table:
-    """What of the certificate is no pass."""
+    """Build the table of checks that did not pass."""
     columns = {"series": "Series", "case": "Case", "check": "Check", "outcome": "Outcome", "Value": "Times"}
     return (
         merged_table(
@@ -293,7 +293,7 @@ def checks() -> Table:
 
 
 def outcomes() -> list[model.DynamicConfigValue]:
-    """An override of a column of outcomes."""
+    """Override a column of outcomes."""
     return in_words({"failed": ("× failed", BAD), "untested": ("not made", OTHER)})
 
 
@@ -312,28 +312,28 @@ def _device(title: str, description: str, unit: str, metric: str, factor: str = 
 
 
 def utilisation() -> Lines:
-    """How busy the device is."""
+    """Build the panel of the devices' utilisation."""
     return _device("Utilisation", "Share of time in which a kernel ran.", "percent", "DCGM_FI_DEV_GPU_UTIL").min(0)
 
 
 def clock() -> Lines:
-    """How fast it is clocked."""
+    """Build the panel of the devices' clocks."""
     text = "Clock of the multiprocessors: a drop while it is busy is throttling."
     return _device("Clock", text, "hertz", "DCGM_FI_DEV_SM_CLOCK", " * 1e6").min(0)
 
 
 def power() -> Lines:
-    """What it takes."""
+    """Build the panel of the devices' power."""
     return _device("Power", "Power that the device draws.", "watt", "DCGM_FI_DEV_POWER_USAGE").min(0)
 
 
 def temperature() -> Lines:
-    """How hot it is."""
+    """Build the panel of the devices' temperatures."""
     return _device("Temperature", "Temperature of the device.", "celsius", "DCGM_FI_DEV_GPU_TEMP")
 
 
 def commands() -> Text:
-    """The same from a shell."""
+    """Build the text with the same from a shell."""
     return words(
         "The same from a shell",
         "Commands that show this run.",

@@ -1,4 +1,4 @@
-"""Tables in the house style."""
+"""Build tables in one style."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from panels import FULL, NO_RESULT
 from queries import DATASOURCE
 
 UNIT, GAP, FRAME = 38, 8, 50
-"""Pixels: of a unit of height, between two panels, and of a panel's title and edges."""
+"""Pixels of a unit of height, between two panels, and of a panel's title and edges."""
 HEAD, PAGER, LINE = 34, 38, 36
-"""Pixels of a table: its head, the count of its rows below it, and a row of one line."""
+"""Pixels of a table's head, of the row count below, and of a row of one line."""
 LEAST = 84
-"""Pixels of a column: it takes what there is beyond; in a narrow window the table scrolls rather than cut a word."""
+"""Minimum width of a column in pixels; in a narrow window the table scrolls rather than cuts words."""
 WIDER = {
     "Namespace": 92,
     "Series": 118,
@@ -32,21 +32,21 @@ WIDER = {
     "Last measured (UTC)": 110,
     "Expectations not met": 104,
 }
-"""Of columns that hold longer words."""
+"""Minimum width of columns with longer words."""
 MOMENT = "time:MM-DD HH:mm"
-"""A unit: a moment, in as few characters as tell it."""
+"""Unit of a moment in few characters."""
 
 
 def fitting(lines: int) -> int:
-    """The height of a table in which so many rows of one line are whole."""
+    """Return the height of a table in which this many rows of one line fit."""
     return math.ceil((FRAME + HEAD + lines * LINE + PAGER + GAP) / UNIT)
 
 
 class Paged(table.Panel):
-    """A table of pages, which says how many rows there are; the SDK's model leaves the option out."""
+    """Add to the SDK's table pages and a row count, which its model lacks."""
 
     def build(self) -> model.Panel:
-        """The panel as Grafana reads it."""
+        """Return the panel as Grafana reads it."""
         panel = super().build()
         panel.options = panel.options.to_json() | {"enablePagination": True}  # type: ignore[union-attr]
         return panel
@@ -62,10 +62,10 @@ def merged_table(
     paged: bool = True,
     empty: str = NO_RESULT,
 ) -> table.Panel:
-    """One row for each set of labels that the queries share; `columns` renames and orders, `hidden` leaves out.
+    """Build a table with one row for each set of labels that the queries share.
 
-    Rows are in the `order` of these columns. Those that do not fit are on further pages, except in a table that never
-    has many.
+    `columns` renames and orders columns, `hidden` leaves some out, and rows are sorted by the columns of `order`. Rows
+    that do not fit are on further pages, except in a table that never has many.
     """
     panel = Paged() if paged else table.Panel()
     panel = panel.title(title).description(description).datasource(DATASOURCE).height(fitting(6)).span(FULL)
@@ -93,7 +93,7 @@ def merged_table(
 
 
 def with_widths(panel: table.Panel, pixels: Mapping[str, int]) -> table.Panel:
-    """The table with these columns as wide as given, and the others sharing what is left."""
+    """Give these columns their widths, and let the others share what is left."""
     for name, width in pixels.items():
         panel = panel.override_by_name(name, [model.DynamicConfigValue("custom.width", width)])
     return panel

@@ -1,4 +1,4 @@
-"""The page on what programs are compiled for without having it."""
+"""Write the page of compile targets."""
 
 from accelbench import targets as compile_targets
 from accelbench.api.numbers import DISPATCHED, KNOWN_AFTER_COMPILING, MEASURED
@@ -6,34 +6,35 @@ from accelbench.report.markdown import markdown_table
 
 TARGETS = """# Targets
 
-What programs can be compiled for without having it. Generated from `accelbench/targets/chips.yaml` and the code by
-`python docs/reference/build.py`. [How to ask](../tutorials/targets.md) has an example;
-[ADR 43](../adr/0043-compile-for-targets-without-running.md) says why it is done so.
+The devices that programs can be compiled for without having them. Generated from `accelbench/targets/chips.yaml` and
+the code by `python docs/reference/build.py`. [How to ask](../tutorials/targets.md) has an example;
+[ADR 43](../adr/0043-compile-for-targets-without-running.md) explains why.
 
 A run names targets: `accelbench run FILE --target h100x8,v5e-16`, or `spec.accelerator.targets` in a manifest. In a
 cluster a [profile](profiles.md) can name one. Each target is a case of its own. Nothing runs: a result has no time and
 no speedup.
 """
 MACHINES = {"cuda": "Linux", "tpu": "Linux on x86-64"}
-"""That the packages of an extra are built for."""
-DISPATCH_TELLS = {
+"""Machines that the packages of an extra are built for."""
+DISPATCH_NUMBERS = {
     *("kernels", "kernelsPerCall", "argumentBytes", "outputBytes", "aliasedBytes", "temporaryBytes", "peakBytes"),
     *("flopsPerCall", "fits", "deviceMemoryBytes"),
 }
-"""Of a program that nothing compiles."""
+"""Numbers of a program that is dispatched and not compiled."""
 NOT_FOR_TARGETS = {"accessedBytes"}
-"""XLA's own estimate, which its compilers for GPUs do not give."""
+"""XLA's estimate, which its compilers for GPUs do not give."""
 TARGETS_MEMORY = """`memory` is what a program can have of one chip, in bytes; a data sheet may say more. GPUs are named
 by how many there are: `h100x8`. TPU slices are named as Google names them, by chips, but v5p by TensorCores, of which
 a chip has two: `v5p-8` is four chips."""
-TARGETS_NEED = """Packages that an extra brings are built for these machines. `cpu` needs nothing but a framework: it
-is the processor of the machine that compiles, and what is told of it can be held against a run
-([how it agrees](../results/compiled_against_run.md)). Where a package is missing, the command line names the extra."""
+TARGETS_NEED = """The packages of an extra are built for these machines. `cpu` needs nothing but a framework: it
+is the processor of the machine that compiles, so its numbers can be compared with a run's
+([how well they agree](../results/compiled_against_run.md)). If a package is missing, the command line
+names its extra."""
 TARGETS_EXACT = """An estimate is marked `≈` in reports, and by name in a result's `compiled[].estimates`. On a GPU,
 XLA tunes kernels on the device and may choose others, with other temporary memory. A TPU's compiler makes the program
-that would run, so everything is exact there. Counts are of the program as it stands, each instruction once; only
-`kernelsPerCall` counts what a loop runs, and is missing where a TPU's program does not say how often that is.
-[Numbers](numbers.md) says more of each."""
+that would run, so everything is exact there. Counts are of the program text, each instruction once; only
+`kernelsPerCall` counts the iterations of a loop, and is missing if a TPU's program does not have their number.
+[Numbers](numbers.md) describes each."""
 TARGETS_FRAMEWORKS = """- **JAX**: variants that are compiled as a whole, such as `jax/jit`. Operations that are
   dispatched one by one, and parts that are compiled by hand, are refused with the reason. A workload may define how
   its arrays are divided over several devices ([ADR 46](../adr/0046-meshes-have-named-axes.md)). If it does not, each
@@ -42,13 +43,13 @@ TARGETS_FRAMEWORKS = """- **JAX**: variants that are compiled as a whole, such a
   dispatched on arrays that have shapes but no data
   ([ADR 47](../adr/0047-dispatch-eager-pytorch-for-a-target.md)). Workspaces of libraries such as cuDNN are not
   counted, so the real peak may be several times the reported one
-  ([what a GPU said](../results/h100/README.md#peak-memory-and-whether-it-fits)). torch.compile needs a driver, and is
-  refused. PyTorch is not told for TPUs. Programs are not divided: each device does everything.
+  ([measured on a GPU](../results/h100/README.md#peak-memory-and-whether-it-fits)). torch.compile needs a driver, and is
+  refused. PyTorch is not estimated for TPUs. Programs are not divided: each device does everything.
 - **NumPy** is compiled for nothing."""
 
 
 def targets() -> str:
-    """Chips, the names of their targets, what each needs, and what is exact."""
+    """Write chips, target names, requirements, and which numbers are exact."""
     chips = compile_targets.chips().values()
     rows = [(each.name, each.title, _memory(each), each.links, each.source) for each in chips]
     chip_table = markdown_table(("chip", "what it is", "memory", "links", "source"), rows, right=set())
@@ -63,15 +64,15 @@ def targets() -> str:
         )
         for platform, packages in compile_targets.NEEDS.items()
     ]
-    told = [number for number in MEASURED.values() if number.name in KNOWN_AFTER_COMPILING - NOT_FOR_TARGETS]
+    numbers = [number for number in MEASURED.values() if number.name in KNOWN_AFTER_COMPILING - NOT_FOR_TARGETS]
     exact = [
         (
             number.name,
             number.meaning.partition(".")[0],
             *("estimate" if of in number.estimated_for else "exact" for of in ("cuda", "tpu")),
-            "estimate" if DISPATCHED in number.estimated_for else "exact" if number.name in DISPATCH_TELLS else "",
+            "estimate" if DISPATCHED in number.estimated_for else "exact" if number.name in DISPATCH_NUMBERS else "",
         )
-        for number in told
+        for number in numbers
     ]
     need_table = markdown_table(("for", "extra", "packages", "on"), needs, right=set())
     heads = ("number", "what it is", "JAX, GPU", "JAX, TPU", "PyTorch")

@@ -1,4 +1,4 @@
-"""Pages on what is measured: workloads, numbers, checks."""
+"""Write the pages of workloads, numbers and checks."""
 
 import inspect
 from collections import defaultdict
@@ -36,14 +36,14 @@ explains what happens when one fails.
 
 
 def workloads() -> str:
-    """A section each, with the claims that ask it."""
+    """Write a section for each workload, with the claims that use it."""
     rows = claims()
     sections = [section(catalogue.find(name), rows[name]) for name in catalogue.names()]
     return "\n\n".join([WORKLOADS.rstrip(), *sections]) + "\n"
 
 
 def section(workload: Workload, rows: list[str]) -> str:
-    """Purpose, parameters, variants, what is observed, cost, claims."""
+    """Write a workload's purpose, parameters, variants, observations, cost and claims."""
     described = describe(workload)
     parts = [f"## {workload.name}", _paragraphs(type(workload))]
     if described["parameters"]:
@@ -76,7 +76,7 @@ def _paragraphs(documented: object) -> str:
 
 
 def claims() -> dict[str, list[str]]:
-    """The rows that ask each workload, as links to their manifests."""
+    """Link the manifests of the rows that use each workload."""
     found = defaultdict(list)
     for claim in ledger.load(CLAIMS):
         for manifest in (*claim.manifests, *claim.beside):
@@ -86,7 +86,7 @@ def claims() -> dict[str, list[str]]:
 
 
 def numbers() -> str:
-    """One table."""
+    """Write the table of numbers."""
     stored = {number.name for number in MEASURED.values()}
     rows = [
         (
@@ -104,7 +104,7 @@ def numbers() -> str:
 
 
 def checks() -> str:
-    """One table; a disturbance is no variant's doing."""
+    """Write the table of checks; disturbances are marked as not the variant's fault."""
     rows = [
         (
             check.name,

@@ -1,4 +1,4 @@
-"""Pages for whoever runs the operator: metrics, reasons, troubleshooting."""
+"""Write the pages for operators: metrics, reasons, troubleshooting."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -46,8 +46,7 @@ Prometheus keeps what it has stored of a series that has ended.
 """
 JOINS = """## Joins
 
-Other exporters know what the operator does not. Each query was run by a test, beside metrics of the form that the
-exporter writes.
+Other exporters know what the operator does not. A test runs each query on metrics in the exporter's own format.
 
 GPU utilisation on the nodes that a run was measured on, from NVIDIA's dcgm-exporter. Its label `Hostname` has to be the
 node's name: on Kubernetes that is the exporter's default.
@@ -57,7 +56,7 @@ DCGM_FI_DEV_GPU_UTIL
   and on (Hostname) label_replace(accelbench_run_info{run="example"}, "Hostname", "$1", "node", "(.+)")
 ```
 
-The phase of each pod of a run, from kube-state-metrics. It exports labels of pods only if it is told to:
+The phase of each pod of a run, from kube-state-metrics. It exports labels of pods only with
 `--metric-labels-allowlist=pods=[accelbench.dev/run]`.
 
 ```promql
@@ -82,7 +81,7 @@ DESCRIBED = {
     "Of a case while it is measured": LIVE_LABELS,
     "Of the operator": (),
 }
-"""Whose metrics there are, by the labels that all of them begin with; the longest come first."""
+"""Subject of metrics by the labels that they begin with, longest first."""
 REASONS = """# Reasons
 
 Every reason that `kubectl` and results give. Generated from the code by `python docs/reference/build.py`.
@@ -100,8 +99,8 @@ Why a run does not start, does not end, or ends without a result; what to do; an
 Generated from the code by `python docs/reference/build.py`.
 
 ```console
-$ kubectl get bmr                  # where each run stands, in one word
-$ kubectl describe bmr my-run      # Finished says what it waits for, Succeeded why it failed, Events since when
+$ kubectl get bmr                  # the state of each run, in one word
+$ kubectl describe bmr my-run      # Finished: why it waits; Succeeded: why it failed; Events: since when
 $ accelbench profiles              # which nodes fit which profile, and why not
 ```
 
@@ -109,29 +108,29 @@ If a run has no status at all, no operator serves it: none is installed, or it s
 `spec.className`. `kubectl wait --for=condition=Finished` returns for every run, unless its user has suspended it or it
 waits in a queue without a `startDeadlineSeconds`. [Reasons](../reference/reasons.md) explains every reason in a status.
 """
-STARTING = """While a case waits, the message of `Finished` says what it waits for. `{words}` come from the
+STARTING = """While a case waits, the message of `Finished` gives the reason. `{words}` come from the
 cluster: from the scheduler, the kubelet, the API server, or the events of the Job or pod."""
 ADVICE = """If the cluster's words contain these, the message gives this advice instead of the advice above."""
 FAILED = """The reason is in `status.attempts[]`, and after the last attempt also in the message of `Succeeded`.
 Attempts marked `retried` are repeated, at most `runPolicy.infrastructureRetries` times per case. In a sweep, the other
-cases go on."""
+cases continue."""
 WAITS = """Every wait ends by itself, except for two that a user controls: a suspended run, and a queue without a
 deadline."""
-SEEN_TEXT = """## What runs have said
+SEEN_TEXT = """## Messages of runs
 
 A test provokes each of these problems, on a real node, or on a real control plane with a simulated node. These
 are the messages of the run, word for word; names end in random letters."""
 
 
 def metrics() -> str:
-    """A table for each thing that is described, of whatever an operator at rest has, in the code's order."""
+    """Write a table for each subject, with every metric of an idle operator, in the code's order."""
     tables: dict[str, list[tuple[str, ...]]] = {of: [] for of in DESCRIBED}
     for family in (*result_families(()), *operator_families(_nothing(Snapshot)), *Telemetry().instruments):
-        [told] = family.describe() if isinstance(family, MetricWrapperBase) else [family]
-        labels = tuple(family._labelnames)  # noqa: SLF001 - without samples nothing else tells them
+        [described] = family.describe() if isinstance(family, MetricWrapperBase) else [family]
+        labels = tuple(family._labelnames)  # noqa: SLF001 - the only source of labels without samples
         of, common = next((of, common) for of, common in DESCRIBED.items() if labels[: len(common)] == common)
-        name = f"{told.name}_total" if told.type == "counter" else told.name
-        tables[of].append((name, told.type, ", ".join(labels[len(common) :]), told.documentation))
+        name = f"{described.name}_total" if described.type == "counter" else described.name
+        tables[of].append((name, described.type, ", ".join(labels[len(common) :]), described.documentation))
     columns = ("metric", "type", "own labels", "what it is")
     written = []
     for of, rows in tables.items():
@@ -141,7 +140,7 @@ def metrics() -> str:
 
 
 def _nothing(of: Any) -> Any:
-    """What a type has of nothing: no results, no runs, zeros."""
+    """Make an empty value of a type: no results, no runs, zeros."""
     if is_dataclass(of):
         hints = get_type_hints(of)
         return of(**{field.name: _nothing(hints[field.name]) for field in fields(of) if field.default is MISSING})
@@ -149,7 +148,7 @@ def _nothing(of: Any) -> Any:
 
 
 def reasons() -> str:
-    """A table for each kind."""
+    """Write a table for each kind of reason."""
     tables = []
     for kind, heading, retried in (
         (ConditionReason, "Of a run: `status.conditions[].reason`, `status.phase`", False),
@@ -172,7 +171,7 @@ def reasons() -> str:
 
 
 def troubleshooting() -> str:
-    """What a message says while a case waits, what ends an attempt, how long anything may take, and what tests read."""
+    """Write the messages of waiting cases, the ends of attempts, the limits of waits, and messages seen in tests."""
     causes = [(each.sentence, _sentence(each.remedy), each.wait.awaited) for each in Cause]
     advice = [(each.words, _sentence(each.remedy)) for each in Advice]
     waits = [(each.awaited, _limit(each.limit), each.ends_with or "the run continues") for each in Wait]
@@ -180,8 +179,8 @@ def troubleshooting() -> str:
         (each.value, each.meaning, _sentence(each.remedy), "yes" if each.retried else "") for each in AttemptReason
     ]
     parts = [
-        ("It does not start", STARTING, ("the message says", "what to do", "it waits for"), causes),
-        ("What the cluster says", ADVICE, ("words", "what to do"), advice),
+        ("It does not start", STARTING, ("message", "what to do", "it waits for"), causes),
+        ("Advice for the cluster's messages", ADVICE, ("words", "what to do"), advice),
         ("An attempt failed", FAILED, ("reason", "what it means", "what to do", "retried"), failures),
         ("How long anything may take", WAITS, ("what is waited for", "for how long", "then"), waits),
     ]
@@ -207,7 +206,7 @@ def _limit(limit: Limit) -> str:
 
 
 def _seen() -> Iterator[str]:
-    """What each trouble's test has read last."""
+    """Return the last message that each problem's test has read."""
     for row, seen in yaml.safe_load(SEEN.read_text()).items():
         file, _, test = seen["test"].partition("::")
         yield f"### {row[0].upper()}{row[1:]}"

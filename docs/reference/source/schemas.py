@@ -1,4 +1,4 @@
-"""Pages made from schemas: the manifest, status and result, profiles."""
+"""Write the pages of schemas: manifest, status and result, profiles."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ REFUSED = "Not for a run to set."
 
 
 def manifest() -> str:
-    """A table for each part of the spec, in the schema's order."""
+    """Write a table for each part of the spec, in the schema's order."""
     spec = schema_of(RUN)["properties"]["spec"]
     sections = [("`spec`", _fields(spec, ""))]
     for name, part in spec["properties"].items():
@@ -47,7 +47,7 @@ def manifest() -> str:
 
 
 def objects() -> str:
-    """A table for the status, and one for each part of a result."""
+    """Write a table for the status, and one for each part of a result."""
     run, result = (schema_of(kind)["properties"] for kind in KINDS)
     parts = [("A run's `status`", run["status"])]
     parts += [(f"A result's `{name}`", result[name]) for name in ("summary", "expectations", "result")]
@@ -60,7 +60,7 @@ def objects() -> str:
 
 
 def profiles() -> str:
-    """The ready ones, and the fields of one."""
+    """Write the presets, and the fields of a profile."""
     written = Profile.model_json_schema(by_alias=True)
     fields = structural(written, written["$defs"], "Profile")
     preset = ("preset", "", "a name above", "A ready-made profile. A field next to it replaces the preset's field.")
@@ -96,7 +96,7 @@ def _fields(schema: Schema, path: str) -> list[tuple[str, str, str, str]]:
 
 
 def _nested(schema: Schema, path: str) -> Iterator[tuple[str, str, str, str]]:
-    """The fields, each followed by its own."""
+    """Yield the fields, each followed by its own fields."""
     for row, (name, field) in zip(_fields(schema, path), schema["properties"].items(), strict=True):
         yield row
         inner = field.get("items", field)
