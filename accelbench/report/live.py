@@ -1,7 +1,6 @@
-"""What `accelbench run` shows while it measures: a picture that is redrawn on a terminal, lines anywhere else.
+"""Show the progress of a run on standard error: a table that is redrawn on a terminal, lines anywhere else.
 
-Both go to standard error. The picture stands still while blocks are timed: drawing it costs processor time that the
-measured variant would miss.
+The table is not redrawn while blocks are timed, because drawing would take processor time from the measured variant.
 """
 
 import time
@@ -27,7 +26,7 @@ from accelbench.delivery.log import (
     RoundFinished,
     Unfinished,
 )
-from accelbench.report.progress import Lane, Progress, Remaining, advance, begin, of_the_run, remaining
+from accelbench.report.progress import Lane, Progress, Remaining, advance, begin, remaining, remaining_run
 from accelbench.report.terminal import BAD, VERDICT_STYLES
 from accelbench.report.view import PHASES, title
 
@@ -40,51 +39,55 @@ UNFINISHED: dict[Unfinished, str] = {
 }
 
 BAR_WIDTH = 14
-"""What eighty columns leave beside rounds, time and the longest estimate."""
+"""Columns for the bar, so that it fits with rounds, time and the longest estimate into eighty."""
 
 
 class Display(Protocol):
-    """How a run's progress is shown."""
+    """Receive the progress of a run."""
 
     def case_begins(self, case: Case, number: int, of: int) -> None:
-        """Case `number` of `of` is about to be measured."""
+        """Start a case, the first of `of` having the number 1."""
 
     def event(self, event: Event) -> None:
-        """The runner said something."""
+        """Process an event of the runner."""
 
     def tick(self) -> None:
-        """A second passed without an event."""
+        """Process a second without an event."""
 
     def case_ends(self) -> None:
-        """The case is over; its report follows."""
+        """End the case; its report follows."""
 
     def __enter__(self) -> Self:
-        """Begin to show."""
+        """Start the display."""
         ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
 
 
 def display(console: Console, clock: Clock = time.monotonic) -> Display:
-    """A picture where `console` is a terminal, else lines."""
-    return Picture(console, clock) if console.is_terminal and not console.is_dumb_terminal else Lines(console)
+    """Return a table if the console is a terminal, else lines."""
+    return LiveTable(console, clock) if console.is_terminal and not console.is_dumb_terminal else Lines(console)
 
 
 def plan(case: Case) -> str:
-    """What is about to be measured, and how long that may take."""
-    measurement, names = case.measurement, ", ".join(each.name for each in case.variants)
-    rounds = " to ".join(str(each) for each in sorted({measurement.rounds_min, measurement.rounds_max}))
-    words = [f"{names}: {rounds} rounds", until(case), f"at most {figures.duration(measurement.time_limit_seconds)}"]
+    """Describe the variants, the rounds and the time limit of a case."""
+    measurement, names = case.measurement, ", ".join(variant.name for variant in case.variants)
+    rounds = " to ".join(str(count) for count in sorted({measurement.rounds_min, measurement.rounds_max}))
+    words = [
+        f"{names}: {rounds} rounds",
+        stop_condition(case),
+        f"at most {figures.duration(measurement.time_limit_seconds)}",
+    ]
     return ", ".join(filter(None, words))
 
 
-def until(case: Case) -> str:
-    """What ends the rounds between the fewest and the most: a verdict alone does not. Empty where their number is set.
+def stop_condition(case: Case) -> str:
+    """Return the condition that ends the rounds early; empty if their number is fixed.
 
-    This is the rule of `accelbench.stats.stopping`; the judge applies it.
+    The judge applies this rule with `accelbench.stats.stopping`. A verdict alone does not end the rounds.
     """
     measurement = case.measurement
     if measurement.rounds_min >= measurement.rounds_max:
@@ -94,99 +97,98 @@ def until(case: Case) -> str:
 
 
 def failed(reason: FailureReason, case: Case | None) -> str:
-    """What became of a variant that gave nothing, in the report's word for it."""
+    """Return the report's words for a failed variant."""
     return f"{'not compiled' if case and case.accelerator.target else 'failed'}: {reason}"
 
 
 class Lines:
-    """A line a launch and a line a round: for logs and pipes."""
+    """Print a line for each launch and each round, for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
-        """`console` is standard error."""
+        """Print to a console, which is standard error."""
         self._console = console
-        self._quiet = True
-        """No round of the case was disturbed yet."""
+        self._undisturbed = True
+        """No round of the case has been disturbed so far."""
         self._done = "measured"
         self._case: Case | None = None
-        self._counted = 0
-        """Rounds that count."""
-        self._goes_on = False
-        """It was said why there are more rounds than the fewest."""
+        self._valid_rounds = 0
+        self._explained = False
+        """The reason for more rounds than the minimum has been printed."""
 
     def case_begins(self, case: Case, number: int, of: int) -> None:
-        """Name it."""
-        self._quiet = True
+        """Print the case's title and plan."""
+        self._undisturbed = True
         self._case = case
-        self._counted = 0
-        self._goes_on = False
+        self._valid_rounds = 0
+        self._explained = False
         self._done = "compiled" if case.accelerator.target else "measured"
         self._print(f"case {number} of {of}: {title(case)}")
         if not case.accelerator.target:
             self._print(plan(case))
 
     def event(self, event: Event) -> None:
-        """Print that a launch has ended, and what a round gave: times only of what was found to compute the same."""
+        """Print the end of a launch, and after each round the times of the variants that passed the checks."""
         if isinstance(event, LaunchFinished):
             outcome = failed(event.failure, self._case) if event.failure else self._done
             outcome = UNFINISHED[event.unfinished] if event.unfinished else outcome
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
         elif isinstance(event, LaunchStarted):
-            for line in self._why_more():
+            for line in self._explain_more_rounds():
                 self._print(line)
         elif isinstance(event, RoundFinished):
-            self._counted += not event.quarantined
-            for line in self._disturbed(event):
+            self._valid_rounds += not event.quarantined
+            for line in self._disturbance(event):
                 self._print(line)
             for line in () if event.quarantined else standings(event):
                 self._print(f"after round {event.round}: {line}")
-
         elif isinstance(event, MachineSeen):
             for warning in event.warnings:
                 self._print(f"warning: {warning}")
 
-    def _why_more(self) -> Iterator[str]:
-        """Once, where a round begins though the fewest are done: a verdict so far ends nothing."""
-        if self._case is None or self._goes_on or self._counted < self._case.measurement.rounds_min:
+    def _explain_more_rounds(self) -> Iterator[str]:
+        """Explain, once, why a round starts although the minimum is reached."""
+        if self._case is None or self._explained or self._valid_rounds < self._case.measurement.rounds_min:
             return
-        self._goes_on = True
-        if goal := until(self._case):
+        self._explained = True
+        if goal := stop_condition(self._case):
             yield f"measuring on {goal}, or {self._case.measurement.rounds_max} rounds are done"
 
-    def _disturbed(self, event: RoundFinished) -> tuple[str, ...]:
-        """That a round was disturbed; why, and what to do, of the first one alone."""
-        first, self._quiet = self._quiet, self._quiet and not (event.quarantined or event.noisy)
+    def _disturbance(self, event: RoundFinished) -> tuple[str, ...]:
+        """Report a disturbed round, with reason and advice for the first one only."""
+        first = self._undisturbed
+        self._undisturbed = first and not (event.quarantined or event.noisy)
         if event.quarantined:
-            said = f"round {event.round} is discarded for every variant, and measured again if there is time"
-            return tuple(filter(None, (f"{said}: {event.quarantined[0]}", event.advice))) if first else (said,)
+            line = f"round {event.round} is discarded for every variant, and measured again if there is time"
+            return tuple(filter(None, (f"{line}: {event.quarantined[0]}", event.advice))) if first else (line,)
         if event.noisy:
-            said = f"round {event.round} was disturbed, and counts because noise is accepted"
-            return (f"{said}: {event.noisy[0]}",) if first else (said,)
+            line = f"round {event.round} was disturbed, and counts because noise is accepted"
+            return (f"{line}: {event.noisy[0]}",) if first else (line,)
         return ()
 
     def tick(self) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def case_ends(self) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def __enter__(self) -> Self:
-        """Nothing to prepare."""
+        """Return this display."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing to restore."""
+        """Restore nothing, because lines change no terminal."""
 
     def _print(self, line: str) -> None:
         self._console.print(Text(line), soft_wrap=True)
 
 
-class Picture:
-    """A table of the variants, the phase of the launch under way, and the time that is left."""
+class LiveTable:
+    """Draw a table of the variants, the phase of the current launch, and the remaining time."""
 
     def __init__(self, console: Console, clock: Clock) -> None:
-        """`console` is standard error; `clock` counts seconds from anywhere."""
+        """Draw on a console, which is standard error; `clock` returns seconds of any monotonic clock."""
         self._clock = clock
         self._progress: Progress | None = None
         self._place = (1, 1)
@@ -194,13 +196,13 @@ class Picture:
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._draw)
 
     def case_begins(self, case: Case, number: int, of: int) -> None:
-        """Start with empty lanes."""
+        """Start with an empty row for each variant."""
         self._place = (number, of)
         self._progress = begin(case, self._clock())
         self._live.refresh()
 
     def event(self, event: Event) -> None:
-        """Take it in and redraw; what is to stay is printed above."""
+        """Update the table; print warnings above it, where they stay."""
         for warning in event.warnings if isinstance(event, MachineSeen) else ():
             self._live.console.print(Text(f"warning: {warning}", style="yellow"))
         if self._progress is not None:
@@ -208,26 +210,26 @@ class Picture:
             self._live.refresh()
 
     def tick(self) -> None:
-        """Let the clock run on, except while blocks are timed."""
+        """Redraw the elapsed time, except while blocks are timed."""
         if self._progress is not None and self._progress.phase != "steady":
             self._live.refresh()
 
     def case_ends(self) -> None:
-        """Clear the picture; the report takes its place."""
+        """Clear the table; the report takes its place."""
         if self._progress is not None:
             self._finished.append(self._clock() - self._progress.started)
             self._progress = None
             self._live.refresh()
 
     def __enter__(self) -> Self:
-        """Begin to draw."""
+        """Start to draw."""
         self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         self._live.stop()
 
     def _draw(self) -> RenderableType:
@@ -237,12 +239,12 @@ class Picture:
         left = remaining(self._progress, now)
         number, of = self._place
         if left is not None and number < of:
-            left = of_the_run(left, now - self._progress.started, self._finished, of - number)
-        return picture(self._progress, now, left, number=number, of=of)
+            left = remaining_run(left, now - self._progress.started, self._finished, of - number)
+        return frame(self._progress, now, left, number=number, of=of)
 
 
-def picture(progress: Progress, now: float, left: Remaining | None, *, number: int, of: int) -> RenderableType:
-    """One frame; `left` is what the whole run still needs."""
+def frame(progress: Progress, now: float, left: Remaining | None, *, number: int, of: int) -> RenderableType:
+    """Draw one frame; `left` is the remaining time of the whole run."""
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", width=1)
     table.add_column("variant", overflow="fold")
@@ -259,14 +261,15 @@ def picture(progress: Progress, now: float, left: Remaining | None, *, number: i
     heading = Text(title(progress.case), style="bold")
     if of > 1:
         heading.append(f"  case {number} of {of}", style="dim")
-    noted = _noise(progress)
-    goal = () if progress.case.accelerator.target else tuple(filter(None, [until(progress.case)]))
-    why = (Text(f"measuring {line}", style="dim") for line in goal)
-    return Group(heading, Text(), table, Text(), _strip(progress.phase), *noted, *why, _bar(progress, now, left))
+    goal = "" if progress.case.accelerator.target else stop_condition(progress.case)
+    reason = (Text(f"measuring {goal}", style="dim"),) if goal else ()
+    disturbance = _disturbance(progress)
+    phases = _phases(progress.phase)
+    return Group(heading, Text(), table, Text(), phases, *disturbance, *reason, _bar(progress, now, left))
 
 
-def _noise(progress: Progress) -> tuple[Text, ...]:
-    """What disturbed the first round that was, and what to do."""
+def _disturbance(progress: Progress) -> tuple[Text, ...]:
+    """Return the reason of the first disturbed round, and advice."""
     if not progress.disturbed:
         return ()
     lines = (f"disturbed: {progress.disturbed}", progress.advice)
@@ -274,41 +277,41 @@ def _noise(progress: Progress) -> tuple[Text, ...]:
 
 
 def standings(finished: RoundFinished) -> Iterator[str]:
-    """Where each variant stands: `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
-    compared = {each.variant: each for each in finished.comparisons}
-    seconds = {each.variant: None if each.seconds is None else float(each.seconds) for each in finished.times}
+    """Yield a line for each variant: `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
+    compared = {comparison.variant: comparison for comparison in finished.comparisons}
+    seconds = {time.variant: None if time.seconds is None else float(time.seconds) for time in finished.times}
     baseline = next((name for name in seconds if name not in compared), "")
     digits = time_digits(seconds, finished.comparisons, baseline)
-    for now in finished.times:
-        said = [figures.seconds(known, digits)] if (known := seconds[now.variant]) else []
-        comparison = compared.get(now.variant)
-        if now.invalid:
-            said.append(f"invalid: {', '.join(now.invalid)}")
+    for measured in finished.times:
+        parts = [figures.seconds(value, digits)] if (value := seconds[measured.variant]) else []
+        comparison = compared.get(measured.variant)
+        if measured.invalid:
+            parts.append(f"invalid: {', '.join(measured.invalid)}")
         elif comparison is not None and (comparison.speedup or comparison.invalid):
-            said.append(standing(comparison))
-        if said:
-            yield f"{now.variant}: {', '.join(said)}"
+            parts.append(standing(comparison))
+        if parts:
+            yield f"{measured.variant}: {', '.join(parts)}"
 
 
 def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[SpeedupEstimate], baseline: str) -> int:
-    """How many digits times need to divide to the speedups that stand beside them."""
+    """Return how many digits times need so that their ratios match the speedups shown next to them."""
     return figures.digits_that_agree(
-        (before, after, float(each.speedup))
-        for each in comparisons
-        if each.speedup and (before := seconds.get(baseline)) and (after := seconds.get(each.variant))
+        (before, after, float(comparison.speedup))
+        for comparison in comparisons
+        if comparison.speedup and (before := seconds.get(baseline)) and (after := seconds.get(comparison.variant))
     )
 
 
 def standing(comparison: SpeedupEstimate) -> str:
-    """A comparison on the way: `2.04x (2.01 to 2.07) faster`."""
+    """Return the state of a comparison: `2.04x (2.01 to 2.07) faster`."""
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
     if not (comparison.speedup and comparison.lower and comparison.upper):
         return "no interval yet"
     bounds = figures.interval(float(comparison.lower), float(comparison.upper))
-    said: str = comparison.verdict or ("noisy" if comparison.noisy else "")
-    said = "undecided so far" if said == "inconclusive" else said
-    return f"{figures.speedup(float(comparison.speedup))} ({bounds}) {said}".rstrip()
+    verdict: str = comparison.verdict or ("noisy" if comparison.noisy else "")
+    verdict = "undecided so far" if verdict == "inconclusive" else verdict
+    return f"{figures.speedup(float(comparison.speedup))} ({bounds}) {verdict}".rstrip()
 
 
 def _cells(lane: Lane, progress: Progress, digits: int) -> tuple[RenderableType, ...]:
@@ -318,34 +321,34 @@ def _cells(lane: Lane, progress: Progress, digits: int) -> tuple[RenderableType,
     elif progress.running == lane.variant:
         mark = Text("●", style="bold cyan")
     elif lane.last_round == progress.round and progress.round:
-        mark = Text("·", style="dim")  # measured: whether it computed the right thing, the round's end tells
+        mark = Text("·", style="dim")  # the checks follow at the end of the round
     so_far = "" if lane.seconds is None else figures.seconds(lane.seconds, digits)
-    said = Text()
+    state = Text()
     if lane.failure is not None:
-        said = Text(failed(lane.failure, progress.case), style=BAD)
+        state = Text(failed(lane.failure, progress.case), style=BAD)
     elif lane.variant == progress.case.baseline:
-        said = Text("baseline", style="dim")
+        state = Text("baseline", style="dim")
         if lane.invalid:
-            said = Text(f"invalid: {', '.join(lane.invalid)}", style=BAD)
+            state = Text(f"invalid: {', '.join(lane.invalid)}", style=BAD)
     elif lane.comparison is not None:
         style = BAD if lane.comparison.invalid else VERDICT_STYLES.get(lane.comparison.verdict or "", "")
-        said = Text(standing(lane.comparison), style=style)
-    return mark, lane.variant, str(lane.launches) if lane.launches else "", so_far, said
+        state = Text(standing(lane.comparison), style=style)
+    return mark, lane.variant, str(lane.launches) if lane.launches else "", so_far, state
 
 
-def _strip(now_in: Phase | None) -> Text:
-    """The phases of a launch, the one under way marked."""
-    strip = Text()
-    reached = now_in is not None
+def _phases(current: Phase | None) -> Text:
+    """List the phases of a launch, with the current one marked."""
+    line = Text()
+    reached = current is not None
     for phase in PHASES:
-        if strip:
-            strip.append(" > ", style="dim")
-        if phase == now_in:
-            strip.append(phase, style="bold cyan")
+        if line:
+            line.append(" > ", style="dim")
+        if phase == current:
+            line.append(phase, style="bold cyan")
             reached = False
         else:
-            strip.append(phase, style="green" if reached else "dim")
-    return strip
+            line.append(phase, style="green" if reached else "dim")
+    return line
 
 
 def _bar(progress: Progress, now: float, left: Remaining | None) -> RenderableType:
@@ -368,7 +371,7 @@ def _bar(progress: Progress, now: float, left: Remaining | None) -> RenderableTy
 
 
 def time_left(left: Remaining | None) -> str:
-    """The estimate in words; the first launch has to end before there is one."""
+    """Format the estimated remaining time; there is none before the first launch has ended."""
     if left is None:
         return "time left: known after the first launch"
     least, most = figures.duration(left.least), figures.duration(left.most)

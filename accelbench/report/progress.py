@@ -1,4 +1,4 @@
-"""Where a case stands, from the runner's events, and how long it may still take. Pure: time is passed in."""
+"""Derive the progress of a case from the runner's events, and estimate its remaining time. Callers pass the time."""
 
 import statistics
 from collections.abc import Iterable
@@ -19,25 +19,25 @@ from accelbench.delivery.log import (
 
 @dataclass(frozen=True)
 class Lane:
-    """One variant: what its launches gave so far."""
+    """Hold the launches of one variant so far."""
 
     variant: str
     seconds: float | None = None
-    """Its time over the rounds that are judged and count."""
+    """Time over the valid rounds."""
     invalid: tuple[str, ...] = ()
-    """The checks for which it has no time."""
+    """Failed checks, because of which there is no time."""
     walls: tuple[float, ...] = ()
-    """Wall seconds of its launches."""
+    """Duration of each launch in seconds."""
     last_round: int = 0
     failure: FailureReason | None = None
     comparison: SpeedupEstimate | None = None
     launches: int = 0
-    """Those that did not fail."""
+    """Launches that did not fail."""
 
 
 @dataclass(frozen=True)
 class Remaining:
-    """Seconds until the case is done: if it stops as soon as it may, and if it needs every round."""
+    """Bound the remaining seconds of a case: with the minimum and with the maximum of rounds."""
 
     least: float
     most: float
@@ -45,37 +45,37 @@ class Remaining:
 
 @dataclass(frozen=True)
 class Progress:
-    """A case under way; times are of one monotonic clock."""
+    """Describe a running case; times are seconds of one monotonic clock."""
 
     case: Case
     lanes: tuple[Lane, ...]
     started: float
     round: int = 0
-    """The round under way, from 1; 0 before the first."""
+    """Number of the current round; 0 before the first."""
     rounds_complete: int = 0
-    """Those that count."""
+    """Number of valid rounds."""
     quarantined: int = 0
-    """Rounds that were disturbed, and are measured again."""
+    """Number of disturbed rounds, which are repeated."""
     disturbed: str = ""
-    """What disturbed the first round that was."""
+    """Reason of the first disturbed round."""
     advice: str = ""
-    """What to do about the first round that was discarded."""
+    """Advice about the first discarded round."""
     running: str | None = None
     launched: float = 0.0
     phase: Phase | None = None
     ended: float = 0.0
-    """When the last launch ended."""
+    """Time at which the last launch ended; 0: none has."""
     judging: tuple[float, ...] = ()
-    """Seconds between a round's last launch and the round's end."""
+    """Seconds from the last launch to the end of each round."""
 
 
 def begin(case: Case, now: float) -> Progress:
-    """Before the first event."""
+    """Return the progress before the first event."""
     return Progress(case=case, lanes=tuple(Lane(variant.name) for variant in case.variants), started=now)
 
 
 def advance(progress: Progress, event: Event, now: float) -> Progress:
-    """After `event`, which arrived at `now`; events of variants that the case does not have change nothing."""
+    """Return the progress after an event at the time `now`; events of unknown variants change nothing."""
     if isinstance(event, LaunchStarted):
         return replace(progress, round=event.round, running=event.variant, launched=now, phase=None)
     if isinstance(event, PhaseReached):
@@ -113,35 +113,35 @@ def _rounded(progress: Progress, event: RoundFinished, now: float) -> Progress:
 
 
 def _judged(lane: Lane, event: RoundFinished) -> Lane:
-    compared = next((each for each in event.comparisons if each.variant == lane.variant), lane.comparison)
-    time = next((each for each in event.times if each.variant == lane.variant), None)
+    comparison = next((item for item in event.comparisons if item.variant == lane.variant), lane.comparison)
+    time = next((item for item in event.times if item.variant == lane.variant), None)
     if time is None:
-        return replace(lane, comparison=compared)
+        return replace(lane, comparison=comparison)
     seconds = None if time.seconds is None else float(time.seconds)
-    return replace(lane, comparison=compared, seconds=seconds, invalid=time.invalid)
+    return replace(lane, comparison=comparison, seconds=seconds, invalid=time.invalid)
 
 
 def remaining(progress: Progress, now: float) -> Remaining | None:
-    """From the launches so far; None before the first one has ended."""
-    seen = [wall for lane in progress.lanes for wall in lane.walls]
-    if not seen:
+    """Estimate the remaining time of the case; None before the first launch has ended."""
+    durations = [wall for lane in progress.lanes for wall in lane.walls]
+    if not durations:
         return None
     active = [lane for lane in progress.lanes if lane.failure is None]
-    expected = {lane.variant: statistics.fmean(lane.walls or seen) for lane in active}
+    expected = {lane.variant: statistics.fmean(lane.walls or durations) for lane in active}
     judge = statistics.fmean(progress.judging) if progress.judging else 0.0
     round_seconds = sum(expected.values()) + judge
 
     this_round = 0.0
-    under_way = progress.rounds_complete + progress.quarantined < progress.round
-    if under_way:
+    in_round = progress.rounds_complete + progress.quarantined < progress.round
+    if in_round:
         this_round = judge + sum(expected[lane.variant] for lane in active if lane.last_round < progress.round)
         if progress.running in expected:
             this_round -= min(now - progress.launched, expected[progress.running])
     measurement = progress.case.measurement
-    # What is compiled is compiled once.
-    once = progress.case.accelerator.target is not None
-    least, most = (1, 1) if once else (measurement.rounds_min, measurement.rounds_max)
-    rounds = progress.rounds_complete + under_way
+    # A case for a target compiles each variant once.
+    compiled = progress.case.accelerator.target is not None
+    least, most = (1, 1) if compiled else (measurement.rounds_min, measurement.rounds_max)
+    rounds = progress.rounds_complete + in_round
     limit = max(0.0, measurement.time_limit_seconds - (now - progress.started))
     return Remaining(
         least=min(limit, this_round + round_seconds * max(0, least - rounds)),
@@ -149,9 +149,16 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
     )
 
 
-def of_the_run(remaining_here: Remaining, elapsed: float, finished: Iterable[float], cases_left: int) -> Remaining:
-    """With the cases that have not begun, each expected to take as long as the finished ones, or as this one."""
-    known = tuple(finished)
-    least = statistics.fmean(known) if known else elapsed + remaining_here.least
-    most = statistics.fmean(known) if known else elapsed + remaining_here.most
-    return Remaining(remaining_here.least + cases_left * least, remaining_here.most + cases_left * most)
+def remaining_run(case: Remaining, elapsed: float, finished: Iterable[float], cases_left: int) -> Remaining:
+    """Estimate the remaining time of a run.
+
+    Args:
+        case: The remaining time of the current case.
+        elapsed: The seconds since the current case started.
+        finished: The duration of each finished case; each further case is expected to take their mean.
+        cases_left: The number of cases that have not started.
+    """
+    durations = tuple(finished)
+    least = statistics.fmean(durations) if durations else elapsed + case.least
+    most = statistics.fmean(durations) if durations else elapsed + case.most
+    return Remaining(case.least + cases_left * least, case.most + cases_left * most)

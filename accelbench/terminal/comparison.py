@@ -40,80 +40,81 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
             raise UsageError(message, "--allow-different")
         if name not in known:
             raise UsageError(unknown("difference", name, known), "--allow-different")
-    found = compare_sides(sides[0], sides[1], allowed)
+    compared = compare_sides(sides[0], sides[1], allowed)
     series = [side for side in sides if change_points.long_enough(side, *sides)]
-    without = change_points.missing() if series else None
-    seen = [] if without else [step for side in series for step in change_points.find_changes(side, *sides)]
-    notes = [without] if without else []
-    if any(each.interval and len(each.before.logs) == len(each.after.logs) == 1 for each in found.changes):
+    missing = change_points.missing() if series else None
+    steps = [] if missing else [step for side in series for step in change_points.find_changes(side, *sides)]
+    notes = [missing] if missing else []
+    if any(item.interval and len(item.before.logs) == len(item.after.logs) == 1 for item in compared.changes):
         notes.append(comparison.ONE_RUN)
     if output is Output.JSON:
-        click.echo(compare_json(found, seen, notes))
+        click.echo(compare_json(compared, steps, notes))
     else:
-        console().print(comparison.ComparisonReport(found, seen, notes))
-    return exit_for(found)
+        console().print(comparison.ComparisonReport(compared, steps, notes))
+    return exit_for(compared)
 
 
-def exit_for(found: RunComparison) -> Exit:
+def exit_for(compared: RunComparison) -> Exit:
     """Return SUCCESS if every compared variant has a verdict, whichever it is."""
-    if not found.changes or any(each.verdict is None for each in found.changes):
+    if not compared.changes or any(item.verdict is None for item in compared.changes):
         return Exit.INVALID_MEASUREMENT
     return Exit.SUCCESS
 
 
-def compare_json(found: RunComparison, steps: Sequence[SeriesChange], notes: Sequence[str]) -> str:
-    """Times and ratios are decimal strings, as in a result; `refused` lists what must be alike and is not."""
+def compare_json(compared: RunComparison, steps: Sequence[SeriesChange], notes: Sequence[str]) -> str:
+    """Return the comparison as JSON; times and ratios are decimal strings, as in a result."""
+    before, after = compared.before, compared.after
     document = {
         "format": FORMAT,
-        "before": {"name": found.before.name, "path": found.before.path, "results": len(found.before.results)},
-        "after": {"name": found.after.name, "path": found.after.path, "results": len(found.after.results)},
-        "refused": [each.name for each in found.refused],
-        "insisted": [each.name for each in found.insisted],
+        "before": {"name": before.name, "path": before.path, "results": len(before.results)},
+        "after": {"name": after.name, "path": after.path, "results": len(after.results)},
+        "refused": [difference.name for difference in compared.refused],
+        "insisted": [difference.name for difference in compared.insisted],
         "differences": [
             {
-                "name": each.name,
-                "group": each.group,
-                "matters": each.matters,
-                "before": list(each.before),
-                "after": list(each.after),
+                "name": difference.name,
+                "group": difference.group,
+                "matters": difference.matters,
+                "before": list(difference.before),
+                "after": list(difference.after),
             }
-            for each in found.differences
+            for difference in compared.differences
         ],
-        "comparisons": [_compared(each) for each in found.changes],
+        "comparisons": [_change(item) for item in compared.changes],
         "steps": [
             {
-                "side": each.side,
-                "workload": each.case[0],
-                "swept": dict(each.case[1]),
-                "variant": each.variant,
-                "since": each.since,
-                "number": each.number,
-                "of": each.of,
-                "ratio": decimal_string(each.ratio),
+                "side": step.side,
+                "workload": step.case[0],
+                "swept": dict(step.case[1]),
+                "variant": step.variant,
+                "since": step.since,
+                "number": step.number,
+                "of": step.of,
+                "ratio": decimal_string(step.ratio),
             }
-            for each in steps
+            for step in steps
         ],
-        "notes": [*notes, *found.unmatched],
+        "notes": [*notes, *compared.unmatched],
     }
     return json.dumps(document, ensure_ascii=False)
 
 
-def _compared(each: VariantChange) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "workload": each.case[0],
-        "swept": dict(each.case[1]),
-        "variant": each.variant,
-        "quantity": each.quantity,
-        "verdict": each.verdict,
-        "invalid": list(each.invalid),
-        "sentence": each.sentence,
+def _change(item: VariantChange) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "workload": item.case[0],
+        "swept": dict(item.case[1]),
+        "variant": item.variant,
+        "quantity": item.quantity,
+        "verdict": item.verdict,
+        "invalid": list(item.invalid),
+        "sentence": item.sentence,
     }
-    if each.interval is not None:
-        ends = {"speedup": each.interval.estimate, "lower": each.interval.lower, "upper": each.interval.upper}
-        found |= {name: decimal_string(value) for name, value in ends.items()}
-        name = "relativeSeconds" if each.quantity == "relative" else "seconds"
-        found |= {"before": _side(each.before, name), "after": _side(each.after, name)}
-    return found
+    if item.interval is not None:
+        ends = {"speedup": item.interval.estimate, "lower": item.interval.lower, "upper": item.interval.upper}
+        document |= {name: decimal_string(value) for name, value in ends.items()}
+        name = "relativeSeconds" if item.quantity == "relative" else "seconds"
+        document |= {"before": _side(item.before, name), "after": _side(item.after, name)}
+    return document
 
 
 def _side(side: Sample, name: str) -> dict[str, Any]:

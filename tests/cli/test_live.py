@@ -14,7 +14,7 @@ from accelbench.delivery.log import (
     RoundFinished,
     TimeNow,
 )
-from accelbench.report.live import Lines, Picture, display, picture, plan, standing, time_left
+from accelbench.report.live import Lines, LiveTable, display, frame, plan, standing, time_left
 from accelbench.report.progress import Progress, Remaining, advance, begin
 from report import sample
 
@@ -51,7 +51,7 @@ def printed(renderable: RenderableType, width: int) -> str:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_picture_shows_variants_phase_round_and_time_left_without_cutting_anything(width: int) -> None:
-    text = printed(picture(under_way(), 752.0, Remaining(148, 3595), number=2, of=6), width)
+    text = printed(frame(under_way(), 752.0, Remaining(148, 3595), number=2, of=6), width)
     lines = text.splitlines()
     assert all(len(line) <= width for line in lines)
     assert "…" not in text
@@ -114,7 +114,7 @@ def test_why_rounds_go_on_after_a_verdict_is_said_once() -> None:
     assert lines.count(why) == 1
     assert lines[lines.index(why) - 1].startswith("after round 5: ")
     assert "measuring until intervals are within ±1.0 %" in printed(
-        picture(under_way(), 752.0, Remaining(148, 3595), number=1, of=1), 80
+        frame(under_way(), 752.0, Remaining(148, 3595), number=1, of=1), 80
     )
 
 
@@ -128,7 +128,7 @@ def test_what_a_target_has_no_program_for_is_not_compiled_as_the_report_says(tar
         shown.case_begins(case, 1, 1)
         shown.event(event)
     assert f"round 1: jax/jit: {said} (6.0 s)" in out.getvalue()
-    drawn = printed(picture(advance(begin(case, 0.0), event, 6.0), 6.0, None, number=1, of=1), 80)
+    drawn = printed(frame(advance(begin(case, 0.0), event, 6.0), 6.0, None, number=1, of=1), 80)
     assert said in drawn
 
 
@@ -169,7 +169,7 @@ def test_a_discarded_round_says_so_and_shows_no_time_of_its_own() -> None:
 def test_the_picture_stands_still_while_blocks_are_timed() -> None:
     out = io.StringIO()
     shown = display(Console(file=out, width=80, force_terminal=True), clock=lambda: 1.0)
-    assert isinstance(shown, Picture)
+    assert isinstance(shown, LiveTable)
     with shown:
         shown.case_begins(sample.case(), 1, 1)
         shown.event(PhaseReached(phase="compile"))
@@ -227,7 +227,7 @@ def test_rounds_that_count_although_they_were_disturbed_are_said_to() -> None:
 
 def test_the_picture_says_what_disturbs_and_what_to_do() -> None:
     progress = advance(under_way(), RoundFinished(round=2, quarantined=STOLEN, advice=ADVICE), 22.0)
-    text = " ".join(printed(picture(progress, 22.0, None, number=1, of=1), 80).split())
+    text = " ".join(printed(frame(progress, 22.0, None, number=1, of=1), 80).split())
     assert f"disturbed: {STOLEN[0]}" in text
     assert ADVICE in text
 

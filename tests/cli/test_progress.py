@@ -13,7 +13,7 @@ from accelbench.delivery.log import (
     RoundFinished,
     TimeNow,
 )
-from accelbench.report.progress import Progress, advance, begin, of_the_run, remaining
+from accelbench.report.progress import Progress, advance, begin, remaining, remaining_run
 from report import sample
 
 CASE = sample.case(("pytorch/eager", "jax/jit"))  # at least 5 rounds, at most 8, 600 s
@@ -100,9 +100,9 @@ def test_cases_that_have_not_begun_are_expected_to_take_as_long_as_the_finished_
     progress = after((0, start("jax/jit")), (4, end("jax/jit", 4)))
     left = remaining(progress, 4.0)
     assert left is not None
-    whole = of_the_run(left, 4.0, [50.0, 70.0], 2)
+    whole = remaining_run(left, 4.0, [50.0, 70.0], 2)
     assert whole.least == pytest.approx(left.least + 120)
-    unknown = of_the_run(left, 4.0, [], 1)
+    unknown = remaining_run(left, 4.0, [], 1)
     assert unknown.most == pytest.approx(left.most + 4 + left.most)
 
 

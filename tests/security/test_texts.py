@@ -24,7 +24,7 @@ from accelbench.delivery.log import (
 from accelbench.document import on_one_line
 from accelbench.problem import Problem
 from accelbench.report import html, markdown, reproduce, terminal
-from accelbench.report.live import picture
+from accelbench.report.live import frame
 from accelbench.report.progress import advance, begin
 from accelbench.terminal.console import console
 from accelbench_operator.runs.events import Transition, event_manifest
@@ -108,7 +108,7 @@ def test_live_lines_and_the_picture_are_clean(text: str) -> None:
     paper.file, paper.width = written, 100
     for event in events:
         progress = advance(progress, event, 1.0)
-        paper.print(picture(progress, 2.0, None, number=1, of=2))
+        paper.print(frame(progress, 2.0, None, number=1, of=2))
     assert_readable(written.getvalue())
 
 
