@@ -1,5 +1,6 @@
 """A disturbed round counts for no variant, and is not held against the others."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -45,9 +46,9 @@ def test_what_disturbed_one_side_of_a_round_changes_no_verdict() -> None:
     (comparison,) = found.comparisons
     assert (found.rounds, comparison.rounds, comparison.verdict) == (3, 3, "faster")
     assert comparison.speedup == "2"
-    assert [(each.round, each.reasons) for each in found.quarantined] == [
-        (2, ("shared-device for pytorch/eager: Other processes used 40 % of the CPU",))
-    ]
+    (quarantined,) = found.quarantined
+    assert quarantined.round == 2
+    assert [reason.partition(":")[0] for reason in quarantined.reasons] == ["shared-device for pytorch/eager"]
 
 
 def test_a_quarantined_round_does_not_count_towards_the_least_or_the_most() -> None:
@@ -63,7 +64,6 @@ def test_where_every_round_was_disturbed_nothing_is_valid_and_the_next_may_be_be
     (comparison,) = found.comparisons
     assert (found.rounds, found.stop, comparison.verdict, comparison.speedup) == (0, None, None, None)
     assert set(comparison.invalid) == {"shared-device", "throttled"}
-    assert "Other processes used 40 % of the CPU in round 1" in comparison.sentence
 
 
 def test_rounds_that_were_disturbed_count_where_noise_is_accepted_and_nothing_has_a_verdict() -> None:
@@ -75,7 +75,7 @@ def test_rounds_that_were_disturbed_count_where_noise_is_accepted_and_nothing_ha
     assert comparison.speedup is not None
     assert comparison.lower is not None
     assert float(comparison.lower) < 2 < float(comparison.speedup)
-    assert comparison.sentence.startswith("Noisy, so no verdict: next to other load, jax/jit was 2.06 times as fast as")
+    assert float(comparison.speedup) == pytest.approx(2 * 1.1 ** (1 / 3), rel=1e-3)
     assert found.quarantined == ()
     assert [each.round for each in found.noisy] == [2, 3]
     assert {check.name for check in found.certificate.failed(BASELINE)} == {"shared-device", "throttled"}
@@ -119,7 +119,7 @@ def test_what_only_widens_the_interval_is_kept_and_said(monkeypatch: pytest.Monk
     found = assess(*launches, rounds_min=3)
     assert (found.quarantined, found.noisy, found.comparisons[0].verdict) == ((), (), "faster")
     said = {check.variant: check for check in found.certificate.checks if check.name == "throttled"}[BASELINE]
-    assert (said.outcome, said.reading.endswith("Hypervisor steal: 11 % in round 2")) == ("passed", True)
+    assert (said.outcome, "11 %" in said.reading) == ("passed", True)
 
 
 def test_a_wrong_result_is_found_in_a_disturbed_round_too() -> None:
@@ -137,7 +137,18 @@ def test_a_quieter_machine_does_not_mend_a_wrong_result() -> None:
 
 def test_a_failure_in_a_disturbed_round_is_kept() -> None:
     found = assess(a_launch(BASELINE, 1, facts=CROWDED), a_failure(VARIANT, 1))
-    assert "jax/jit failed in round 1" in found.comparisons[0].sentence
+    assert (found.comparisons[0].verdict, found.comparisons[0].speedup) == (None, None)
+
+
+def test_the_sentences_next_to_other_load(golden: Callable[[str, str], None]) -> None:
+    noisy = [*a_round(1), *a_round(2, facts=CROWDED), *a_round(3, facts=THROTTLED, slower=1.1)]
+    assessments = {
+        "every round disturbed": assess(*a_round(1, facts=CROWDED), *a_round(2, facts=THROTTLED)),
+        "noise accepted": assess(*noisy, rounds_min=3, rounds_max=3, accept_noise=True),
+        "a failure in a disturbed round": assess(a_launch(BASELINE, 1, facts=CROWDED), a_failure(VARIANT, 1)),
+    }
+    sentences = [f"{name}: {found.comparisons[0].sentence}\n" for name, found in assessments.items()]
+    golden("sentences-next-to-other-load.txt", "".join(sentences))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=8))

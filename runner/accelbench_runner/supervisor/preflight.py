@@ -86,7 +86,7 @@ def _other_processes(survey: Survey, host: Mapping[str, str]) -> list[str]:
     named = [process for process in survey.processes if process.seconds >= NAMED_SHARE * survey.seconds]
     lines = [
         f"{process.name} (pid {process.pid}) takes {_processors(process.seconds / survey.seconds, survey)}: "
-        f"end it{', or leave it a processor' if could_use_fewer(host) else ''}."
+        f"end it{', or let accelbench use fewer processors' if could_use_fewer(host) else ''}."
         for process in named
     ]
     if sum(process.seconds for process in named) < SEEN_SHARE * survey.busy_seconds:
