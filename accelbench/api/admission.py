@@ -1,9 +1,9 @@
-"""What the API server would say to a manifest, said without one: the same refusals, in the same words.
+"""Refuse a manifest as the API server would, without one: the same refusals, in the same words.
 
-It walks the very schema that the CRD carries and follows the server's own order: unknown fields end it; else nulls are
-dropped, defaults filled in, every bound is checked, and then the rules, unless something is missing or of a wrong type.
-The one difference: integers beyond 64 bits, which the server takes for fractions, are called too large here.
-Wording: k8s.io/kube-openapi `pkg/validation/errors`, k8s.io/apimachinery `pkg/util/validation/field` (1.37).
+It walks the schema of the CRD in the server's order. Unknown fields end it; otherwise nulls are dropped, defaults
+filled in, every bound checked, and then the rules, unless something is missing or has a wrong type. The one difference:
+integers beyond 64 bits, which the server reads as fractions, are called too large here. Wording: k8s.io/kube-openapi
+`pkg/validation/errors`, k8s.io/apimachinery `pkg/util/validation/field` (1.37).
 """
 
 import copy
@@ -24,27 +24,27 @@ TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: 
 
 @dataclass(frozen=True)
 class Refusal(Problem):
-    """A problem in the API server's words; while a `blocking` one stands, the server checks no rules."""
+    """Describe a problem in the API server's words; with a `blocking` one, the server checks no rules."""
 
     blocking: bool = False
     field: str = ""
-    """The field to blame where the message, not the path, names it."""
+    """Field to blame if the message names it instead of the path."""
 
 
 def refusals(kind: Kind, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Why the API server would refuse to create `manifest`; empty where it would take it."""
+    """Return why the API server would refuse to create `manifest`; empty if it would accept it."""
     schema = schema_of(kind)
     if unknown := tuple(_unknown_fields(schema, manifest, "")):
         return unknown
     admitted = defaulted(kind, manifest)
-    found = [*metadata_refusals(admitted.get("metadata")), *_bounds(schema, admitted, "")]
-    if not any(isinstance(refusal, Refusal) and refusal.blocking for refusal in found):
-        found += _rules(schema, admitted, "")
-    return tuple(found)
+    problems = [*metadata_refusals(admitted.get("metadata")), *_bounds(schema, admitted, "")]
+    if not any(isinstance(refusal, Refusal) and refusal.blocking for refusal in problems):
+        problems += _rules(schema, admitted, "")
+    return tuple(problems)
 
 
 def defaulted(kind: Kind, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """`manifest` as the API server would store it: without nulls and status, with defaults."""
+    """Return `manifest` as the API server would store it: without nulls and status, with defaults."""
     admitted = copy.deepcopy(dict(manifest))
     if kind.status:
         admitted.pop("status", None)
@@ -53,21 +53,21 @@ def defaulted(kind: Kind, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Fields that no schema has; the server prunes them and, asked to be strict as kubectl does, refuses the whole."""
+    """Yield unknown fields, which the server prunes, or refuses for a strict client such as kubectl."""
     if schema.get(ANY_FIELDS):
         return
     if isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _unknown_fields(schema.get("items", {}), each, f"{path}[{index}]")
+        for index, item in enumerate(value):
+            yield from _unknown_fields(schema.get("items", {}), item, f"{path}[{index}]")
     elif isinstance(value, dict):
         known = schema.get("properties", {})
-        for name, each in value.items():
+        for name, content in value.items():
             field = _below(path, name)
             inner = known.get(name, schema.get("additionalProperties"))
             if field == "metadata":
-                yield from _unknown_metadata(each)
+                yield from _unknown_metadata(content)
             elif inner is not None:
-                yield from _unknown_fields(inner, each, field)
+                yield from _unknown_fields(inner, content, field)
             else:
                 advice = nearest(name, known) if known else f"{path} must be of type {schema.get('type', 'string')}"
                 yield Refusal("", f'unknown field "{field}"; {advice}', field=field)
@@ -84,20 +84,20 @@ def _fill(schema: Schema, value: Any) -> None:
     if isinstance(value, dict):
         known = schema.get("properties", {})
         rest = schema.get("additionalProperties", {})
-        for name in [name for name, each in value.items() if each is None]:
+        for name in [name for name, content in value.items() if content is None]:
             del value[name]
-        for name, each in known.items():
-            if "default" in each:
-                value.setdefault(name, copy.deepcopy(each["default"]))
-        for name, each in value.items():
-            _fill(known.get(name, rest), each)
+        for name, field in known.items():
+            if "default" in field:
+                value.setdefault(name, copy.deepcopy(field["default"]))
+        for name, content in value.items():
+            _fill(known.get(name, rest), content)
     elif isinstance(value, list):
-        for each in value:
-            _fill(schema.get("items", {}), each)
+        for item in value:
+            _fill(schema.get("items", {}), item)
 
 
 def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """What types, bounds, patterns and enums refuse; like the server's, each check asks only for its own type."""
+    """Yield violations of types, bounds, patterns and enums; like the server's, each check needs its own type."""
     yield from _type(schema, value, path)
     if isinstance(value, str):
         yield from _string(schema, value, path)
@@ -108,15 +108,15 @@ def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
     elif isinstance(value, dict):
         yield from _object(schema, value, path)
     if "enum" in schema and value not in schema["enum"]:
-        supported = ", ".join(quoted(each) for each in schema["enum"])
+        supported = ", ".join(quoted(choice) for choice in schema["enum"])
         yield Refusal(path, f"Unsupported value: {quoted(value)}: supported values: {supported}", blocking=True)
 
 
 def _type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
     wanted = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
-    found = "null" if value is None else TYPES[type(value)]
-    if wanted is not None and found not in wanted.split(","):
-        text = f'Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'
+    actual = "null" if value is None else TYPES[type(value)]
+    if wanted is not None and actual not in wanted.split(","):
+        text = f'Invalid value: "{actual}": {path} in body must be of type {wanted}: "{actual}"'
         yield Refusal(path, text, blocking=True)
 
 
@@ -138,25 +138,25 @@ def _number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
 
 
 def _list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
-    for index, each in enumerate(value):
-        yield from _bounds(schema.get("items", {}), each, f"{path}[{index}]")
+    for index, item in enumerate(value):
+        yield from _bounds(schema.get("items", {}), item, f"{path}[{index}]")
     if len(value) < (minimum := schema.get("minItems", 0)):
         yield _invalid(path, len(value), f"should have at least {minimum} items")
     yield from _many(path, len(value), schema.get("maxItems"))
     if schema.get("x-kubernetes-list-type") == "set":
-        seen = [json.dumps(each) for each in value]
-        for index, each in enumerate(value):
+        seen = [json.dumps(item) for item in value]
+        for index, item in enumerate(value):
             if seen[:index].count(seen[index]) == 1:
-                yield Refusal(f"{path}[{index}]", f"Duplicate value: {quoted(each)}")
+                yield Refusal(f"{path}[{index}]", f"Duplicate value: {quoted(item)}")
 
 
 def _object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
     yield from _many(path, len(value), schema.get("maxProperties"))
     known = schema.get("properties", {})
-    for name, each in value.items():
+    for name, content in value.items():
         inner = known.get(name, schema.get("additionalProperties"))
         if inner is not None:
-            yield from _bounds(inner, each, _below(path, name))
+            yield from _bounds(inner, content, _below(path, name))
     for name in schema.get("required", ()):
         if name not in value:
             yield Refusal(_below(path, name), "Required value", blocking=True)
@@ -168,19 +168,19 @@ def _many(path: str, count: int, maximum: int | None) -> Iterator[Refusal]:
 
 
 def _rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    for written in schema.get(EXTENSION, ()):
-        rule = RULES[written["rule"]]
+    for validation in schema.get(EXTENSION, ()):
+        rule = RULES[validation["rule"]]
         message = rule.refusal(value)
         if message is not None:
             scalar = "" if isinstance(value, dict | list) else f" {quoted(value)}:"
             text = f"Forbidden: {message}" if rule.forbidden else f"Invalid value:{scalar} {message}"
             yield Refusal(path + rule.field_path, text)
     if isinstance(value, dict):
-        for name, each in value.items():
-            yield from _rules(schema.get("properties", {}).get(name, {}), each, _below(path, name))
+        for name, content in value.items():
+            yield from _rules(schema.get("properties", {}).get(name, {}), content, _below(path, name))
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _rules(schema.get("items", {}), each, f"{path}[{index}]")
+        for index, item in enumerate(value):
+            yield from _rules(schema.get("items", {}), item, f"{path}[{index}]")
 
 
 def _invalid(path: str, value: Any, detail: str) -> Refusal:
@@ -188,7 +188,7 @@ def _invalid(path: str, value: Any, detail: str) -> Refusal:
 
 
 def quoted(value: Any) -> str:
-    """A value as the API server quotes it."""
+    """Quote a value as the API server does."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -1,7 +1,7 @@
-"""The case document: everything a runner needs to measure one case, and nothing that it has to look up.
+"""Define the case document: everything that a runner needs to measure one case, without looking anything up.
 
-Written by the plan, carried to the pod in an annotation (or to the child process in a file), read by
-`python -m accelbench_runner CASE`, and kept inside the result, so that a result says what was asked.
+The plan writes it, an annotation carries it to the pod (or a file to the child process), `python -m accelbench_runner
+CASE` reads it, and the result contains it, so that a result shows its request.
 """
 
 from typing import Annotated, Literal
@@ -16,16 +16,16 @@ ParameterValue = (
     Annotated[int, Field(ge=1 - 2**53, le=2**53 - 1)]
     | Annotated[str, Field(max_length=256), AfterValidator(on_one_line)]
 )
-"""An integer that every JSON reader can hold, or a string."""
+"""Integer that every JSON reader can represent, or a string."""
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-"""RFC 3339, UTC."""
+"""RFC 3339, in UTC."""
 
 PricePerHour = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? [A-Z]{3}$", max_length=40)]
-"""An amount and its currency, by the code of ISO 4217: `11.06 USD`."""
+"""Amount and ISO 4217 currency code: `11.06 USD`."""
 
 
 class CaseVariant(Document):
-    """One competitor."""
+    """Name one variant of the comparison, its framework, mode and options."""
 
     name: Line = Field(description="Unique in the run.")
     use: Line = Field(description="Framework and mode.")
@@ -33,7 +33,7 @@ class CaseVariant(Document):
 
 
 class MeasurementSettings(Document):
-    """Hold the settings that a run hands to each of its cases as they are."""
+    """Hold the settings that a run passes on to each of its cases unchanged."""
 
     precision: Precision = Field(default="float32", description="The same arithmetic for every variant.")
     seed: int = Field(default=0, ge=0, le=2**31 - 1, description="Seed of the input data and of the rounds' order.")
@@ -44,10 +44,10 @@ class MeasurementSettings(Document):
 
 
 class CaseMeasurement(MeasurementSettings):
-    """Settings of a case's measurement. Ratios are decimals: `0.01` for the spec's `1%`."""
+    """Hold the settings of a case's measurement; ratios are decimals: `0.01` for the spec's `1%`."""
 
-    rounds_min: int = Field(default=5, ge=2, description="The least number of rounds.")
-    rounds_max: int = Field(default=20, description="The greatest number of rounds.")
+    rounds_min: int = Field(default=5, ge=2, description="The minimum number of rounds.")
+    rounds_max: int = Field(default=20, description="The maximum number of rounds.")
     target_relative_error: DecimalString = Field(
         default="0.01", description="Half-width of the speedup's interval at which measuring may stop."
     )
@@ -57,37 +57,37 @@ class CaseMeasurement(MeasurementSettings):
 
 
 class CaseAccelerator(Document):
-    """Where it runs: the profile, the kind of device that the framework must find, and how many."""
+    """Describe where the case runs: the profile, the platform that the framework must find, the devices."""
 
     profile: Line = Field(default="cpu", description="The administrator's name for a kind of node.")
-    platform: Line = Field(default="cpu", description="The kind of device that the framework must find.")
+    platform: Line = Field(default="cpu", description="The platform that the framework must find: cpu, cuda, tpu.")
     devices: int = Field(default=1, description="Devices that each variant uses.")
     target: Line | None = Field(
-        default=None, description="What it is compiled for, instead of being measured on the profile's devices."
+        default=None, description="The target to compile for, instead of measuring on the profile's devices."
     )
     price_per_hour: PricePerHour | None = Field(
         default=None,
-        description="Price of what the case has to itself, with a currency: for reports, never for a verdict.",
+        description="Price of the devices or the node that the case occupies, with a currency; only for reports.",
     )
 
     @property
     def label(self) -> str:
-        """What its facts are about: the target, or where it was measured."""
+        """Return the target, or else the profile on which it was measured."""
         return self.target or self.profile
 
     @property
     def price_per_second(self) -> float | None:
-        """In its currency; None: nobody said."""
+        """Return the price per second in its currency; None without a price."""
         return float(self.price_per_hour.split()[0]) / 3600 if self.price_per_hour else None
 
     @property
     def currency(self) -> str:
-        """By the code of ISO 4217; empty without a price."""
+        """Return the ISO 4217 code; empty without a price."""
         return self.price_per_hour.split()[1] if self.price_per_hour else ""
 
 
 class CaseOrigin(Document):
-    """Where the case came from, for labels and reports; on a laptop the namespace and the UID are empty."""
+    """Name the run that the case belongs to; on a laptop namespace and UID are empty."""
 
     run: Line = Field(description="The BenchmarkRun's name.")
     series: Line = Field(description="The series that the result belongs to.")
@@ -100,16 +100,16 @@ SCRIPT_SUFFIX = ".py"
 
 
 def name_of_file(file: str) -> str:
-    """The name of the workload that a file defines: of `my_filter.py` it is `my-filter`."""
+    """Return the name of the workload that a file defines: `my-filter` for `my_filter.py`."""
     return file.removesuffix(SCRIPT_SUFFIX).replace("_", "-")
 
 
 ScriptFile = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\.py$", max_length=63)]
-"""The name of a workload's own file."""
+"""File name of a user's own workload."""
 
 
 class ConfigMapKey(Document):
-    """A key of a ConfigMap in the run's namespace, that holds a workload's file."""
+    """Select a key of a ConfigMap in the run's namespace that holds a workload's file."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)] = Field(
         description="The ConfigMap's name."
@@ -118,12 +118,12 @@ class ConfigMapKey(Document):
 
 
 class Script(Document):
-    """A workload of one's own: a Python file with functions, or one class that inherits accelbench.workload.Workload.
+    """Use your own workload: a Python file with functions, or a class that inherits accelbench.workload.Workload.
 
-    On a laptop the file lies beside the manifest, whichever of the two names it.
+    On a laptop the file is next to the manifest, whichever of the two fields names it.
     """
 
-    file: Annotated[ScriptFile | None, rules.ON_A_LAPTOP] = Field(
+    file: Annotated[ScriptFile | None, rules.LAPTOP_ONLY] = Field(
         default=None, description="On a laptop: the file, next to the manifest. my_filter.py is the workload my-filter."
     )
     config_map_key_ref: ConfigMapKey | None = Field(
@@ -133,12 +133,12 @@ class Script(Document):
 
     @property
     def file_name(self) -> str:
-        """Of the file, wherever it is."""
+        """Return the file's name, wherever it is."""
         return self.config_map_key_ref.key if self.config_map_key_ref else self.file or ""
 
 
 class Case(Document):
-    """One combination of swept parameters: one case is one Job and yields one result."""
+    """Describe one combination of swept parameters: a case has one Job and gives one result."""
 
     format: Literal["accelbench.dev/case/v1alpha1"] = "accelbench.dev/case/v1alpha1"
     name: Line = Field(description="Unique in the run.")
@@ -153,7 +153,7 @@ class Case(Document):
         description="From spec and sweep; the workload's own model fills in defaults and checks bounds.",
     )
     swept: dict[Line, ParameterValue] = Field(
-        default={}, description="The parameters that the sweep varies, so that a reader can tell the cases apart."
+        default={}, description="The parameters that the sweep varies, which distinguish the cases."
     )
     variants: tuple[CaseVariant, ...] = Field(description="The variants to compare.")
     baseline: Line = Field(description="The variant that the others are compared with.")

@@ -1,7 +1,7 @@
-"""The CustomResourceDefinitions, generated from the models: `python -m accelbench.api.crd [--check]`.
+"""Generate the CustomResourceDefinitions from the models: `python -m accelbench.api.crd [--check]`.
 
-pydantic gives JSON schemas; a CRD wants a structural one: no references, nothing that only JSON schema has, no floats.
-Null needs no word: the API server drops a null where the field is not nullable, so null and absent are the same.
+pydantic generates JSON schemas; a CRD needs a structural schema: without references, floats, or keywords that only JSON
+schema has. It needs no nullable fields: the API server drops nulls, so null and absent are the same.
 """
 
 import argparse
@@ -22,11 +22,11 @@ from accelbench.api.rules import ANY_FIELDS, EXTENSION
 from accelbench.api.run import BenchmarkRun
 
 DIRECTORY = Path("crds")
-"""From the root of a checkout: the models may be those of an installed wheel."""
+"""Relative to the root of a checkout, as the models may be those of an installed wheel."""
 COMMAND = "python -m accelbench.api.crd"
 Schema = dict[str, Any]
 MAXIMUM_INTEGER = 2**53 - 1
-"""JSON numbers above it are not the same everywhere."""
+"""Larger integers are not the same in every JSON reader."""
 MAXIMUM_ENTRIES = 4096
 """Bound of lists and maps that declare none."""
 MAXIMUM_CHARACTERS = 32 * 1024
@@ -55,12 +55,12 @@ DROPPED = {"title", "default", "const", "propertyNames", "anyOf", "$ref", "prope
 
 
 class NotStructuralError(ValueError):
-    """A model says something that a structural schema cannot."""
+    """Report a model that a structural schema cannot express."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of `kubectl get`; those with `wide` need `--output=wide`."""
+    """Describe a column of `kubectl get`; those with `wide` need `--output=wide`."""
 
     name: str
     path: str
@@ -69,14 +69,14 @@ class Column:
     wide: bool = False
 
     def to_crd(self) -> dict[str, Any]:
-        """The column as an entry of `additionalPrinterColumns`."""
-        written: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.path}
-        return written | ({"description": self.description} if self.description else {}) | {"priority": int(self.wide)}
+        """Return the column as an entry of `additionalPrinterColumns`."""
+        entry: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.path}
+        return entry | ({"description": self.description} if self.description else {}) | {"priority": int(self.wide)}
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One of our kinds: its model, its names, its columns."""
+    """Describe one of the API's kinds: its model, names and columns."""
 
     model: type[BaseModel]
     plural: str
@@ -86,12 +86,12 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """`BenchmarkRun`."""
+        """Return the kind's name, as `BenchmarkRun`."""
         return self.model.__name__
 
     @property
     def file(self) -> str:
-        """The generated file's name."""
+        """Return the generated file's name."""
         return f"{self.plural}.{GROUP}.yaml"
 
 
@@ -106,7 +106,7 @@ KINDS = (
         status=True,
         columns=(
             Column("Workload", ".spec.workload.name"),
-            Column("Status", ".status.phase", description="Where the run stands, or why it failed."),
+            Column("Status", ".status.phase", description="The run's state, or why it failed."),
             Column("Done", ".status.cases.measured", "integer", "Cases that have a result."),
             Column("Cases", ".status.cases.total", "integer"),
             Column("Result", ".status.headline", description="The speedup with its interval, or what was observed."),
@@ -140,13 +140,13 @@ KINDS = (
 
 @functools.cache
 def schema_of(kind: Kind) -> Schema:
-    """The kind's structural OpenAPI v3 schema, as it stands in its CRD."""
-    written = kind.model.model_json_schema(by_alias=True, mode="validation")
-    schema = structural(written, written.get("$defs", {}), kind.name)
+    """Return the kind's structural OpenAPI v3 schema, as it is in its CRD."""
+    generated = kind.model.model_json_schema(by_alias=True, mode="validation")
+    schema = structural(generated, generated.get("$defs", {}), kind.name)
     schema["properties"] |= {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
-        # The API server knows metadata; a CRD can but bound the name. This one has to fit a label's value.
+        # The API server checks metadata; a CRD can only bound the name, which must fit into a label's value.
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 63}}},
     }
     schema["required"] = [name for name in schema["required"] if name not in {"apiVersion", "kind", "metadata"}]
@@ -157,7 +157,7 @@ def schema_of(kind: Kind) -> Schema:
 
 
 def crd(kind: Kind) -> dict[str, Any]:
-    """The kind's CustomResourceDefinition."""
+    """Return the kind's CustomResourceDefinition."""
     version: dict[str, Any] = {
         "name": VERSION,
         "served": True,
@@ -188,7 +188,7 @@ def crd(kind: Kind) -> dict[str, Any]:
 
 
 def structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: str) -> Schema:
-    """`node` with references inlined and nothing but what a structural schema has; raises NotStructuralError."""
+    """Convert `node` to a structural schema, with references inlined; raises NotStructuralError."""
     node = _inlined(node, definitions)
     if "anyOf" in node:
         return _joined(node, definitions, where)
@@ -203,8 +203,8 @@ def structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: s
         schema["description"] = " ".join(schema["description"].split())
     if isinstance(node.get("properties"), dict):
         schema["properties"] = {
-            name: _with_default(structural(each, definitions, f"{where}.{name}"), each)
-            for name, each in node["properties"].items()
+            name: _with_default(structural(field, definitions, f"{where}.{name}"), field)
+            for name, field in node["properties"].items()
         }
     elif isinstance(node.get("additionalProperties"), dict):
         schema["additionalProperties"] = structural(node["additionalProperties"], definitions, f"{where}[]")
@@ -217,7 +217,7 @@ def structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: s
 
 
 def _inlined(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """`node` with what it refers to merged in; what stands beside the reference wins, rules add up."""
+    """Merge the referenced definition into `node`; `node`'s own keywords take precedence, rules add up."""
     if "$ref" not in node:
         return dict(node)
     target = _inlined(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
@@ -227,37 +227,37 @@ def _inlined(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
 
 
 def _joined(node: Schema, definitions: Mapping[str, Any], where: str) -> Schema:
-    """`X | None` is X, which may be absent; `int | str` is Kubernetes' int-or-string."""
-    choices = [_inlined(each, definitions) for each in node["anyOf"]]
-    choices = [each for each in choices if each.get("type") != "null"]
-    beside = {key: value for key, value in node.items() if key != "anyOf"}
+    """Convert a union: `X | None` is X, which may be absent; `int | str` is Kubernetes' int-or-string."""
+    choices = [_inlined(choice, definitions) for choice in node["anyOf"]]
+    choices = [choice for choice in choices if choice.get("type") != "null"]
+    own = {key: value for key, value in node.items() if key != "anyOf"}
     if len(choices) == 1:
-        return structural({**choices[0], **beside}, definitions, where)
-    if "anyOf" in choices[0] or {each.get("type") for each in choices} != {"integer", "string"}:
-        raise NotStructuralError(f"{where}: of unions, a structural schema has int-or-string alone")
+        return structural({**choices[0], **own}, definitions, where)
+    if "anyOf" in choices[0] or {choice.get("type") for choice in choices} != {"integer", "string"}:
+        raise NotStructuralError(f"{where}: int-or-string is the only union in a structural schema")
     both: Schema = {}
-    for each in [*choices, beside]:
-        both |= {key: each[key] for key in COPIED if key in each and key != "type"}
+    for part in [*choices, own]:
+        both |= {key: part[key] for key in COPIED if key in part and key != "type"}
     return {**both, "x-kubernetes-int-or-string": True}
 
 
 def _with_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
-    """A model's default is its fields' own defaults, whole; an empty list or map is the same as none."""
+    """Add the field's default; expand defaults of models, omit empty ones."""
     default = node.get("default")
     if default is None or default in ("", [], {}):
         return schema
     if isinstance(default, dict):
         fields = schema["properties"].items()
-        default = {name: each["default"] for name, each in fields if "default" in each}
+        default = {name: field["default"] for name, field in fields if "default" in field}
     return {**schema, "default": default}
 
 
 def _without_defaults(schema: Schema) -> None:
-    """Status and results are what somebody reported, never what the API server made up."""
+    """Remove defaults from status and results, which only contain what was reported."""
     schema.pop("default", None)
-    for each in [*schema.get("properties", {}).values(), schema.get("items")]:
-        if each is not None:
-            _without_defaults(each)
+    for inner in [*schema.get("properties", {}).values(), schema.get("items")]:
+        if inner is not None:
+            _without_defaults(inner)
 
 
 def _bound(schema: Schema) -> None:
@@ -272,26 +272,26 @@ def _bound(schema: Schema) -> None:
             schema.setdefault("maxItems", MAXIMUM_ENTRIES)
         case "object" if "additionalProperties" in schema:
             schema.setdefault("maxProperties", MAXIMUM_ENTRIES)
-    for each in [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]:
-        if each is not None:
-            _bound(each)
+    for inner in [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]:
+        if inner is not None:
+            _bound(inner)
 
 
 def render(kind: Kind) -> str:
-    """The generated file."""
+    """Return the generated file."""
     text = yaml.dump(crd(kind), Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
     return f"# Generated by `{COMMAND}` from accelbench/api; do not edit.\n{text}"
 
 
 class _Plain(yaml.SafeDumper):
-    """Without anchors: a rule that stands twice is written twice."""
+    """Dump YAML without anchors: repeated rules are repeated."""
 
     def ignore_aliases(self, _: object) -> bool:
         return True
 
 
 def drift(directory: Path, kinds: Sequence[Kind] = KINDS) -> str:
-    """What would change in `directory`, as a unified diff; empty where it is up to date."""
+    """Return what would change in `directory`, as a unified diff; empty if it is up to date."""
     diffs: list[str] = []
     for kind in kinds:
         path = directory / kind.file
@@ -302,14 +302,14 @@ def drift(directory: Path, kinds: Sequence[Kind] = KINDS) -> str:
     return "".join(diffs)
 
 
-def main(arguments: Sequence[str] | None = None, say: Callable[[str], object] = sys.stdout.write) -> int:
-    """Write the CRDs, or with `--check` say how they differ from the models; the exit status."""
+def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] = sys.stdout.write) -> int:
+    """Write the CRDs, or with `--check` print how they differ from the models; return the exit status."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; fail where the files are out of date")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the files are out of date")
     changes = drift(DIRECTORY)
     if parser.parse_args(arguments).check:
         if changes:
-            say(f"{changes}\ncrds/ is out of date; run: {COMMAND}\n")
+            write(f"{changes}\ncrds/ is out of date; run: {COMMAND}\n")
         return int(bool(changes))
     for kind in KINDS:
         (DIRECTORY / kind.file).write_text(render(kind))

@@ -1,6 +1,6 @@
-"""From a file's text to BenchmarkRuns, or to what is wrong with it: where, what, and what to do.
+"""Turn a file's text into BenchmarkRuns, or into problems with their lines.
 
-YAML is read as kubectl reads it (`accelbench.api.reading`), refusals are those of the API server
+YAML is read as kubectl reads it (`accelbench.api.yaml_reader`); refusals are those of the API server
 (`accelbench.api.admission`), each with its line.
 """
 
@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from accelbench.api.admission import Refusal, defaulted, refusals
 from accelbench.api.crd import KINDS
 from accelbench.api.metadata import API_VERSION
-from accelbench.api.reading import InvalidManifestError, LocatedProblem, YamlDocument, read_documents
 from accelbench.api.run import BenchmarkRun
+from accelbench.api.yaml_reader import InvalidManifestError, LocatedProblem, YamlDocument, read_documents
 from accelbench.problem import Problem
 
 __all__ = ["InvalidManifestError", "LocatedProblem", "check_manifest", "load_manifests", "parse_run", "read_documents"]
@@ -23,7 +23,7 @@ RUN = next(kind for kind in KINDS if kind.model is BenchmarkRun)
 
 
 def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
-    """Every BenchmarkRun in `text`; raises InvalidManifestError with all that is wrong in all of them."""
+    """Return every BenchmarkRun in `text`; raises InvalidManifestError with all problems of all of them."""
     documents = read_documents(text, source)
     if not documents:
         raise InvalidManifestError(source, (Problem("", "holds no BenchmarkRun"),))
@@ -35,25 +35,27 @@ def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
 
 
 def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
-    """The BenchmarkRun of a manifest's content, defaults filled in; raises InvalidManifestError."""
+    """Return the BenchmarkRun of a manifest, with defaults; raises InvalidManifestError."""
     problems = tuple(check_manifest(manifest))
     if problems:
         raise InvalidManifestError(source, problems, tuple(_readable(manifest)))
     try:
         return BenchmarkRun.model_validate(defaulted(RUN, manifest))
     except ValidationError as error:
-        problems = tuple(Problem(".".join(str(part) for part in each["loc"]), each["msg"]) for each in error.errors())
+        problems = tuple(
+            Problem(".".join(str(part) for part in detail["loc"]), detail["msg"]) for detail in error.errors()
+        )
         raise InvalidManifestError(source, problems) from error
 
 
 def _readable(manifest: Mapping[str, Any]) -> Iterator[BenchmarkRun]:
-    """The run of a manifest that breaks no more than rules, if it does not."""
+    """Yield the manifest's run if it breaks only rules, not the schema."""
     with suppress(ValidationError):
         yield BenchmarkRun.model_validate(defaulted(RUN, manifest))
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is wrong with a manifest's content, in the API server's words."""
+    """Yield the problems of a manifest, in the API server's words."""
     for name in ("apiVersion", "kind"):
         if not isinstance(manifest.get(name), str) or not manifest[name]:
             yield Problem(name, f"Required value: {API_VERSION if name == 'apiVersion' else RUN.name}")

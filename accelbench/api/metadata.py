@@ -1,4 +1,4 @@
-"""What all our API objects have: group and version, and metadata, with what the API server asks of it, in its words.
+"""Define what all API objects share: group, version and metadata, with the API server's checks, in its words.
 
 Wording: k8s.io/apimachinery `pkg/api/validate/content` (1.37).
 """
@@ -19,7 +19,7 @@ VERSION = "v1alpha1"
 API_VERSION: Literal["accelbench.dev/v1alpha1"] = "accelbench.dev/v1alpha1"
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", min_length=1, max_length=63)]
-"""A DNS label."""
+"""DNS label."""
 
 FIELDS = (
     "annotations",
@@ -38,7 +38,7 @@ FIELDS = (
     "selfLink",
     "uid",
 )
-"""All that Kubernetes' own metadata may hold; what accelbench reads of it is `ObjectMeta`."""
+"""All fields of Kubernetes' metadata; accelbench reads those of `ObjectMeta`."""
 
 MAXIMUM_NAME = 253
 MAXIMUM_LABEL = 63
@@ -52,7 +52,7 @@ _KEY_WORDS = (
 
 
 class ObjectMeta(Document):
-    """The part of Kubernetes' metadata that accelbench reads; the rest is kept as it came."""
+    """Hold the part of Kubernetes' metadata that accelbench reads; other fields are kept unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel, populate_by_name=True)
 
@@ -69,7 +69,7 @@ class ObjectMeta(Document):
 
 
 def metadata_refusals(metadata: Any) -> Iterator[Problem]:
-    """Why the API server would refuse this metadata; whether it is a map at all is the schema's to say."""
+    """Yield why the API server would refuse this metadata; the schema checks that it is a map."""
     metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict):
         return

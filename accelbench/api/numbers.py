@@ -1,8 +1,8 @@
-"""The numbers that are measured of a variant, each written once: here.
+"""Define the numbers that are measured of a variant, each in one place.
 
-The result's schema, what an expectation can ask for, columns of reports and dashboards, metrics for Prometheus and
-docs/reference/numbers.md come from here. To add one: report it from a launch (a field of `Facts`) and name that field
-here.
+The result's schema, the metrics of expectations, columns of reports and dashboards, Prometheus metrics and
+docs/reference/numbers.md are generated from them. To add a number, report it from a launch (a field of `Facts`) and
+name that field here.
 """
 
 from collections.abc import Mapping
@@ -17,51 +17,52 @@ from accelbench.document import Document, SixDigits
 Unit = Literal[
     "", "s", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "J", "steps", "times", "share", "of the tolerance", "currency"
 ]
-"""An empty one is of things that are counted; `currency` is that of the case's price."""
+"""Empty for counts; `currency` is that of the case's price."""
 Reduction = Literal["agreed", "most", "fewest", "first"]
-"""What is kept of several launches; `agreed`: what all of them say, and nothing where they differ."""
+"""How the numbers of several launches become one; `agreed`: the common number, or none if launches differ."""
 DISPATCHED = "dispatched"
-"""In place of a platform: programs that nothing compiles, whose operations are dispatched one by one."""
+"""Platform name for programs that are not compiled, whose operations are dispatched one by one."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """What is known of a number besides its value."""
+    """Describe a number."""
 
     meaning: str
     name: str = ""
-    """In results and manifests; a field of `Numbers` gives its own."""
+    """Name in results and manifests; a field of `Numbers` has its own."""
     unit: Unit = ""
     fact: str = ""
-    """Where a launch reports it: a field of `Facts`, or after a dot one inside it. Empty: it is calculated."""
+    """Field of `Facts` that reports it, or a field in it after a dot; empty if it is calculated."""
     launches: Reduction = "agreed"
     timed: bool = False
-    """It is made from times: where a check rejects the variant, it is not shown."""
+    """True if it derives from times, which are not shown for a variant that a check rejects."""
     table: Literal["", "work", "program", "target"] = ""
-    """Of the reports, where it is a column."""
+    """Report table that has it as a column."""
     heading: str = ""
-    """Of that column; `{unit}` is what the workload calls a unit of work, `{currency}` that of the case's price."""
+    """Heading of that column; `{unit}` is the workload's unit of work, `{currency}` the currency of the case's price.
+    """
     brief: bool = True
-    """Whether that column is in the terminal, too."""
+    """True if the column is shown in the terminal, too."""
     metric: str = ""
-    """Prometheus's name for it; empty: it is not exported."""
+    """Prometheus metric; empty if it is not exported."""
     column: str = ""
-    """Heading of the metric's column in the dashboard Run, in its table of variants; empty: it has none."""
+    """Heading of the metric's column in the table of variants of the dashboard Run; empty if it has none."""
     expected: bool = False
-    """Whether an expectation can ask for it."""
+    """True if expectations may use it."""
     over_baseline: bool = False
-    """It holds a variant against the baseline, and says nothing of the baseline."""
+    """True if it compares a variant with the baseline, so that the baseline has none."""
     compared: bool = False
-    """It is over the baseline, and has the interval of a comparison."""
+    """True if it is over the baseline and has the interval of a comparison."""
     undisturbed: bool = False
-    """Other load on the machine does not change it, so that any launch tells it."""
+    """True if other load does not change it, so that every launch can provide it."""
     estimated_for: tuple[str, ...] = ()
-    """Platforms for which a compiler without a device can only estimate it, and `DISPATCHED`; else it is exact."""
+    """Platforms (or `DISPATCHED`) for which a compiler without a device can only estimate it; else it is exact."""
     asked_by: str = ""
-    """The check that asks the same: where no other fails, an expectation can be decided."""
+    """Check that tests the same number: if no other check fails, an expectation on it can be decided."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """The meaning is what the schema says of the field."""
+        """Use the meaning as the field's description."""
         return {**handler(schema), "description": self.meaning}
 
 
@@ -70,7 +71,7 @@ Decimal = SixDigits | None
 
 
 class Numbers(Document):
-    """What was measured of a variant; what nobody could read, or launches do not agree on, is missing."""
+    """Hold the numbers of a variant; a number that is unreadable, or differs between launches, is missing."""
 
     units_per_call: Annotated[
         Count,
@@ -510,26 +511,26 @@ class Numbers(Document):
     ] = None
 
     def value(self, name: str) -> int | float | None:
-        """The number of that field, as a number."""
-        found: int | str | None = getattr(self, name)
-        return float(found) if isinstance(found, str) else found
+        """Return the field as a number."""
+        value: int | str | None = getattr(self, name)
+        return float(value) if isinstance(value, str) else value
 
     def without_timed(self) -> Self:
-        """The same without what is made from times."""
+        """Return a copy without the numbers that derive from times."""
         return self.model_copy(update={field: None for field, number in MEASURED.items() if number.timed})
 
 
 def _measured() -> Mapping[str, Number]:
-    """Each field of `Numbers` with what is known of it."""
-    found = {}
+    """Return the description of each field of `Numbers`."""
+    numbers = {}
     for name, field in Numbers.model_fields.items():
-        number = next(each for each in field.metadata if isinstance(each, Number))
-        found[name] = replace(number, name=field.alias or name)
-    return found
+        number = next(item for item in field.metadata if isinstance(item, Number))
+        numbers[name] = replace(number, name=field.alias or name)
+    return numbers
 
 
 MEASURED = _measured()
-"""By the field's name."""
+"""Descriptions of the fields of `Numbers`, by field name."""
 READ_OFF = (
     Number(
         "Baseline seconds divided by variant seconds; above 1 the variant is faster.",
@@ -582,9 +583,9 @@ READ_OFF = (
         over_baseline=True,
     ),
 )
-"""Those that are read off the rest of a result."""
+"""Numbers that are derived from other parts of a result."""
 NUMBERS: Mapping[str, Number] = {number.name: number for number in (*READ_OFF, *MEASURED.values())}
-"""All of them, by name."""
+"""All numbers, by name."""
 
 EXPECTED = tuple(name for name, number in NUMBERS.items() if number.expected)
 KNOWN_AFTER_COMPILING = frozenset(
@@ -592,7 +593,7 @@ KNOWN_AFTER_COMPILING = frozenset(
     for number in NUMBERS.values()
     if number.expected and (number.fact.startswith(("executable.", "compiled.")) or number.name == "compileSeconds")
 )
-"""What an expectation can ask of a program that is compiled for a target, and never runs."""
+"""Numbers that an expectation may use for a program that is compiled for a target and does not run."""
 if TYPE_CHECKING:
     ExpectedNumber = str
 else:

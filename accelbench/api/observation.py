@@ -1,4 +1,4 @@
-"""What an experiment that is not about time found: it raised, it compiled three times, the value was still 11."""
+"""Define the observations of an experiment that is not timed: it raised, it compiled three times, it returned 11."""
 
 from typing import Literal
 
@@ -10,18 +10,18 @@ ObservationType = Literal["number", "truth", "text"]
 
 MAXIMUM_DIFFERING = 4
 NOTHING = "nothing"
-"""What `raised` says where no call raised."""
+"""Value of `raised` if no call raised."""
 
 
 class ObservedValue(Document):
-    """A value, and in how many launches it was observed."""
+    """Hold a value, and the number of launches that observed it."""
 
     value: Line = Field(description="A number without exponent, true or false, or a text.")
     launches: int = Field(description="How many launches observed it.")
 
 
 class Observation(Document):
-    """One thing that was looked at. Several values: launches differ, and the most frequent one comes first."""
+    """Hold one observation; if launches differ, its values start with the most frequent one."""
 
     name: Line = Field(description="compilations, raised, or the workload's own name for it.")
     type: ObservationType
@@ -31,34 +31,34 @@ class Observation(Document):
 
     @property
     def text(self) -> str:
-        """The value; where launches differ, every value with its launches: `2 in 4 launches, 3 in 1`."""
+        """Return the value; if launches differ, every value with its launches: `2 in 4 launches, 3 in 1`."""
         first, *others = self.values
         if not others:
             return first.value
-        more = "".join(f", {each.value} in {each.launches}" for each in others)
+        more = "".join(f", {value.value} in {value.launches}" for value in others)
         return f"{first.value} in {first.launches} launch{'es'[: 2 * (first.launches > 1)]}{more}"
 
 
 class Observations(Document):
-    """Everything that was observed of one variant."""
+    """Hold everything that was observed of one variant."""
 
     variant: Line = Field(description="The variant's name.")
     launches: int = Field(description="How many launches observed it; each is a separate process.")
     found: tuple[Observation, ...] = Field(description="First the launch's own observations, then the workload's.")
 
     def named(self, name: str) -> Observation | None:
-        """The observation of that name."""
-        return next((each for each in self.found if each.name == name), None)
+        """Return the observation of that name, or None."""
+        return next((observation for observation in self.found if observation.name == name), None)
 
     @property
     def headline(self) -> str:
-        """The finding in a few words: `jax/jit raised KeyReuseError`, `jax/jit compiled 3 times in 5 calls`."""
+        """Return the finding in a few words: `jax/jit compiled 3 times in 5 calls`."""
         raised, compiled, calls = (self.named(name) for name in ("raised", "compilations", "calls"))
         if raised and raised.text != NOTHING:
             return f"{self.variant} raised {raised.text}"
         if compiled and calls:
-            once = " or ".join(each.value for each in compiled.values)
-            return f"{self.variant} compiled {_times(once)} in {calls.text} calls"
+            count = " or ".join(value.value for value in compiled.values)
+            return f"{self.variant} compiled {_times(count)} in {calls.text} calls"
         return f"{self.variant} observed"
 
 

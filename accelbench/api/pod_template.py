@@ -1,9 +1,9 @@
-"""What a run may say about its pods: `spec.podTemplate`, a fragment of a PodTemplateSpec that is merged over ours.
+"""Define what a run may set on its pods: `spec.podTemplate`, merged over the operator's pod template.
 
-A closed list. What would let the pod disturb other pods, be disturbed by them on purpose, or escape its isolation
-(host namespaces, privileges, further containers, host paths) is refused by name, for every client: a field that the
-schema did not know would be pruned without a word where a client does not ask for strict validation. A cluster-wide
-need belongs in a profile, which is the administrator's.
+It is a closed list. Fields with which the pod could disturb other pods or escape its isolation (host namespaces,
+privileges, further containers, host paths) are refused by name, for every client: an unknown field would be pruned
+silently for a client without strict validation. Settings for a whole cluster belong in a profile, which the
+administrator owns.
 """
 
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from accelbench.api.rules import ANY_FIELDS, ENVIRONMENT_NOT_OURS, EXTENSION, not_to_be_set, one_of
+from accelbench.api.rules import ANY_FIELDS, ENVIRONMENT_NOT_RESERVED, EXTENSION, forbidden_field, one_of
 from accelbench.document import Document
 
 Text = Annotated[str, Field(max_length=1024)]
@@ -24,6 +24,8 @@ Quantity = (
 Quantities = Annotated[dict[str, Quantity], Field(max_length=16)]
 
 
+REFUSED = "A run cannot set this field."
+"""Description of a field that is refused."""
 INTEGER = {"type": "integer", "minimum": -(2**31), "maximum": 2**53 - 1}
 TYPES: dict[str, dict[str, Any]] = {
     "boolean": {"type": "boolean"},
@@ -37,26 +39,26 @@ TYPES: dict[str, dict[str, Any]] = {
 
 
 def refusing(**fields: str) -> ConfigDict:
-    """A model whose schema knows these fields of Kubernetes' too, by type, and refuses them."""
+    """Return the configuration of a model whose schema also lists these fields of Kubernetes, and refuses them."""
 
     def declare(schema: dict[str, Any]) -> None:
         for kind, names in fields.items():
             for name in names.split():
-                schema["properties"][name] = {**TYPES[kind], "description": "Not for a run to set."}
-                schema.setdefault(EXTENSION, []).append(not_to_be_set(name).declared().to_crd())
+                schema["properties"][name] = {**TYPES[kind], "description": REFUSED}
+                schema.setdefault(EXTENSION, []).append(forbidden_field(name).register().to_crd())
 
     return ConfigDict(json_schema_extra=declare)
 
 
 class Metadata(Document):
-    """Labels and annotations of the pod, in addition to the operator's."""
+    """Add labels and annotations to the pod, in addition to the operator's."""
 
     labels: dict[str, Text] = Field(default={}, max_length=32)
     annotations: dict[str, Text] = Field(default={}, max_length=32)
 
 
 class Toleration(Document):
-    """A taint that the pod tolerates."""
+    """Tolerate a taint."""
 
     key: Key | None = Field(default=None, description="The taint's key; default: every key.")
     operator: Literal["Equal", "Exists"] | None = Field(default=None, description="Default: Equal.")
@@ -68,7 +70,7 @@ class Toleration(Document):
 
 
 class NodeRequirement(Document):
-    """A requirement on a node's label."""
+    """Require a label of the node."""
 
     key: Key
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
@@ -76,7 +78,7 @@ class NodeRequirement(Document):
 
 
 class NodeSelectorTerm(Document):
-    """Requirements, all of which a node must meet."""
+    """List requirements, all of which a node must meet."""
 
     model_config = refusing(objects="matchFields")
 
@@ -84,27 +86,27 @@ class NodeSelectorTerm(Document):
 
 
 class NodeSelector(Document):
-    """Terms, one of which a node must meet."""
+    """List terms, at least one of which a node must meet."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = Field(min_length=1, max_length=16)
 
 
 class PreferredTerm(Document):
-    """A preference among nodes."""
+    """Prefer some nodes."""
 
     weight: int = Field(ge=1, le=100)
     preference: NodeSelectorTerm
 
 
 class NodeAffinity(Document):
-    """Which nodes the pod needs or prefers."""
+    """Select the nodes that the pod needs or prefers."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredTerm, ...] = Field(default=(), max_length=16)
 
 
 class Affinity(Document):
-    """Where the pod may run. Affinity to other pods is not offered: neighbours disturb the measurement."""
+    """Select where the pod may run. Affinity to other pods is not offered: they would disturb the measurement."""
 
     model_config = refusing(object="podAffinity podAntiAffinity")
 
@@ -112,13 +114,13 @@ class Affinity(Document):
 
 
 class LocalReference(Document):
-    """An object in the run's namespace."""
+    """Name an object in the run's namespace."""
 
     name: ObjectName
 
 
 class KeyReference(Document):
-    """A key of a ConfigMap or a Secret in the run's namespace."""
+    """Select a key of a ConfigMap or a Secret in the run's namespace."""
 
     name: ObjectName
     key: ObjectName
@@ -126,7 +128,7 @@ class KeyReference(Document):
 
 
 class ValueSource(Document):
-    """Where a variable's value comes from."""
+    """Take a variable's value from a ConfigMap or a Secret."""
 
     model_config = refusing(object="fieldRef fileKeyRef resourceFieldRef")
 
@@ -135,22 +137,22 @@ class ValueSource(Document):
 
 
 class EnvironmentVariable(Document):
-    """A variable in the runner's environment; every variant sees it."""
+    """Set a variable in the runner's environment; every variant sees it."""
 
-    name: Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$", max_length=253), ENVIRONMENT_NOT_OURS]
+    name: Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$", max_length=253), ENVIRONMENT_NOT_RESERVED]
     value: Annotated[str, Field(max_length=4096)] | None = None
     value_from: Annotated[ValueSource, one_of("configMapKeyRef", "secretKeyRef")] | None = None
 
 
 class ContainerClaim(Document):
-    """One of the pod's `resourceClaims`, for the runner."""
+    """Give one of the pod's `resourceClaims` to the runner."""
 
     name: ObjectName
     request: ObjectName | None = None
 
 
 class Resources(Document):
-    """Resources in addition to the profile's; limits should equal requests, or the pod can be throttled unevenly."""
+    """Add resources to the profile's; limits should equal requests, or the pod can be throttled unevenly."""
 
     limits: Quantities = {}
     requests: Quantities = {}
@@ -158,7 +160,7 @@ class Resources(Document):
 
 
 class VolumeMount(Document):
-    """Where a volume appears in the runner."""
+    """Mount a volume in the runner."""
 
     model_config = refusing(string="mountPropagation recursiveReadOnly subPathExpr", strings="bindMountOptions")
 
@@ -169,7 +171,7 @@ class VolumeMount(Document):
 
 
 class RunnerContainer(Document):
-    """The runner's container."""
+    """Configure the runner's container."""
 
     model_config = refusing(
         boolean="stdin stdinOnce tty",
@@ -188,7 +190,7 @@ class RunnerContainer(Document):
 
 
 class EmptyDirectory(Document):
-    """Scratch space; medium Memory for /dev/shm."""
+    """Provide scratch space; medium Memory for /dev/shm."""
 
     model_config = refusing(integer="mode")
 
@@ -197,7 +199,7 @@ class EmptyDirectory(Document):
 
 
 class ConfigMapSource(Document):
-    """The keys of a ConfigMap as files."""
+    """Mount the keys of a ConfigMap as files."""
 
     model_config = refusing(integer="defaultMode defaultUser", objects="items")
 
@@ -206,7 +208,7 @@ class ConfigMapSource(Document):
 
 
 class SecretSource(Document):
-    """The keys of a Secret as files."""
+    """Mount the keys of a Secret as files."""
 
     model_config = refusing(integer="defaultMode defaultUser", objects="items")
 
@@ -215,14 +217,14 @@ class SecretSource(Document):
 
 
 class ClaimSource(Document):
-    """A PersistentVolumeClaim, e.g. with data or a compilation cache."""
+    """Mount a PersistentVolumeClaim, e.g. with data or a compilation cache."""
 
     claim_name: ObjectName
     read_only: bool | None = None
 
 
 class Volume(Document):
-    """A volume for the runner to mount."""
+    """Define a volume for the runner to mount."""
 
     model_config = refusing(
         object="awsElasticBlockStore azureDisk azureFile cephfs cinder csi downwardAPI ephemeral fc flexVolume flocker"
@@ -242,7 +244,7 @@ ONE_SOURCE = one_of("emptyDir", "configMap", "secret", "persistentVolumeClaim")
 
 
 class ResourceClaim(Document):
-    """A device by dynamic resource allocation: a claim in the run's namespace, or one made from a template."""
+    """Claim a device by dynamic resource allocation, by name or from a template."""
 
     name: ObjectName
     resource_claim_name: ObjectName | None = None
@@ -250,7 +252,7 @@ class ResourceClaim(Document):
 
 
 class LabelSelector(Document):
-    """Pods by their labels."""
+    """Select pods by their labels."""
 
     model_config = refusing(objects="matchExpressions")
 
@@ -258,7 +260,7 @@ class LabelSelector(Document):
 
 
 class SpreadConstraint(Document):
-    """How the pods of several cases spread over nodes, zones or racks."""
+    """Spread the pods of several cases over nodes, zones or racks."""
 
     model_config = refusing(
         integer="minDomains", string="nodeAffinityPolicy nodeTaintsPolicy", strings="matchLabelKeys"
@@ -271,7 +273,7 @@ class SpreadConstraint(Document):
 
 
 class SecurityContext(Document):
-    """Who owns the files of mounted volumes; the runner sets everything else."""
+    """Set who owns the files of mounted volumes; the runner sets everything else."""
 
     model_config = refusing(
         boolean="runAsNonRoot",
@@ -287,7 +289,7 @@ class SecurityContext(Document):
 
 
 class PodSpec(Document):
-    """The part of a PodSpec that a run may set."""
+    """Set the part of a PodSpec that a run may set."""
 
     model_config = refusing(
         boolean="automountServiceAccountToken enableServiceLinks hostIPC hostNetwork hostPID hostUsers"
@@ -314,18 +316,18 @@ class PodSpec(Document):
 
 
 class PodTemplate(Document):
-    """A PodTemplateSpec fragment."""
+    """Set a fragment of a PodTemplateSpec."""
 
     metadata: Metadata | None = None
     spec: PodSpec | None = None
 
 
 class AsPodTemplate:
-    """Gives a plain dict the schema of `PodTemplate`: the operator merges it as it was written."""
+    """Give a plain dict the schema of `PodTemplate`: the operator merges it as the user wrote it."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """The schema of `PodTemplate` in place of a free-form object's."""
+        """Return the schema of `PodTemplate` instead of a free-form object's."""
         return handler(PodTemplate.__pydantic_core_schema__)
 
 

@@ -1,11 +1,16 @@
-"""Profiles: an administrator's name for a kind of accelerator node, and how to get one.
+"""Define profiles: an administrator's name for a kind of accelerator node, and how to get one.
 
-Ready ones stand in `presets.yaml`. Of these `cpu` and `nvidia` are always there; the others are there where an
-administrator takes them up, in a YAML file whose path is in `ACCELBENCH_PROFILES` (the chart mounts it), which adds
-profiles and replaces those two. The command line needs only the platform, the operator all of it.
+Ready-made profiles are in `presets.yaml`. `cpu` and `nvidia` always exist; an administrator selects others, and adds or
+replaces profiles, in a YAML file whose path is in `ACCELBENCH_PROFILES` (the chart mounts it). The command line needs
+only the platform, the operator needs all of it.
+
+TPU slices on GKE: a pod is placed on a slice only if it requests every chip of its node; labels and sizes are from
+cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus.
 """
 
 import functools
+import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -16,14 +21,21 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 from accelbench import platforms, targets
 from accelbench.api.case import PricePerHour
 from accelbench.api.metadata import Name
-from accelbench.api.slices import TOPOLOGY, chips
 from accelbench.document import Document
 from accelbench.problem import unknown
 
 PROFILES_VARIABLE = "ACCELBENCH_PROFILES"
 READY = Path(__file__).with_name("presets.yaml")
 ALWAYS = ("cpu", "nvidia")
-"""Ready profiles that nobody has to take up."""
+"""Ready-made profiles that exist without an administrator's file."""
+TPU_ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
+TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+ON_ONE_HOST: Mapping[str, tuple[str, ...]] = {
+    "tpu-v5-lite-podslice": ("1x1", "2x2", "2x4"),  # v5e: ct5lp-hightpu-1t, -4t, -8t
+    "tpu-v5p-slice": ("2x2x1",),  # ct5p-hightpu-4t
+    "tpu-v6e-slice": ("1x1", "2x2", "2x4"),  # ct6e-standard-1t, -4t, -8t
+}
+"""Topologies that fit on one host, by accelerator."""
 
 ResourceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9][-A-Za-z0-9_.]*$")]
 ClassName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
@@ -31,7 +43,7 @@ Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?([EPTGMK
 
 
 class ProfileToleration(Document):
-    """A `core/v1` Toleration."""
+    """Tolerate a taint, as a `core/v1` Toleration."""
 
     key: str | None = None
     operator: Literal["Exists", "Equal"] = "Exists"
@@ -40,10 +52,10 @@ class ProfileToleration(Document):
 
 
 class Profile(Document):
-    """How to get a node of one kind, and what a case's pod gets of it.
+    """Define how to get a node of one kind, and what a case's pod gets of it.
 
-    Requests equal limits and `cpu` is a whole number, so that the pod is Guaranteed: nothing throttles it inside a
-    scheduling period, and a static CPU policy gives it processors of its own.
+    Requests equal limits and `cpu` is a whole number, so the pod is Guaranteed: its CPU time is not throttled within a
+    scheduling period, and a static CPU policy gives it exclusive processors.
     """
 
     name: Name
@@ -66,28 +78,28 @@ class Profile(Document):
     namespaces: tuple[Name, ...] = Field(default=(), description="The namespaces whose runs may use it; none: all.")
     price_per_hour: PricePerHour | None = Field(
         default=None,
-        description="Price of what a case has to itself, its devices or its node, with a currency: 11.06 USD.",
+        description="Price per hour of what a case occupies, its devices or its node, with a currency: 11.06 USD.",
     )
     exclusive: Literal["Node", "Device"] | None = Field(
         default=None,
-        description="What a case has to itself while it is measured. Node: no other case is on its node. Device: "
-        "others may be, on their own devices. Default: Device if the profile names devices, else Node.",
+        description="What a case uses exclusively while it is measured. Node: no other case is on its node. Device: "
+        "other cases may use the node's other devices. Default: Device if the profile names devices, else Node.",
     )
     cpu: int = Field(default=1, ge=1, description="Whole processors, requested and limited.")
     memory: Quantity = Field(default="4Gi", description="Memory, requested and limited.")
 
     @property
     def takes_whole_node(self) -> bool:
-        """Whether no other case may be on the node: where nothing else is said, a processor is a node's only device."""
+        """Return True if no other case may be on the node, the default if devices are not named."""
         return (self.exclusive or ("Device" if self.resource or self.device_class else "Node")) == "Node"
 
     @property
     def slice_chips(self) -> int | None:
-        """Chips of the TPU slice that it selects, all of which a pod has to ask for; None: it selects none."""
-        return chips(self.node_selector) if TOPOLOGY in self.node_selector else None
+        """Return the chips of the selected TPU slice, all of which a pod requests; None without a slice."""
+        return _slice_chips(self.node_selector) if TPU_TOPOLOGY in self.node_selector else None
 
     def admits(self, namespace: str) -> bool:
-        """Whether runs of that namespace may use it."""
+        """Return True if runs in that namespace may use it."""
         return not self.namespaces or namespace in self.namespaces
 
     @model_validator(mode="after")
@@ -107,20 +119,38 @@ class Profile(Document):
         if self.resource and self.device_class:
             raise ValueError("resource and deviceClass are two ways to get a device: keep one")
         if self.slice_chips and not self.resource:
-            raise ValueError(f"{TOPOLOGY} selects a TPU slice: add resource: google.com/tpu")
+            raise ValueError(f"{TPU_TOPOLOGY} selects a TPU slice: add resource: google.com/tpu")
         return self
 
 
+def _slice_chips(node_selector: Mapping[str, str]) -> int:
+    """Return the chips of the slice that these labels select; raises ValueError if they are on several hosts."""
+    topology, accelerator = node_selector[TPU_TOPOLOGY], node_selector.get(TPU_ACCELERATOR, "")
+    if accelerator not in ON_ONE_HOST:
+        known = ", ".join(ON_ONE_HOST)
+        raise ValueError(f"nodeSelector: {TPU_TOPOLOGY} also needs {TPU_ACCELERATOR}, one of {known}")
+    if not re.fullmatch(r"[1-9][0-9]*(x[1-9][0-9]*){1,2}", topology):
+        raise ValueError(f"nodeSelector: {TPU_TOPOLOGY}: {topology}: must be chips along each axis, as 2x4 or 2x2x1")
+    count = math.prod(int(side) for side in topology.split("x"))
+    if topology not in ON_ONE_HOST[accelerator]:
+        one_host = ", ".join(ON_ONE_HOST[accelerator])
+        raise ValueError(
+            f"nodeSelector: {TPU_TOPOLOGY}: {topology} has {count} chips, and no host of {accelerator} has them in "
+            f"that shape; a case runs on one host: take {one_host}"
+        )
+    return count
+
+
 class InvalidProfilesError(ValueError):
-    """The administrator's profiles cannot be read: the message says where and why."""
+    """Report that the administrator's profiles cannot be read; the message has place and reason."""
 
 
 class UnknownProfileError(LookupError):
-    """A run asks for a profile that there is not; the message has the nearest one."""
+    """Report that a run names an unknown profile; the message has the nearest name."""
 
 
 class Profiles:
-    """The profiles to be had here, by name."""
+    """Hold the available profiles, by name."""
 
     def __init__(self, added: tuple[Profile, ...] = ()) -> None:
         always = (ready()[name] for name in ALWAYS)
@@ -128,28 +158,32 @@ class Profiles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         return tuple(sorted(self._profiles))
 
     def get(self, name: str) -> Profile:
-        """The profile of that name; raises UnknownProfileError with the nearest one."""
+        """Return the profile of that name; raises UnknownProfileError."""
         if name not in self._profiles:
             raise UnknownProfileError(unknown("profile", name, self._profiles))
         return self._profiles[name]
 
     def __iter__(self) -> Iterator[Profile]:
-        """Each of them, by name."""
+        """Iterate over the profiles, sorted by name."""
         return (self._profiles[name] for name in self.names)
 
 
 @functools.cache
 def ready() -> Mapping[str, Profile]:
-    """The ready profiles, by name."""
+    """Return the ready-made profiles, by name."""
     return {profile.name: profile for profile in _profiles(READY.read_text(encoding="utf-8"), READY.name, {})}
 
 
 def load_profiles(environment: Mapping[str, str]) -> Profiles:
-    """The presets and, where `ACCELBENCH_PROFILES` names a file, the administrator's; raises InvalidProfilesError."""
+    """Return the presets and the profiles in the file that `ACCELBENCH_PROFILES` names.
+
+    Raises:
+        InvalidProfilesError: The file cannot be read or is invalid.
+    """
     path = environment.get(PROFILES_VARIABLE)
     if not path:
         return Profiles()
@@ -162,9 +196,9 @@ def load_profiles(environment: Mapping[str, str]) -> Profiles:
 
 
 def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
-    """Profiles of a YAML document `NAME: {platform: cuda, ...}`; raises InvalidProfilesError.
+    """Parse a YAML document `NAME: {platform: cuda, ...}`; raises InvalidProfilesError.
 
-    `NAME: {preset: READY, ...}` is the ready profile of that name with the other fields in place of its own.
+    `NAME: {preset: READY, ...}` is the ready-made profile of that name with the other fields replaced.
     """
     return _profiles(text, source, ready())
 

@@ -1,6 +1,6 @@
-"""The reasons that conditions, attempts and variants give in one word, each with what it means and what to do.
+"""Define the reasons of conditions, attempts and failures: a word, its meaning, and what to do.
 
-docs/reference/reasons.md is made from them. Programs rely on the words: one that is taken away is a change of the API.
+docs/reference/reasons.md is generated from them. Programs rely on the words: removing one changes the API.
 """
 
 from enum import StrEnum
@@ -8,15 +8,15 @@ from typing import Self
 
 
 class Reason(StrEnum):
-    """A word, what it means, and what to do about it; no remedy where nothing has to be done."""
+    """Define a word with its meaning and a remedy; the remedy is empty if there is nothing to do."""
 
     meaning: str
     remedy: str
     retried: bool
-    """Of an attempt: it has nothing to do with the case, and another attempt can do better."""
+    """For an attempt: True if the case did not cause the failure, so that another attempt may succeed."""
 
     def __new__(cls, word: str, meaning: str, remedy: str = "", retried: bool = False) -> Self:
-        """The word is the member's value."""
+        """Create the member; its value is the word."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.meaning = meaning
@@ -25,12 +25,12 @@ class Reason(StrEnum):
         return member
 
     def after(self, detail: str) -> str:
-        """A message for people: what happened, then what to do."""
+        """Return a message for people: what happened, then what to do."""
         return f"{detail}. {self.remedy}" if self.remedy else detail
 
 
 class FailureReason(Reason):
-    """Why a variant has no measurement: `failure.reason` in a result."""
+    """Name why a variant has no measurement: `failure.reason` in a result."""
 
     RAISED = (
         "Raised",
@@ -65,7 +65,7 @@ class FailureReason(Reason):
 
 
 class StopReason(Reason):
-    """Why no further round was measured: `stopped` in a result."""
+    """Name why no further round was measured: `stopped` in a result."""
 
     TARGET_MET = ("TargetMet", "Every interval is as narrow as targetRelativeError asks.")
     MAXIMUM_ROUNDS_REACHED = (
@@ -84,7 +84,7 @@ class StopReason(Reason):
         "Raise timeLimitSeconds if the interval is too wide",
     )
     COMPILED = ("Compiled", "Every variant was compiled for the case's target; there was nothing to measure.")
-    INTERRUPTED = ("Interrupted", "A signal ended the runner; complete rounds count.")
+    INTERRUPTED = ("Interrupted", "A signal ended the runner. Complete rounds count.")
     NOTHING_TO_COMPARE = (
         "NothingToCompare",
         "So many variants failed that no comparison is left.",
@@ -93,7 +93,7 @@ class StopReason(Reason):
 
 
 class AttemptReason(Reason):
-    """Why an attempt at a case brought no result: `attempts[].reason` of a run."""
+    """Name why an attempt at a case has no result: `attempts[].reason` of a run."""
 
     START_DEADLINE_EXCEEDED = (
         "StartDeadlineExceeded",
@@ -108,7 +108,7 @@ class AttemptReason(Reason):
     )
     JOB_DELETED = (
         "JobDeleted",
-        "Somebody deleted the Job before its result was stored.",
+        "The Job was deleted before its result was stored.",
         "Leave a run's Jobs alone: runPolicy.suspend frees its device, runPolicy.cancel ends it",
         True,
     )
@@ -168,7 +168,7 @@ class AttemptReason(Reason):
 
 
 class ConditionReason(Reason):
-    """Where a run stands: `conditions[].reason`, and `phase`."""
+    """Name a run's state: `conditions[].reason`, and `phase`."""
 
     ACCEPTED = ("Accepted", "The spec can be run.")
     INVALID_SPEC = (
@@ -176,7 +176,7 @@ class ConditionReason(Reason):
         "The spec cannot be run, so nothing was measured.",
         "Correct it and apply it under another name",
     )
-    QUEUED = ("Queued", "No case is running; the message says what the next one waits for.")
+    QUEUED = ("Queued", "No case is running; the message names what the next case waits for.")
     RUNNING = ("Running", "A case is running.")
     SUSPENDED = ("Suspended", "runPolicy.suspend is true.", "Set it to false to resume")
     UNFINISHED = ("Unfinished", "Not every case has a result yet.")
@@ -195,7 +195,7 @@ class ConditionReason(Reason):
     CASE_FAILED = ("CaseFailed", "A case ended without a result.", "See the reason of its attempt")
     RESULT_MISSING = (
         "ResultMissing",
-        "A case was measured, and somebody deleted its result before the run finished.",
+        "A case was measured, but its result was deleted before the run finished.",
         "Apply the run under another name to measure the case again",
     )
     VARIANT_FAILED = (

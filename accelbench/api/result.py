@@ -1,7 +1,7 @@
-"""The result document: what one case found. `BenchmarkResult.result` in the cluster, `result.json` on a laptop.
+"""Define the result document of a case: `BenchmarkResult.result` in the cluster, `result.json` on a laptop.
 
-At most 256 KiB (`MAXIMUM_BYTES`), so medians and quantiles per launch and no block series in full. Times are decimal
-strings of seconds. A verdict stands only beside a certificate whose checks passed: the models refuse anything else.
+A result has at most 256 KiB (`MAXIMUM_BYTES`), so it has medians and quantiles of each launch, not all blocks. Times
+are decimal strings of seconds. The models refuse a verdict without a certificate whose checks passed.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from accelbench import figures
 from accelbench.api import rules
 from accelbench.api.case import Case, Timestamp
-from accelbench.api.compiled import Compiled
+from accelbench.api.compiled import CompiledVariant
 from accelbench.api.metadata import API_VERSION, ObjectMeta
 from accelbench.api.numbers import Numbers
 from accelbench.api.observation import Observations
@@ -22,13 +22,13 @@ from accelbench.api.run import Expectation
 from accelbench.document import DecimalString, Document, Line, SixDigits, TimeString, rounded
 
 MAXIMUM_BYTES = 256 * 1024
-"""Of a result's JSON: 16 variants in 50 rounds take about 200 KiB; etcd takes 1.5 MB (docs/adr/0008)."""
+"""Size of a result's JSON: 16 variants in 50 rounds take about 200 KiB; etcd takes 1.5 MB (docs/adr/0008)."""
 MAXIMUM_MESSAGE = 1024
-"""Characters in what is said of an expectation."""
+"""Characters in the message of an expectation."""
 
 
 def _moment(text: str) -> str:
-    """`text`, where it is a time: the API server asks the same, and a file asks nobody."""
+    """Return `text` if it is a time; raises ValueError. The API server checks the same, but not for a file."""
     datetime.fromisoformat(text)
     return text
 
@@ -41,32 +41,32 @@ PaybackAnswer = Literal["at-once", "after", "never", "until"]
 Phase = Literal["import", "device-init", "setup", "compile", "first-step", "warm-up", "steady"]
 Bound = Literal["compute", "memory"]
 COMPILED_PHASES: frozenset[Phase] = frozenset({"import", "device-init", "setup", "compile"})
-"""That a launch goes through which compiles for a target."""
+"""Phases of a launch that compiles for a target."""
 LimitsSource = Literal["data-sheet", "measured"]
 
 
 class Check(Document):
-    """One validity check's reading."""
+    """Report one validity check's reading."""
 
     name: Line = Field(description="The check's name.")
-    outcome: CheckOutcome = Field(description="untested: neither passed nor failed; the reading says why.")
-    reading: Line = Field(description="What was found.")
+    outcome: CheckOutcome = Field(description="untested: neither passed nor failed; the reading has the reason.")
+    reading: Line = Field(description="What was measured, or why it is untested.")
     threshold: Line = Field(default="", description="What the reading is compared with.")
     variant: Line | None = Field(default=None, description="The variant that the check is about; none: all variants.")
 
 
 class Certificate(Document):
-    """Every validity check with its reading and threshold."""
+    """List every validity check with its reading and threshold."""
 
     checks: tuple[Check, ...] = Field(default=(), description="Without checks there is no verdict.")
 
     def failed(self, *variants: str) -> tuple[Check, ...]:
-        """The failed checks that concern any of `variants`, those that concern every variant included."""
+        """Return the failed checks of `variants`, including checks of all variants."""
         return tuple(check for check in self.checks if check.outcome == "failed" and check.variant in {None, *variants})
 
 
 class Failure(Document):
-    """Why a variant has no measurement: a result like any other; the other variants' stand."""
+    """Report why a variant has no measurement; the results of other variants still count."""
 
     reason: FailureReason = Field(description="The reason in one word, for programs.")
     message: Line = Field(description="What happened and what to do, for people.")
@@ -75,7 +75,7 @@ class Failure(Document):
 
 
 class Quantiles(Document):
-    """A variant's time, and five numbers of its launches beside it: what a box plot needs. In seconds."""
+    """Hold a variant's time, and quantiles of its launches, in seconds per unit of work."""
 
     geometric_mean_seconds: TimeString = Field(
         description="The variant's time, the only one that is shown: the geometric mean over launches of each launch's "
@@ -89,7 +89,7 @@ class Quantiles(Document):
 
 
 class PhaseTime(Document):
-    """Seconds that a phase took: the median over launches, with the least and the most."""
+    """Hold a phase's duration in seconds: the median over launches, with minimum and maximum."""
 
     phase: Phase
     median_seconds: SixDigits
@@ -102,7 +102,7 @@ class PhaseTime(Document):
 
 
 class LaunchSummary(Document):
-    """One launch: seconds per unit (the median of its blocks) and how they spread."""
+    """Hold one launch's seconds per unit (the median of its blocks) and their spread."""
 
     round: int = Field(description="The round that it belongs to, from 1.")
     seconds: TimeString = Field(description="Seconds per unit.")
@@ -116,7 +116,7 @@ class LaunchSummary(Document):
 
 
 class OutlierCounts(Document):
-    """How many values lie beyond Tukey's fences, 1.5 (mild) and 3 times (severe) the quartiles' distance; all count."""
+    """Count values beyond Tukey's fences, 1.5 (mild) and 3 (severe) interquartile ranges; none is dropped."""
 
     of: int = Field(description="How many values there are.")
     low_severe: int = 0
@@ -126,7 +126,7 @@ class OutlierCounts(Document):
 
 
 class Spread(Document):
-    """How a variant's times spread, over the launches that count."""
+    """Describe the spread of a variant's times, over the launches that count."""
 
     block_outliers: OutlierCounts = Field(description="Outliers among all blocks, by the fences of their launch.")
     launch_outliers: OutlierCounts = Field(description="Outliers among the launches' medians.")
@@ -147,9 +147,10 @@ class Spread(Document):
 
 
 class VariantResult(Document):
-    """What was measured of one variant.
+    """Report what was measured of one variant.
 
-    Without `seconds` there is a `failure`, or no complete round, or a check rejected it: then nothing timed is kept.
+    Without `seconds` there is a `failure`, or no complete round, or a check rejected the variant; its timings are
+    removed.
     """
 
     name: Line = Field(description="Unique in the run.")
@@ -176,11 +177,11 @@ class VariantResult(Document):
 
 
 class Payback(Document):
-    """When a variant's first call has paid for itself: its total time, first call and steps, below the baseline's."""
+    """Report when a variant's first call has paid for itself: its total time is then below the baseline's."""
 
     answer: PaybackAnswer = Field(
-        description="By the estimate. at-once: from the first step; after: after so many steps; never; until: ahead "
-        "for so many steps. Of after and never with a lower end alone, launches do not tell whether it ever pays back."
+        description="By the estimate. at-once: from the first step; after: after this many steps; never; until: ahead "
+        "for this many steps, then behind. With only a lower end, it is uncertain whether it ever pays back."
     )
     steps: int | None = Field(default=None, description="The estimate, where the answer is after or until.")
     lower: int | None = Field(default=None, description="The fewest steps that fit the launches.")
@@ -190,11 +191,11 @@ class Payback(Document):
     first_call_seconds: SixDigits = Field(
         description="The variant's compile and first-step on a cold cache, minus a call at the steady speed."
     )
-    extra_seconds: SixDigits = Field(description="How much more that is than the baseline's; below 0: less.")
+    extra_seconds: SixDigits = Field(description="The difference to the baseline's; below 0: less.")
 
 
 class SpeedupEstimate(Document):
-    """A variant's speedup over the baseline so far, or the checks for which there is none."""
+    """Report a variant's speedup over the baseline so far, or the checks that failed."""
 
     variant: Line = Field(description="The variant's name.")
     verdict: Verdict | None = None
@@ -210,10 +211,10 @@ class SpeedupEstimate(Document):
 
 
 class Comparison(SpeedupEstimate):
-    """A variant against the baseline: the speedup with its interval, and the verdict; or why there is none.
+    """Compare a variant with the baseline: the speedup with its interval and the verdict, or why there is none.
 
-    The judge makes it, and every part of accelbench passes it on as it is. Where a document holds estimates, such as a
-    headline, a comparison is written as one.
+    The judge makes it, and every part of accelbench passes it on unchanged. A document that holds estimates, such as a
+    headline, holds a comparison as one.
     """
 
     baseline: Line = Field(description="The baseline's name.")
@@ -238,17 +239,17 @@ class Comparison(SpeedupEstimate):
         if shown != sorted(shown) or min(shown, default=1) <= 0:
             raise ValueError(f"{self.variant}: a speedup is above 0 and within its interval")
         if self.noisy and (self.verdict or self.invalid):
-            raise ValueError(f"{self.variant}: a noisy comparison has an interval, and no verdict")
+            raise ValueError(f"{self.variant}: a noisy comparison has an interval, but no verdict")
         return self
 
     @property
     def headline(self) -> str:
-        """The finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`."""
+        """Return the finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`."""
         if self.speedup is None or self.lower is None or self.upper is None:
             return f"{self.variant} {'invalid: ' + ', '.join(self.invalid) if self.invalid else 'not compared'}"
         interval = figures.interval(float(self.lower), float(self.upper))
-        said = self.verdict or ("noisy" if self.noisy else "no verdict")
-        return f"{self.variant} {said} {figures.speedup(float(self.speedup))} ({interval})"
+        verdict = self.verdict or ("noisy" if self.noisy else "no verdict")
+        return f"{self.variant} {verdict} {figures.speedup(float(self.speedup))} ({interval})"
 
 
 def ranked(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
@@ -257,18 +258,18 @@ def ranked(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
 
 
 class Disturbed(Document):
-    """A round that something outside the variants disturbed."""
+    """Report a round that other load disturbed."""
 
     round: int = Field(description="The round's number, from 1.")
     reasons: tuple[Line, ...] = Field(description="Which check noticed, for which variant, and its reading.")
 
 
 class Quarantined(Disturbed):
-    """A disturbed round that counts for no variant, and was measured again."""
+    """Report a disturbed round that counts for no variant and was measured again."""
 
 
 class Result(Document):
-    """What one case found."""
+    """Report the result of one case."""
 
     format: Literal["accelbench.dev/result/v1alpha1"] = "accelbench.dev/result/v1alpha1"
     case: Case
@@ -276,7 +277,7 @@ class Result(Document):
         description="False: interrupted, or a checkpoint; the numbers still come from complete rounds only."
     )
     stopped: StopReason | None = Field(default=None, description="Why no further round was measured.")
-    unit: Line = Field(description="What one step is called: step, epoch, product.")
+    unit: Line = Field(description="Name of a unit of work: step, epoch, product.")
     started: Moment = Field(description="When the first launch began.")
     finished: Moment = Field(description="When the last launch ended.")
     rounds: int = Field(ge=0, description="Complete rounds that count.")
@@ -298,7 +299,7 @@ class Result(Document):
     observations: tuple[Observations, ...] = Field(
         default=(), description="What was observed for each variant, if the protocol is observe: nothing is timed."
     )
-    compiled: tuple[Compiled, ...] = Field(
+    compiled: tuple[CompiledVariant, ...] = Field(
         default=(),
         description="How compiling each variant for the case's target ended: nothing ran, so no time is known.",
     )
@@ -315,15 +316,15 @@ class Result(Document):
             failed = self.certificate.failed(comparison.variant, comparison.baseline)
             if comparison.verdict is not None and (failed or not self.certificate.checks):
                 names = ", ".join(check.name for check in failed) or "no certificate"
-                raise ValueError(f"{comparison.variant}: no verdict can stand beside failed checks ({names})")
+                raise ValueError(f"{comparison.variant}: a verdict is not possible with failed checks ({names})")
             if comparison.verdict is not None and self.noisy:
-                raise ValueError(f"{comparison.variant}: no verdict can stand beside disturbed rounds that count")
+                raise ValueError(f"{comparison.variant}: a verdict is not possible if disturbed rounds count")
         return self
 
     @model_validator(mode="after")
-    def _each_variant_of_the_case_stands_once(self) -> Self:
-        asked = [variant.name for variant in self.case.variants]
-        for what, names in (
+    def _variants_are_unique(self) -> Self:
+        known = [variant.name for variant in self.case.variants]
+        for field, names in (
             ("variants", [variant.name for variant in self.variants]),
             ("comparisons", [comparison.variant for comparison in self.comparisons]),
             ("tailComparisons", [comparison.variant for comparison in self.tail_comparisons]),
@@ -331,19 +332,19 @@ class Result(Document):
             ("compiled", [compiled.variant for compiled in self.compiled]),
         ):
             for name in names:
-                if names.count(name) > 1 or name not in asked:
-                    raise ValueError(f"{what}: {name} is there twice or is no variant of the case")
+                if names.count(name) > 1 or name not in known:
+                    raise ValueError(f"{field}: {name} occurs twice or is not a variant of the case")
         return self
 
     @model_validator(mode="after")
-    def _what_is_compiled_has_no_time(self) -> Self:
-        """But what compiling took: a time of the program, and all that is made from one, is refused."""
+    def _compiled_case_has_no_time(self) -> Self:
+        """Refuse times of a compiled program; the time that compiling took is allowed."""
         if self.case.accelerator.target is None and self.protocol != "compile" and not self.compiled:
             return self
         if self.comparisons or self.tail_comparisons or self.observations:
             raise ValueError("a case that is compiled for a target has no comparison: no speedup can be known")
         for variant in self.variants:
-            phases = {each.phase for each in (*variant.phases, *variant.warm_phases)} - COMPILED_PHASES
+            phases = {time.phase for time in (*variant.phases, *variant.warm_phases)} - COMPILED_PHASES
             timed = variant.seconds or variant.launches or variant.spread or phases or variant.bound or variant.limits
             if timed or variant.numbers != variant.numbers.without_timed():
                 raise ValueError(f"{variant.name}: a case that is compiled for a target did not run: it has no time")
@@ -351,20 +352,19 @@ class Result(Document):
 
     @property
     def ranked(self) -> tuple[Comparison, ...]:
-        """The comparisons, the one to read first at the head, whatever their order in the manifest.
+        """Return the comparisons, surest gain first, whatever their order in the manifest.
 
-        That is the variant which is surely the fastest, by the lower end of its interval: the one to choose, and no
-        headline about another can hide it. A wide interval with a high estimate establishes less. Those without an
-        interval come last, as the manifest lists them.
+        The first variant is the one to choose: it has the highest lower end of its interval. A wide interval with a
+        high estimate is less certain. Comparisons without an interval come last, in the manifest's order.
         """
         return ranked(self.comparisons)
 
     @property
     def valid(self) -> bool:
-        """Every comparison has a verdict and none is invalid, no variant failed, and the case is complete.
+        """Return True if the case is complete, no variant failed and every comparison has a verdict.
 
-        What was measured alone has its time. Where the protocol is observe, nothing is compared, and every check has
-        to hold.
+        A variant that was measured alone needs a time. With the protocol observe nothing is compared, and every check
+        must pass.
         """
         return (
             self.complete
@@ -376,48 +376,49 @@ class Result(Document):
 
     @property
     def failed_variants(self) -> tuple[VariantResult, ...]:
-        """Those whose failure is a shortcoming of the result.
+        """Return the failed variants that make the result invalid.
 
-        That a variant cannot be compiled for a target is an answer, as long as another one can.
+        A variant that cannot be compiled for a target is a valid answer.
         """
         failed = tuple(variant for variant in self.variants if variant.failure)
         if not self.compiled:
             return failed
-        return tuple(each for each in failed if each.failure and each.failure.reason != FailureReason.UNSUPPORTED)
+        unsupported = FailureReason.UNSUPPORTED
+        return tuple(variant for variant in failed if variant.failure and variant.failure.reason != unsupported)
 
     @property
     def untimed_variants(self) -> tuple[VariantResult, ...]:
-        """Those of a case without comparisons that did not fail, and have no time that counts all the same."""
+        """Return the variants of a case without comparisons that did not fail and have no valid time."""
         if self.comparisons or self.compiled or self.protocol == "observe":
             return ()
-        return tuple(each for each in self.variants if not each.failure and not each.seconds)
+        return tuple(variant for variant in self.variants if not variant.failure and not variant.seconds)
 
     @property
     def refuted_observations(self) -> bool:
-        """Something was observed, and a check failed: what was observed is not what was asked for."""
+        """Return True if a check failed, so that the observations are not of what the case requested."""
         return self.protocol == "observe" and any(check.outcome == "failed" for check in self.certificate.checks)
 
     @property
     def headline(self) -> str:
-        """The finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`, one part for each comparison."""
+        """Return the finding in a few words, one part for each comparison: `jax/jit faster 2.04x (2.01 to 2.07)`."""
         failed = [f"{variant.name} failed: {variant.failure.reason}" for variant in self.variants if variant.failure]
-        found = [
+        findings = [
             *(comparison.headline for comparison in self.ranked),
-            *(each.headline for each in self.observations),
-            *(each.headline for each in self.compiled),
+            *(observed.headline for observed in self.observations),
+            *(compiled.headline for compiled in self.compiled),
         ]
-        return "; ".join([*found, *failed]) or "no comparison"
+        return "; ".join([*findings, *failed]) or "no comparison"
 
 
 class JudgedExpectation(Expectation):
-    """What became of one of the run's expectations in this case."""
+    """Report the outcome of one of the run's expectations in this case."""
 
     outcome: Outcome = Field(description="undecided: the measurement supports neither.")
-    message: str = Field(max_length=MAXIMUM_MESSAGE, description="What was found, with the numbers.")
+    message: str = Field(max_length=MAXIMUM_MESSAGE, description="The outcome in a sentence, with the numbers.")
 
 
 class ResultSummary(Document):
-    """What `kubectl get` shows of a result, and what the cluster knows of where it came from."""
+    """Summarise a result for `kubectl get`, with the pod that measured it."""
 
     valid: bool = Field(description="Complete, every comparison valid, no variant failed.")
     headline: Line = Field(description="The finding in a few words.")
@@ -427,12 +428,12 @@ class ResultSummary(Document):
 
 
 class BenchmarkResult(Document):
-    """What one case of a BenchmarkRun found: stored once, and never changed. It can outlive its run."""
+    """Store what one case of a BenchmarkRun found; it never changes and can outlive its run."""
 
     api_version: Literal["accelbench.dev/v1alpha1"] = API_VERSION
     kind: Literal["BenchmarkResult"] = "BenchmarkResult"
     metadata: ObjectMeta
-    # None can be left out: what is required cannot be taken away, or added, where nothing may change.
+    # All fields are required: RESULT_IS_FINAL does not apply to a field that is added or removed.
     summary: Annotated[ResultSummary, rules.RESULT_IS_FINAL]
     expectations: Annotated[tuple[JudgedExpectation, ...], rules.RESULT_IS_FINAL] = Field(
         max_length=32, description="The run's expectations of this case, judged by the operator."
@@ -450,6 +451,6 @@ class BenchmarkResult(Document):
         pod: str | None = None,
         image: str | None = None,
     ) -> Self:
-        """The object that stores `result`, and where that came from."""
+        """Return the object that stores `result` and the node and pod that measured it."""
         summary = ResultSummary(valid=result.valid, headline=result.headline, node=node, pod=pod, image=image)
         return cls(metadata=metadata, summary=summary, expectations=tuple(expectations), result=result)

@@ -1,9 +1,9 @@
-"""Each rule that a schema keyword cannot say, once: in CEL for the API server, in Python for `accelbench validate`.
+"""Define the rules that a schema keyword cannot express: in CEL for the API server, in Python for `validate`.
 
 A rule is an annotation on the field that it is about: `variants: Annotated[tuple[Variant, ...], UNIQUE_VARIANTS]`.
-From there `accelbench.api.crd` writes it into the CRD as `x-kubernetes-validations`, and `accelbench.api.admission`
-finds its Python check again by the CEL expression. The check is given JSON values with defaults filled in, as CEL is.
-Like CEL it runs beside failed bounds and patterns: it has to bear an empty list, or a string that matches no pattern.
+`accelbench.api.crd` writes it into the CRD as `x-kubernetes-validations`, and `accelbench.api.admission` finds the
+Python check by the CEL expression. The check gets JSON values with defaults filled in, as CEL does. Like CEL it also
+runs if bounds or patterns fail: it must accept an empty list, or a string that matches no pattern.
 """
 
 import json
@@ -26,9 +26,10 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: `cel` and `holds` say the same; so do `arguments_cel` and `arguments`, which fill the message's `%s`.
+    """Define one rule: `cel` and `holds` are equivalent, and so are `arguments_cel` and `arguments`.
 
-    Where only the API server refuses, as by a transition rule, which compares with the old object, `holds` is None.
+    The arguments fill the message's `%s`. `holds` is None for rules that only the API server can check, such as
+    transition rules, which compare with the old object.
     """
 
     cel: str
@@ -37,56 +38,57 @@ class Rule:
     arguments_cel: tuple[str, ...] = ()
     arguments: Callable[[Any], tuple[Any, ...]] = lambda _: ()
     field_path: str = ""
-    """The field to blame, below the one that the rule stands on: `.baseline`."""
+    """Field to blame, relative to the annotated one: `.baseline`."""
     forbidden: bool = False
-    """The refusal reads `Forbidden: ...`, not `Invalid value: ...`."""
+    """True for the refusal `Forbidden: ...` instead of `Invalid value: ...`."""
 
     def refusal(self, value: Any) -> str | None:
-        """Why `value` is refused, or None."""
+        """Return why `value` is refused, or None."""
         if self.holds is None or self.holds(value):
             return None
         if not self.arguments_cel:
             return self.message
-        told = self.message % tuple(_as_cel_writes(argument) for argument in self.arguments(value))
-        return self._untold if re.search(r"[\n\r]", told) else told
+        message = self.message % tuple(_format_argument(argument) for argument in self.arguments(value))
+        return self._plain_message if re.search(r"[\n\r]", message) else message
 
     @property
-    def _untold(self) -> str:
-        """What the API server says where an argument has a line break."""
+    def _plain_message(self) -> str:
+        """Return the API server's message for an argument with a line break."""
         return self.message.replace("%s", "...")
 
     def to_crd(self) -> dict[str, str]:
-        """The rule as an entry of `x-kubernetes-validations`."""
-        written = {"rule": self.cel, "message": self._untold}
+        """Return the rule as an entry of `x-kubernetes-validations`."""
+        entry = {"rule": self.cel, "message": self._plain_message}
         if self.arguments_cel:
-            # Concatenation would be dearer: its cost is estimated from the longest string that a request can hold.
-            written["messageExpression"] = f"'{self.message}'.format([{', '.join(self.arguments_cel)}])"
+            # Concatenation would cost more: its cost is estimated from the longest string that a request can hold.
+            entry["messageExpression"] = f"'{self.message}'.format([{', '.join(self.arguments_cel)}])"
         if self.field_path:
-            written["fieldPath"] = self.field_path
-        return written | ({"reason": "FieldValueForbidden"} if self.forbidden else {})
+            entry["fieldPath"] = self.field_path
+        return entry | ({"reason": "FieldValueForbidden"} if self.forbidden else {})
 
-    def declared(self) -> "Rule":
-        """Itself, known by its expression from now on."""
+    def register(self) -> "Rule":
+        """Register the rule under its expression and return it."""
         RULES[self.cel] = self
         return self
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Adds the rule to the JSON schema of the annotated field."""
-        written = handler(schema)
-        self.declared()
-        return {**written, EXTENSION: [*written.get(EXTENSION, ()), self.to_crd()]}
+        """Add the rule to the JSON schema of the annotated field."""
+        generated = handler(schema)
+        self.register()
+        return {**generated, EXTENSION: [*generated.get(EXTENSION, ()), self.to_crd()]}
 
 
 RULES: dict[str, Rule] = {}
-"""Every rule that some model carries, by its CEL expression; filled when the schemas are generated."""
+"""Every rule that a model has, by its CEL expression; filled when the schemas are generated."""
 
 
-def _as_cel_writes(argument: Any) -> str:
+def _format_argument(argument: Any) -> str:
+    """Format an argument as CEL's `format` does."""
     return json.dumps(argument, ensure_ascii=False) if isinstance(argument, list) else str(argument)
 
 
 def label(variant: Manifest) -> str:
-    """A variant's name in results: `name`, or `use` where none was given."""
+    """Return a variant's name in results: `name`, or else `use`."""
     return str(variant.get("name", variant.get("use")))
 
 
@@ -126,18 +128,19 @@ BASELINE_IS_A_VARIANT = Rule(
 )
 
 
-def _strays(spec: Manifest) -> list[str]:
-    return [each["variant"] for each in spec.get("expectations", ()) if each["variant"] not in _labels(spec)]
+def _unknown_variants(spec: Manifest) -> list[str]:
+    variants = [expectation["variant"] for expectation in spec.get("expectations", ())]
+    return [variant for variant in variants if variant not in _labels(spec)]
 
 
-_STRAY_CEL = f"!self.variants.exists(v, {_label_cel('v')} == e.variant)"
+_UNKNOWN_VARIANT_CEL = f"!self.variants.exists(v, {_label_cel('v')} == e.variant)"
 
 EXPECTATIONS_NAME_VARIANTS = Rule(
-    cel=f"!has(self.expectations) || !self.expectations.exists(e, {_STRAY_CEL})",
+    cel=f"!has(self.expectations) || !self.expectations.exists(e, {_UNKNOWN_VARIANT_CEL})",
     message=_NO_SUCH_VARIANT,
-    arguments_cel=(f"self.expectations.filter(e, {_STRAY_CEL})[0].variant", _NAMES_CEL),
-    holds=lambda spec: not _strays(spec),
-    arguments=lambda spec: (_strays(spec)[0], _labels(spec)),
+    arguments_cel=(f"self.expectations.filter(e, {_UNKNOWN_VARIANT_CEL})[0].variant", _NAMES_CEL),
+    holds=lambda spec: not _unknown_variants(spec),
+    arguments=lambda spec: (_unknown_variants(spec)[0], _labels(spec)),
     field_path=".expectations",
 )
 
@@ -148,15 +151,16 @@ _OF_THE_BASELINE_CEL = f"has(e.metric) && e.metric in {json.dumps(_OVER_BASELINE
 
 
 def _of_the_baseline(spec: Manifest) -> list[str]:
-    """What is expected of the baseline, and is over the baseline."""
+    """Return the metrics over the baseline that are expected of the baseline itself."""
     if not spec["variants"]:
         return []
     baseline = spec.get("baseline", label(spec["variants"][0]))
-    of_baseline = [each.get("metric") for each in spec.get("expectations", ()) if each["variant"] == baseline]
-    return [name for name in of_baseline if name in _OVER_BASELINE]
+    expectations = spec.get("expectations", ())
+    metrics = [expectation.get("metric") for expectation in expectations if expectation["variant"] == baseline]
+    return [name for name in metrics if name in _OVER_BASELINE]
 
 
-NOTHING_OVER_ITSELF = Rule(
+BASELINE_NOT_OVER_ITSELF = Rule(
     cel=(
         f"!has(self.expectations) || size(self.variants) == 0 || !self.expectations.exists(e, {_OF_THE_BASELINE_CEL})"
     ),
@@ -173,20 +177,20 @@ EXPECTATION_HAS_A_BOUND = Rule(
     holds=lambda expectation: not expectation.keys().isdisjoint({"atLeast", "atMost", "equals"}),
 )
 
-EQUALS_IS_OF_OBSERVATIONS = Rule(
+EQUALS_NEEDS_OBSERVATION = Rule(
     cel="!has(self.equals) || has(self.observation)",
     message="equals is only for observations; for a metric, give atLeast or atMost",
     holds=lambda expectation: "equals" not in expectation or "observation" in expectation,
 )
 
-EQUALS_STANDS_ALONE = Rule(
+EQUALS_EXCLUDES_BOUNDS = Rule(
     cel="!has(self.equals) || (!has(self.atLeast) && !has(self.atMost))",
     message="equals excludes atLeast and atMost; remove them",
     holds=lambda expectation: "equals" not in expectation or expectation.keys().isdisjoint({"atLeast", "atMost"}),
 )
 
 BOUND = r"^[0-9]+(\.[0-9]+)?$"
-"""What an expectation's bounds look like: decimals without a sign."""
+"""Pattern of an expectation's bounds: decimals without a sign."""
 _BOUND_CEL = BOUND.replace("\\", "\\\\")
 
 
@@ -227,7 +231,7 @@ def _cases(sweep: Sequence[Manifest]) -> int:
 
 
 def cases_within(maximum: int, axes: int) -> Rule:
-    """At most `maximum` cases, of up to `axes` axes."""
+    """Allow at most `maximum` cases, from up to `axes` axes."""
     product = " * ".join(f"(size(self) > {axis} ? size(self[{axis}].values) : 1)" for axis in range(axes))
     return Rule(
         cel=f"{product} <= {maximum}",
@@ -261,7 +265,7 @@ _PERCENTAGE_CEL = PERCENTAGE.replace("\\", "\\\\")
 
 
 def percentage(low: str, high: str, example: str, *, above: bool = False) -> Rule:
-    """A percentage from `low` (or, with `above`, above it) to `high`."""
+    """Require a percentage from `low` (or, with `above`, above it) to `high`."""
     number = "double(self.replace('%', ''))"
     lower = f"{number} {'>' if above else '>='} {float(low)}"
     bounds = f"above {low}% up to {high}%" if above else f"from {low}% to {high}%"
@@ -297,15 +301,15 @@ AT_MOST_ONE = Rule(
 
 # -- pod template -----------------------------------------------------------------------------------------------------
 
-ENVIRONMENT_NOT_OURS = Rule(
+ENVIRONMENT_NOT_RESERVED = Rule(
     cel="!self.startsWith('ACCELBENCH_')",
     message="names that start with ACCELBENCH_ are the runner's own",
     holds=lambda name: not name.startswith("ACCELBENCH_"),
 )
 
 
-def not_to_be_set(field: str) -> Rule:
-    """A field of Kubernetes' that is none of the run's."""
+def forbidden_field(field: str) -> Rule:
+    """Refuse a field of Kubernetes that a run must not set."""
     return Rule(
         cel=f"!has(self.{field})",
         message="not for a run to set; remove it",
@@ -316,7 +320,7 @@ def not_to_be_set(field: str) -> Rule:
 
 
 def one_of(*fields: str) -> Rule:
-    """Exactly one of the fields is given."""
+    """Require exactly one of the fields."""
     given = ", ".join(f"has(self.{field})" for field in fields)
     return Rule(
         cel=f"[{given}].exists_one(given, given)",
@@ -325,21 +329,21 @@ def one_of(*fields: str) -> Rule:
     )
 
 
-ON_A_LAPTOP = Rule(
+LAPTOP_ONLY = Rule(
     cel="false",
     message="file works only on a laptop; in a cluster, put the file into a ConfigMap, kubectl create configmap NAME "
     "--from-file=FILE, and write configMapKeyRef: {name: NAME, key: FILE} instead",
     holds=None,
     forbidden=True,
 )
-"""Of a field that `accelbench run` reads, and no API server takes: what it means lies beside the manifest."""
+"""For a field that only `accelbench run` uses: its file is next to the manifest, which an API server cannot read."""
 
 
 # -- what may change --------------------------------------------------------------------------------------------------
 
 
 def immutable(field: str, why: str) -> Rule:
-    """A field of the object that stays as it was created, absent or present."""
+    """Require that a field of the object stays as it was created, absent or present."""
     return Rule(
         cel=(f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"),
         message=f"cannot be changed: {why}",
@@ -349,7 +353,7 @@ def immutable(field: str, why: str) -> Rule:
     )
 
 
-CANCELLED_FOR_GOOD = Rule(
+CANCEL_IS_FINAL = Rule(
     cel="!oldSelf || self",
     message="a cancelled run stays cancelled; apply it under another name to run it again",
     holds=None,

@@ -1,9 +1,8 @@
-"""`BenchmarkRun`, group `accelbench.dev/v1alpha1`: what a user writes, and what the operator reports back.
+"""Define `BenchmarkRun` of `accelbench.dev/v1alpha1`: what a user writes, and what the operator reports.
 
-The CRD is generated from these models (`accelbench.api.crd`); what a bound or a pattern cannot say is a rule of
-`accelbench.api.rules`, annotated on the field that it is about. A manifest comes in through `accelbench.api.manifest`,
-which checks both as the API server does.
-No floats: durations are integers named `...Seconds`, percentages and ratios are strings.
+The CRD is generated from these models (`accelbench.api.crd`); what bounds and patterns cannot express is a rule of
+`accelbench.api.rules`, annotated on its field. `accelbench.api.manifest` reads manifests and checks both as the API
+server does. There are no floats: durations are integers named `...Seconds`, percentages and ratios are strings.
 """
 
 from typing import Annotated, Any, Literal
@@ -37,12 +36,12 @@ MAXIMUM_SECONDS = 2**31 - 1
 
 
 def _keyed_by(*fields: str) -> dict[str, JsonValue]:
-    """A list that the API server merges by key, and in which it refuses two entries of the same."""
+    """Declare a list that the API server merges by key, and in which keys are unique."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(fields)}
 
 
 class WorkloadReference(Document):
-    """The computation and its parameters."""
+    """Select the computation to measure, and its parameters."""
 
     name: Name | None = Field(
         default=None, description="A workload of the catalogue: `accelbench workloads` lists them."
@@ -56,12 +55,12 @@ class WorkloadReference(Document):
 
     @property
     def label(self) -> str:
-        """The workload's name, which a script has from its file."""
+        """Return the workload's name, which a script has from its file."""
         return self.name or (name_of_file(self.script.file_name) if self.script else "")
 
 
 class Variant(Document):
-    """One competitor."""
+    """Define one variant to compare: a framework in a mode, with options."""
 
     use: VariantName = Field(description="Framework and mode, e.g. jax/jit or pytorch/compile.")
     name: VariantName | None = Field(default=None, description="Unique in the run; default: `use`.")
@@ -71,32 +70,32 @@ class Variant(Document):
 
     @property
     def label(self) -> str:
-        """The variant's name in results: `name`, or `use` where none was given."""
+        """Return the variant's name in results: `name`, or else `use`."""
         return self.name or self.use
 
 
 class SweepAxis(Document):
-    """One parameter and the values it takes; axes multiply."""
+    """Vary one parameter over values; with several axes, each combination is a case."""
 
     name: ParameterName = Field(description="A parameter of the workload that is not in workload.parameters.")
     values: tuple[ParameterValue, ...] = Field(
         min_length=1,
         max_length=MAXIMUM_CASES,
         description="The values, in the order in which they are measured.",
-        # CEL cannot afford to compare 256 values with each other; the API server does it for a set.
+        # In CEL, comparing 256 values with each other exceeds the cost limit; the API server checks sets itself.
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
 
 
 class Rounds(Document):
-    """How many rounds: at least `min`, at most `max`; between them the interval's width decides."""
+    """Bound the number of rounds; within the bounds, measuring stops when the intervals are narrow enough."""
 
-    min: int = Field(default=5, ge=3, le=MAXIMUM_ROUNDS, description="The least number of rounds.")
-    max: int = Field(default=20, ge=3, le=MAXIMUM_ROUNDS, description="The greatest number of rounds.")
+    min: int = Field(default=5, ge=3, le=MAXIMUM_ROUNDS, description="The minimum number of rounds.")
+    max: int = Field(default=20, ge=3, le=MAXIMUM_ROUNDS, description="The maximum number of rounds.")
 
 
 class Measurement(MeasurementSettings):
-    """How each case is measured, and how certain the verdict has to be."""
+    """Define how each case is measured, and how certain the verdict must be."""
 
     rounds: Annotated[Rounds, rules.MIN_AT_MOST_MAX] = Rounds()
     target_relative_error: Annotated[Percentage, rules.percentage("0", "50", "1%", above=True)] = Field(
@@ -106,13 +105,13 @@ class Measurement(MeasurementSettings):
         default="95%", description="Confidence of the intervals, shared by all comparisons of the run."
     )
     equivalence_margin: Annotated[Percentage, rules.percentage("0", "50", "2%")] = Field(
-        default="2%", description="Speedups this close to 1 are equivalent; with 0% none is."
+        default="2%", description="Speedups this close to 1 count as equivalent; with 0% none does."
     )
     time_limit_seconds: int = Field(default=600, ge=10, le=86400, description="Time limit of each case.")
 
 
 class Accelerator(Document):
-    """The nodes to use, by the administrator's profile name."""
+    """Select the nodes to use, by the administrator's profile name."""
 
     profile: Name = Field(default="cpu", description="The administrator's name for a kind of node.")
     devices_per_node: Annotated[int, rules.AT_MOST_ONE] = Field(
@@ -136,7 +135,7 @@ ResultRetentionPolicy = Literal["Retain", "Delete"]
 
 
 class Expectation(Document):
-    """An assertion on every case's result that decides whether the run succeeded."""
+    """Assert something about every case's result; the run succeeds only if all expectations are met."""
 
     metric: ExpectedNumber | None = Field(
         default=None,
@@ -159,15 +158,15 @@ class Expectation(Document):
 
     @property
     def subject(self) -> str:
-        """What it is about: the metric, or the observation."""
+        """Return the metric or the observation."""
         return self.metric or self.observation or ""
 
 
 class RunPolicy(Document):
-    """How the run is executed. Only fields marked `may change` can be changed later."""
+    """Define how the run is executed. Only fields marked `may change` can be changed later."""
 
     suspend: bool = Field(default=False, description="May change; true discards the case in flight.")
-    cancel: Annotated[bool, rules.CANCELLED_FOR_GOOD] = Field(
+    cancel: Annotated[bool, rules.CANCEL_IS_FINAL] = Field(
         default=False, description="May change to true, once; the run then finishes as cancelled."
     )
     parallelism: int = Field(default=1, ge=1, le=64, description="Cases in flight at once; may change, like a Job's.")
@@ -210,8 +209,8 @@ Expectations = tuple[
         rules.one_of("metric", "observation"),
         rules.EXPECTATION_HAS_A_BOUND,
         rules.EXPECTATION_CAN_BE_MET,
-        rules.EQUALS_IS_OF_OBSERVATIONS,
-        rules.EQUALS_STANDS_ALONE,
+        rules.EQUALS_NEEDS_OBSERVATION,
+        rules.EQUALS_EXCLUDES_BOUNDS,
     ],
     ...,
 ]
@@ -223,7 +222,7 @@ Policy = Annotated[
 
 
 class BenchmarkRunSpec(Document):
-    """What to compare, where, and how certain the result has to be."""
+    """Define what to compare, where, and how certain the result must be."""
 
     class_name: Name = Field(
         default=DEFAULT_CLASS,
@@ -256,7 +255,7 @@ Spec = Annotated[
     rules.BASELINE_IS_A_VARIANT,
     rules.SWEPT_OR_FIXED,
     rules.EXPECTATIONS_NAME_VARIANTS,
-    rules.NOTHING_OVER_ITSELF,
+    rules.BASELINE_NOT_OVER_ITSELF,
     *(
         rules.immutable(field.alias or name, _ONE_EXPERIMENT)
         for name, field in BenchmarkRunSpec.model_fields.items()
@@ -268,11 +267,11 @@ Spec = Annotated[
 _CONDITION_TYPE = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
 )
-"""As in metav1.Condition."""
+"""Pattern of metav1.Condition."""
 
 
 class Condition(Document):
-    """A `metav1.Condition`."""
+    """Report one aspect of the run's state, as a `metav1.Condition`."""
 
     type: Annotated[str, Field(max_length=316, pattern=_CONDITION_TYPE)] = Field(
         description="The kind of condition; other controllers' conditions are kept."
@@ -283,14 +282,14 @@ class Condition(Document):
     ] = Field(description="The reason in one word, for programs.")
     message: Annotated[str, Field(max_length=32768)] = Field(description="The reason and what to do, for people.")
     last_transition_time: Timestamp = Field(description="When the status last changed.")
-    # Not 0: `kubectl wait` takes a condition that is older than the object for none.
+    # Not 0: `kubectl wait` ignores a condition that is older than the object.
     observed_generation: int | None = Field(
         default=None, ge=0, description="The metadata.generation that it describes."
     )
 
 
 class CaseCounts(Document):
-    """How many cases are in which state."""
+    """Count the cases in each state."""
 
     total: int = Field(default=0, ge=0, description="All cases of the run.")
     active: int = Field(default=0, ge=0, description="Cases with a Job in flight.")
@@ -299,7 +298,7 @@ class CaseCounts(Document):
 
 
 class UsedRunner(Document):
-    """What the run's pods were made from when it was accepted: what the operator is set to later does not count."""
+    """Record what the run's pods are made from; later changes of the operator's settings do not apply."""
 
     image: str = Field(description="The profile's image for runners, or the operator's; podTemplate can name another.")
     profile: Profile = Field(description="The profile when the run was accepted.")
@@ -309,7 +308,7 @@ class UsedRunner(Document):
 
 
 class Attempt(Document):
-    """The latest attempt at a case; recorded before its Job is created, so that nothing is created twice."""
+    """Record the latest attempt at a case, before its Job is created, so that no Job is created twice."""
 
     case: str = Field(description="The case's name.")
     number: int = Field(ge=1, description="1 for the first attempt.")
@@ -318,13 +317,15 @@ class Attempt(Document):
     job_uid: str | None = Field(
         default=None, description="Set once the Job exists; from then on, a missing Job was deleted."
     )
-    retries: int = Field(default=0, ge=0, description="How many earlier attempts the infrastructure lost.")
+    retries: int = Field(
+        default=0, ge=0, description="Number of earlier attempts that failed because of the infrastructure."
+    )
     reason: str | None = Field(
-        default=None, description="Why this attempt or the one before it was lost: one word, for programs."
+        default=None, description="Why this attempt or the one before it failed: one word, for programs."
     )
     message: str = Field(default="", description="The reason and what to do, for people.")
     not_before: Timestamp | None = Field(
-        default=None, description="When the next attempt starts, after one that the infrastructure lost."
+        default=None, description="When the next attempt starts, after one that failed because of the infrastructure."
     )
     finished: bool = Field(default=False, description="True: no result will come.")
     completion_time: Timestamp | None = Field(default=None, description="When that became known.")
@@ -334,7 +335,7 @@ class Attempt(Document):
 
 
 class ComparisonStatus(Document):
-    """One comparison as `kubectl get` shows it; the rest is in the BenchmarkResult named."""
+    """Summarise one comparison for `kubectl get`; the named BenchmarkResult has the rest."""
 
     case: str = Field(description="The case's name.")
     variant: str = Field(description="The variant that is compared with the baseline.")
@@ -348,7 +349,7 @@ class ComparisonStatus(Document):
 
 
 class BenchmarkRunStatus(Document):
-    """What the operator reports; derived from attempts and results, so that a restart shows the same."""
+    """Report the run's progress, derived from attempts and results, so that it survives restarts."""
 
     observed_generation: int = Field(default=0, ge=0, description="The metadata.generation that was last acted on.")
     conditions: tuple[Condition, ...] = Field(
@@ -386,7 +387,7 @@ class BenchmarkRunStatus(Document):
         default=(),
         max_length=MAXIMUM_CASES,
         description="The latest attempt at each case that has begun and has no result: in progress, to be retried, "
-        "or lost.",
+        "or failed.",
         json_schema_extra=_keyed_by("case"),
     )
     comparisons: tuple[ComparisonStatus, ...] = Field(
@@ -399,7 +400,7 @@ class BenchmarkRunStatus(Document):
 
 
 class BenchmarkRun(Document):
-    """A paired experiment as an API object."""
+    """Compare implementations of a computation in a paired experiment."""
 
     api_version: Literal["accelbench.dev/v1alpha1"]
     kind: Literal["BenchmarkRun"]
@@ -409,10 +410,10 @@ class BenchmarkRun(Document):
 
     @property
     def series(self) -> str:
-        """The series that its results belong to."""
+        """Return the series that its results belong to."""
         return self.spec.series or self.metadata.name
 
     @property
     def baseline(self) -> str:
-        """The baseline variant's name."""
+        """Return the baseline variant's name."""
         return self.spec.baseline or self.spec.variants[0].label

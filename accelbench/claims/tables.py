@@ -6,7 +6,7 @@ All results of a kind share a table, so that cases of a sweep and several worklo
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from accelbench import figures
-from accelbench.api.compiled import Compiled
+from accelbench.api.compiled import CompiledVariant
 from accelbench.api.numbers import Numbers
 from accelbench.api.observation import NOTHING, Observations
 from accelbench.api.result import Result, VariantResult
@@ -176,7 +176,7 @@ def _compiled(results: Sequence[Result]) -> list[str]:
     return [_table(heads, rows, right={3, 4, 5, 6, 7})]
 
 
-def _marked_if_estimated(found: Compiled, name: str, text: str) -> str:
+def _marked_if_estimated(found: CompiledVariant, name: str, text: str) -> str:
     """Add a sign to a number that can only be estimated without the device."""
     return f"{ESTIMATE}{text}" if text and name in found.estimates else text
 

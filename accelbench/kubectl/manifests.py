@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.api.manifest import InvalidManifestError, load_manifests, read_documents
-from accelbench.api.rules import ON_A_LAPTOP
+from accelbench.api.rules import LAPTOP_ONLY
 from accelbench.api.run import BenchmarkRun
 from accelbench.local.errors import InvalidSpecError
 from accelbench.local.manifests import STANDARD_INPUT, Check, read_text
@@ -49,5 +49,5 @@ def _check(run: BenchmarkRun, check: Check = check_run) -> Sequence[Problem]:
     """Return the problems of one run; a script in a ConfigMap is left to its runner, which can read it."""
     script = run.spec.workload.script
     if script and script.file:
-        return (Problem("spec.workload.script.file", ON_A_LAPTOP.message),)
+        return (Problem("spec.workload.script.file", LAPTOP_ONLY.message),)
     return check(run)

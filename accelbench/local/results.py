@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from accelbench.api.reading import InvalidManifestError, read_documents
 from accelbench.api.result import BenchmarkResult, Result
+from accelbench.api.yaml_reader import InvalidManifestError, read_documents
 from accelbench.local.directory import (
     RESULT_SUFFIX,
     RUN_FILE,

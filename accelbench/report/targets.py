@@ -6,7 +6,7 @@ No time of a program is here, for none is known; what compiling took is said as 
 from collections.abc import Iterator, Sequence
 
 from accelbench import figures
-from accelbench.api.compiled import Compiled
+from accelbench.api.compiled import CompiledVariant
 from accelbench.api.result import Result, VariantResult
 from accelbench.report.table import Table, TableColumn, filled
 
@@ -198,7 +198,7 @@ def compiling(variant: VariantResult) -> str:
 class _Shown:
     """Numbers of a variant as they are shown: with a sign where they are estimates."""
 
-    def __init__(self, variant: VariantResult, compiled: Compiled) -> None:
+    def __init__(self, variant: VariantResult, compiled: CompiledVariant) -> None:
         self._numbers = variant.numbers
         self._estimates = compiled.estimates
 
@@ -215,7 +215,7 @@ class _Shown:
         return ESTIMATE if alias in self._estimates else ""
 
 
-def _each(results: Sequence[Result]) -> Iterator[tuple[str, VariantResult, Compiled | None]]:
+def _each(results: Sequence[Result]) -> Iterator[tuple[str, VariantResult, CompiledVariant | None]]:
     for result in results:
         compiled = {each.variant: each for each in result.compiled}
         for variant in result.variants:

@@ -18,7 +18,7 @@ L = TypeVar("L", bound=LaunchRecord)
 
 
 @dataclass(frozen=True)
-class Rounds(Generic[L]):
+class SplitRounds(Generic[L]):
     """Hold the launches that count, the quarantined launches, and why."""
 
     counted: tuple[L, ...]
@@ -63,19 +63,19 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
     )
 
 
-def split_disturbed(case: Case, launches: Sequence[L]) -> Rounds[L]:
+def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
     """Separate disturbed rounds: one disturbed launch disqualifies the launches of its whole round."""
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:
         if causes := disturbances(case, launch):
             reasons[launch.round] = reasons.get(launch.round, ()) + causes
     if case.measurement.accept_noise:
-        return Rounds(counted=tuple(launches), noisy=reasons)
+        return SplitRounds(counted=tuple(launches), noisy=reasons)
     counted = tuple(_outside(launches, reasons))
     if not counted:
-        return Rounds(counted=tuple(launches), reasons=reasons)
+        return SplitRounds(counted=tuple(launches), reasons=reasons)
     quarantined = tuple(launch for launch in launches if launch.round in reasons)
-    return Rounds(counted=counted, quarantined=quarantined, reasons=reasons)
+    return SplitRounds(counted=counted, quarantined=quarantined, reasons=reasons)
 
 
 def _outside(launches: Iterable[L], rounds: Mapping[int, object]) -> Iterable[L]:

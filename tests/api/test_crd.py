@@ -11,7 +11,7 @@ from accelbench.api import crd
 from accelbench.api.admission import defaulted
 from accelbench.api.crd import KINDS, Kind, NotStructuralError
 from accelbench.api.manifest import RUN
-from accelbench.api.rules import EXTENSION, ON_A_LAPTOP, RULES
+from accelbench.api.rules import EXTENSION, LAPTOP_ONLY, RULES
 from accelbench.api.run import Accelerator, Measurement, RunPolicy
 from api.manifests import GOOD
 from cluster.cluster import Cluster
@@ -98,7 +98,7 @@ def test_every_rule_of_a_schema_is_one_that_python_checks_too() -> None:
     schemas = [schema for kind in KINDS for _, schema in nodes(crd.schema_of(kind))]
     written = [rule["rule"] for schema in schemas for rule in schema.get(EXTENSION, ())]
     assert set(written) == set(RULES)
-    assert all(("oldSelf" in cel or cel == ON_A_LAPTOP.cel) == (RULES[cel].holds is None) for cel in written)
+    assert all(("oldSelf" in cel or cel == LAPTOP_ONLY.cel) == (RULES[cel].holds is None) for cel in written)
 
 
 def test_the_schemas_defaults_are_the_models_own() -> None:
@@ -140,7 +140,12 @@ class Alike(BaseModel):
 
 @pytest.mark.parametrize(
     ("model", "says"),
-    [(Fractional, "no floats"), (Shapeless, "an object needs"), (Mixed, "int-or-string alone"), (Odd, "multipleOf")],
+    [
+        (Fractional, "no floats"),
+        (Shapeless, "an object needs"),
+        (Mixed, "int-or-string is the only union"),
+        (Odd, "multipleOf"),
+    ],
 )
 def test_what_no_structural_schema_can_say_is_refused(model: type[BaseModel], says: str) -> None:
     written = model.model_json_schema()
@@ -175,7 +180,7 @@ def test_what_the_server_keeps_is_what_was_generated(crds: Cluster, kind: Kind) 
 @pytest.mark.cluster
 def test_kubectl_explains_the_spec(crds: Cluster) -> None:
     said = crds.kubectl("explain", "bmr.spec").stdout
-    assert "What to compare, where, and how certain the result has to be." in said
+    assert "Define what to compare, where, and how certain the result must be." in said
     assert "A variant's name; default: the first variant." in said
     measurement = crds.kubectl("explain", "bmr.spec.measurement.precision").stdout
     assert "ENUM: float64 float32 tf32 bfloat16 float16" in " ".join(measurement.split())

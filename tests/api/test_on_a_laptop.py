@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from accelbench.api.rules import ON_A_LAPTOP
+from accelbench.api.rules import LAPTOP_ONLY
 from api.manifests import changed
 from api.refusals import from_us
 from api.requests import Runs
@@ -24,4 +24,4 @@ def test_a_file_and_a_config_map_are_one_too_many() -> None:
 
 @pytest.mark.cluster
 def test_a_cluster_says_how_to_put_it_into_a_config_map(runs: Runs) -> None:
-    assert runs.refusals_to_create(LAPTOP) == {f"spec.workload.script.file: Forbidden: {ON_A_LAPTOP.message}"}
+    assert runs.refusals_to_create(LAPTOP) == {f"spec.workload.script.file: Forbidden: {LAPTOP_ONLY.message}"}

@@ -138,7 +138,7 @@ def test_a_result_says_nothing_twice_and_nothing_of_variants_that_the_case_has_n
     name = "name" if field == "variants" else "variant"
     foreign = document | {field: [*document[field][:-1], document[field][-1] | {name: "another"}]}
     for bad in (twice, foreign):
-        with pytest.raises(ValidationError, match="is there twice or is no variant of the case"):
+        with pytest.raises(ValidationError, match="occurs twice or is not a variant of the case"):
             Result.model_validate_json(json.dumps(bad))
 
 
@@ -162,7 +162,7 @@ def test_an_invalid_comparison_shows_no_speedup() -> None:
 @pytest.mark.parametrize("variant", ["jax/jit", "pytorch/eager", None])
 def test_no_verdict_stands_beside_a_failed_check(variant: str | None) -> None:
     failed = Check(name="throttled", outcome="failed", reading="1.2 GHz", variant=variant)
-    with pytest.raises(ValidationError, match=r"no verdict can stand beside failed checks \(throttled\)"):
+    with pytest.raises(ValidationError, match=r"a verdict is not possible with failed checks \(throttled\)"):
         Result(**{**dict(result(FASTER)), "certificate": Certificate(checks=(failed,))})
 
 
@@ -174,7 +174,7 @@ def test_no_verdict_stands_without_a_certificate() -> None:
 def test_a_noisy_comparison_has_an_interval_and_no_verdict() -> None:
     noisy = {**FASTER.model_dump(), "noisy": True}
     assert Comparison(**{**noisy, "verdict": None}).headline == "jax/jit noisy 2.04x (2.01 to 2.07)"
-    with pytest.raises(ValidationError, match="a noisy comparison has an interval, and no verdict"):
+    with pytest.raises(ValidationError, match="a noisy comparison has an interval, but no verdict"):
         Comparison(**noisy)
 
 
@@ -186,7 +186,7 @@ def test_a_speedup_is_above_0_and_within_its_interval(numbers: dict[str, str]) -
 
 def test_no_verdict_stands_beside_disturbed_rounds_that_count() -> None:
     disturbed = Disturbed(round=2, reasons=("shared-device of jax/jit: 52 %",))
-    with pytest.raises(ValidationError, match="no verdict can stand beside disturbed rounds that count"):
+    with pytest.raises(ValidationError, match="a verdict is not possible if disturbed rounds count"):
         Result(**{**dict(result(FASTER)), "noisy": (disturbed,)})
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accelbench.api.case import CaseAccelerator
-from accelbench.api.compiled import Compiled
+from accelbench.api.compiled import CompiledVariant
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, Comparison, Result, VariantResult
 from accelbench.api.run import Expectation
@@ -141,7 +141,7 @@ def compiled(target: str, kernels: int) -> Result:
         variants=(VariantResult(name="jax/jit", use="jax/jit", numbers=numbers),),
         comparisons=(),
         protocol="compile",
-        compiled=(Compiled(variant="jax/jit", target=target, devices=1, fits=True),),
+        compiled=(CompiledVariant(variant="jax/jit", target=target, devices=1, fits=True),),
     )
 
 

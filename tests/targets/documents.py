@@ -3,7 +3,7 @@
 from typing import Any
 
 from accelbench.api.case import Case, CaseAccelerator, CaseOrigin, CaseVariant
-from accelbench.api.compiled import Compiled
+from accelbench.api.compiled import CompiledVariant
 from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.api.result import Failure, PhaseTime, Result, VariantResult
 
@@ -41,7 +41,7 @@ def compiled(target: str = "h100x8", *, fits: bool = True, **changes: Any) -> Re
     phase = PhaseTime(phase="compile", median_seconds="2.5", min_seconds="2.5", max_seconds="2.5")
     why = Failure(reason="Unsupported", message="PyTorch compiles for no device that is not there", round=1)
     uses = ("pytorch/eager", "jax/jit")
-    found = Compiled(
+    found = CompiledVariant(
         variant="jax/jit",
         target=target,
         devices=8,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from accelbench.api.crd import KINDS, Schema, schema_of, structural
 from accelbench.api.manifest import RUN
+from accelbench.api.pod_template import REFUSED
 from accelbench.api.profiles import ALWAYS, Profile, ready
 from accelbench.report.markdown import markdown_table
 
@@ -25,7 +26,6 @@ PROFILES = """# Profiles
 Generated from `accelbench/api/presets.yaml` and the code by `python docs/reference/build.py`.
 [Pools](../operations/pools.md) explains how to use them.
 """
-REFUSED = "Not for a run to set."
 
 
 def manifest() -> str:

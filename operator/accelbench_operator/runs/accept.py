@@ -15,7 +15,7 @@ from accelbench.api.case import Case, ConfigMapKey
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
-from accelbench.api.rules import ON_A_LAPTOP
+from accelbench.api.rules import LAPTOP_ONLY
 from accelbench.api.run import DEFAULT_CLASS, BenchmarkRun, RunPolicy, UsedRunner
 from accelbench.catalogue import workload_checks
 from accelbench.machine import memory
@@ -188,7 +188,7 @@ def _not_admitted(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
 def _laptops(run: BenchmarkRun) -> Iterator[Problem]:
     """What only a laptop has; the API server refuses it, where its CRD is of this version."""
     if (script := run.spec.workload.script) and script.file:
-        yield Problem("spec.workload.script.file", ON_A_LAPTOP.message)
+        yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
 
 
 def _contradictions(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:

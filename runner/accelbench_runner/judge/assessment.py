@@ -21,7 +21,7 @@ from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
-from accelbench.validity.quarantine import Rounds, split_disturbed
+from accelbench.validity.quarantine import SplitRounds, split_disturbed
 from accelbench.verdict.pairwise import MeasuredVariants
 from accelbench_runner.judge.parity import read_parity
 from accelbench_runner.judge.payback import payback
@@ -114,7 +114,7 @@ class JudgedCase:
     case: Case
     launches: tuple[LaunchRecord, ...]
     certificate: Certificate
-    split: Rounds[LaunchRecord]
+    split: SplitRounds[LaunchRecord]
 
     @cached_property
     def rule(self) -> StoppingRule:

@@ -12,7 +12,7 @@ from typing import get_args
 
 from accelbench import targets
 from accelbench.api.case import Case, CaseVariant
-from accelbench.api.compiled import Compiled
+from accelbench.api.compiled import CompiledVariant
 from accelbench.api.numbers import DISPATCHED, MEASURED, Numbers
 from accelbench.api.observation import MAXIMUM_DIFFERING, Observation, Observations, ObservationType, ObservedValue
 from accelbench.api.reasons import StopReason
@@ -332,7 +332,7 @@ def _observation_type(value: Scalar) -> ObservationType:
     return "text" if isinstance(value, str) else "number"
 
 
-def _compiled(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Compiled, ...]:
+def _compiled(case: Case, launches: Sequence[LaunchRecord]) -> tuple[CompiledVariant, ...]:
     """Return how compiling each variant for the case's target ended, in the case's order."""
     if case.accelerator.target is None:
         return ()
@@ -346,9 +346,9 @@ def _compiled(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Compiled, .
     return tuple(_compiled_variant(name, target, *compiled[name]) for name in names)
 
 
-def _compiled_variant(variant: str, target: targets.Target, launch: LaunchRecord, fact: CompiledFor) -> Compiled:
+def _compiled_variant(variant: str, target: targets.Target, launch: LaunchRecord, fact: CompiledFor) -> CompiledVariant:
     size, how = known(launch.facts.executable), DISPATCHED if fact.dispatched else target.platform
-    return Compiled(
+    return CompiledVariant(
         variant=variant,
         target=target.name,
         devices=target.devices,

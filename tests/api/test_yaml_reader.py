@@ -3,7 +3,7 @@ import json
 import pytest
 
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run
-from accelbench.api.reading import read_documents
+from accelbench.api.yaml_reader import read_documents
 from api.manifests import GOOD, changed
 from cluster.cluster import Cluster
 

@@ -1,6 +1,6 @@
-"""YAML as kubectl reads it, with the line of every field.
+"""Read YAML as kubectl does, with the line of every field.
 
-kubectl turns YAML 1.1 into JSON (sigs.k8s.io/yaml over go-yaml 2): numbers and booleans are resolved as there.
+kubectl converts YAML 1.1 to JSON (sigs.k8s.io/yaml over go-yaml 2): numbers and booleans are resolved as there.
 """
 
 import json
@@ -15,24 +15,24 @@ from accelbench.api.run import BenchmarkRun
 from accelbench.problem import Problem
 
 MAXIMUM_NODES = 2_000_000
-"""Values of a document, more than any list of results that an API server gives at once."""
+"""Values of a document; more than any list of results that an API server returns at once."""
 
 
 @dataclass(frozen=True)
 class LocatedProblem(Problem):
-    """A problem and the line of the file that it is about, from 1; without one it is about the whole."""
+    """Describe a problem at a line of the file, from 1; without one it is about the whole file."""
 
     line: int | None = None
 
     def __str__(self) -> str:
-        """`line 7: path: message`."""
+        """Return `line 7: path: message`."""
         return f"line {self.line}: {super().__str__()}" if self.line else super().__str__()
 
 
 class InvalidManifestError(ValueError):
-    """A manifest that cannot be run; `problems` says why, `source` where it came from.
+    """Report a manifest that cannot be run: its `source` and `problems`.
 
-    `runs` are those in it that can be read all the same, for whoever knows more of what is wrong with them.
+    `runs` are the runs in it that can be read anyway, for further checks.
     """
 
     def __init__(self, source: str, problems: tuple[Problem, ...], runs: tuple[BenchmarkRun, ...] = ()) -> None:
@@ -44,18 +44,18 @@ class InvalidManifestError(ValueError):
 
 @dataclass(frozen=True)
 class YamlDocument:
-    """One document of a file: its content, and the node that knows its lines."""
+    """Hold one document of a file: its content, and the node that has its lines."""
 
     content: dict[str, Any]
     node: yaml.Node
 
     def line(self, path: str) -> int:
-        """The line of the field at `path`, or of the nearest field around it that is there."""
+        """Return the line of the field at `path`, or of the nearest field that contains it."""
         return _line(self.node, re.findall(r"[^.\[\]]+", path))
 
 
 def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
-    """The documents of a file that are not empty; raises InvalidManifestError with the line of what is no YAML."""
+    """Return the non-empty documents of a file; raises InvalidManifestError with the line of invalid YAML."""
     try:
         documents = tuple(_read(_Loader(text)))
     except yaml.MarkedYAMLError as error:
@@ -77,19 +77,19 @@ def _read(loader: "_Loader") -> Iterator[YamlDocument]:
     while loader.check_node():
         node = loader.get_node()
         if node is not None and _written_out(node, {}) > MAXIMUM_NODES:
-            raise ValueError("its aliases would fill the memory")
+            raise ValueError(f"its aliases expand to more than {MAXIMUM_NODES:,} values")
         if node is not None and (content := loader.construct_document(node)) is not None:
-            # Through JSON: keys become strings, and what has no end or no place in JSON is an error.
+            # JSON turns keys into strings, and refuses cycles and values that it cannot represent.
             yield YamlDocument(json.loads(json.dumps(content)), node)
 
 
 def _written_out(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a node is once its aliases are written out; of one that holds itself JSON will say so."""
+    """Count the values of a node with its aliases expanded; a cyclic node is refused later, by JSON."""
     if id(node) not in known:
         known[id(node)] = 1
-        inside = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
+        inside = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
         parts = inside if isinstance(node, yaml.CollectionNode) else ()
-        known[id(node)] = 1 + sum(_written_out(each, known) for each in parts)
+        known[id(node)] = 1 + sum(_written_out(part, known) for part in parts)
     return known[id(node)]
 
 
@@ -104,10 +104,10 @@ def _line(node: yaml.Node, keys: list[str]) -> int:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as kubectl reads it: JSON's types; and a key given twice, which kubectl drops silently, is refused."""
+    """Load YAML with JSON's types; refuse a duplicate key, which kubectl drops silently."""
 
     yaml_implicit_resolvers = {
-        first: [each for each in resolvers if not each[0].endswith((":int", ":float", ":bool", ":timestamp", ":value"))]
+        first: [pair for pair in resolvers if not pair[0].endswith((":int", ":float", ":bool", ":timestamp", ":value"))]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
