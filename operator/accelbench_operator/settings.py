@@ -17,7 +17,7 @@ from accelbench.api.profiles import load_profiles
 from accelbench.api.run import DEFAULT_CLASS
 from accelbench_operator.engine.election import LeaseName
 from accelbench_operator.metrics.exposition import Tls
-from accelbench_operator.runs.accept import RunSettings, into_ours
+from accelbench_operator.runs.accept import RunSettings, mounts_into_runner
 from accelbench_operator.runs.retention import Retention
 
 
@@ -86,7 +86,7 @@ def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
         raise SettingsError(f"{source}: not YAML: {error}") from error
     spec = {"workload": {"name": "any"}, "variants": [{"use": "any/any"}], "podTemplate": template}
     run = {"apiVersion": API_VERSION, "kind": RUN.name, "metadata": {"name": "any"}, "spec": spec}
-    problems = [*refusals(RUN, run)] or [*into_ours(PodTemplate.model_validate(template), "spec.podTemplate")]
+    problems = [*refusals(RUN, run)] or [*mounts_into_runner(PodTemplate.model_validate(template), "spec.podTemplate")]
     if problems:
         message = "; ".join(str(problem).removeprefix("spec.podTemplate.") for problem in problems)
         raise SettingsError(f"{source}: {message}")

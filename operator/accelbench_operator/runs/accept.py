@@ -1,4 +1,4 @@
-"""Can this run be run? A manifest becomes a plan, or the problems that its author has to solve."""
+"""Accept a run: turn its manifest into a plan, or into the problems that its author has to solve."""
 
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ from accelbench.problem import Problem
 from accelbench_operator.runs.job import SCRIPT_DIRECTORY, WORK_DIRECTORY, memory_limit, pod_deadline_seconds, script_of
 
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
-OUR_DIRECTORIES = (posixpath.dirname(labels.CASE_FILE), WORK_DIRECTORY, SCRIPT_DIRECTORY)
+RUNNER_DIRECTORIES = (posixpath.dirname(labels.CASE_FILE), WORK_DIRECTORY, SCRIPT_DIRECTORY)
 
 
 @dataclass(frozen=True)
@@ -44,27 +44,27 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class Plan:
-    """An accepted run: its cases in order, what their pods are made from, and what each step of its life asks for.
+    """Hold an accepted run: its cases in order, what their pods are made from, and what each step needs.
 
-    The rest is held as JSON and read where it is needed. As objects it is for the garbage collector to visit, and
-    nothing else is done meanwhile.
+    Run and cases are held as JSON and parsed when they are needed: as objects they would make collections of garbage,
+    during which the event loop stands still, several times longer.
     """
 
     metadata: ObjectMeta
     policy: RunPolicy
     script: ConfigMapKey | None
-    """Where the workload's file is; None: the image has it."""
+    """Where the workload's file is; None if the image has it."""
     pod_deadline: timedelta
-    """How long each of its pods may run."""
+    """How long each pod may run."""
     runner: UsedRunner
     manifest: str
-    """The run."""
+    """The run, as JSON."""
     documents: Mapping[str, str]
-    """Each case by its name, as its pod is given it."""
+    """Each case by its name, as JSON for its pod."""
 
     @classmethod
     def of(cls, run: BenchmarkRun, cases: Iterable[Case], runner: UsedRunner) -> Self:
-        """A plan of these cases."""
+        """Return a plan of these cases."""
         seconds = pod_deadline_seconds(run.spec.measurement.time_limit_seconds)
         return cls(
             metadata=run.metadata,
@@ -78,44 +78,44 @@ class Plan:
 
     @property
     def run(self) -> BenchmarkRun:
-        """All that was asked for, read again each time."""
+        """The run, parsed again at each access."""
         return BenchmarkRun.model_validate_json(self.manifest)
 
     @property
     def names(self) -> Collection[str]:
-        """Of the cases, in order."""
+        """Names of the cases, in order."""
         return self.documents.keys()
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """All of them, read again each time."""
+        """All cases, parsed again at each access."""
         return tuple(map(self.case, self.documents))
 
     def case(self, name: str) -> Case:
-        """One of them; raises KeyError for a name that is none's."""
+        """Return the case of that name; raise KeyError if there is none."""
         return Case.model_validate_json(self.documents[name])
 
     @property
     def ttl_seconds(self) -> int | None:
-        """How long the run stays once it has finished; None: for good."""
+        """How long the run stays after its end; None for ever."""
         return self.policy.ttl_seconds_after_finished
 
     @property
     def profile(self) -> Profile:
-        """The nodes that they need."""
+        """The profile whose nodes the pods need."""
         return self.runner.profile
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A run that cannot be run, and why."""
+    """Hold the reasons why a run cannot be run."""
 
     problems: tuple[Problem, ...]
     ttl_seconds: int | None = None
 
     @property
     def message(self) -> str:
-        """Every problem, in one line."""
+        """All problems, in one line."""
         return "; ".join(str(problem) for problem in self.problems)
 
 
@@ -127,10 +127,14 @@ def accept(
     *,
     pod_template: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan | Refused:
-    """The plan of a BenchmarkRun as the API server gives it, or what is wrong with it; never raises for its content.
+    """Return the plan of a BenchmarkRun, or what is wrong with it; never raise because of its content.
 
-    `pod_template` has the administrator's defaults. `runner` is what a run that was accepted before is held to,
-    whatever profiles, image and defaults are now.
+    Args:
+        manifest: The run as the API server returns it.
+        profiles: All profiles.
+        image: The runner's image, for profiles that name none.
+        runner: What an earlier plan of the run has recorded: it holds whatever profiles, image and defaults are now.
+        pod_template: The administrator's defaults for pods.
     """
 
     def used(run: BenchmarkRun) -> UsedRunner:
@@ -140,16 +144,16 @@ def accept(
     plan = _accept(manifest, (lambda _: runner) if runner else used)
     if isinstance(plan, Plan):
         return plan
-    # The API server bounds it, so it can be relied on even where the rest cannot be read.
+    # The API server validates this field, so it can be used even if the rest cannot be read.
     policy = (manifest.get("spec") or {}).get("runPolicy") or {}
     return replace(plan, ttl_seconds=policy.get("ttlSecondsAfterFinished"))
 
 
 def _accept(manifest: Mapping[str, Any], used: Callable[[BenchmarkRun], UsedRunner]) -> Plan | Refused:
     try:
-        # The status is the operator's own and read apart: damage to it is no reason to refuse the spec.
+        # The status is the operator's own and read elsewhere: damage to it is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
-        # The API server prunes what this refuses, where its CRD is of this version.
+        # The API server prunes what this refuses, if its CRD has this version.
         PodTemplate.model_validate(run.spec.pod_template)
         runner = used(run)
         profile = runner.profile
@@ -159,7 +163,7 @@ def _accept(manifest: Mapping[str, Any], used: Callable[[BenchmarkRun], UsedRunn
         platform = platforms.find(profile.platform)
         if problems := (
             *_not_admitted(run, profile),
-            *_laptops(run),
+            *_local_files(run),
             *check_platform(compiled, platform),
             *check_targets(compiled, profile),
             *_contradictions(run, profile),
@@ -177,22 +181,24 @@ def _accept(manifest: Mapping[str, Any], used: Callable[[BenchmarkRun], UsedRunn
 
 
 def _not_admitted(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
-    """A profile can be for some namespaces alone."""
+    """Return a problem if the profile is not for the run's namespace."""
     namespace = run.metadata.namespace
     if not profile.admits(namespace):
         others = ", ".join(profile.namespaces)
-        what = f"{profile.name} is for runs in {others}, but this run is in {namespace}; ask whoever runs the operator"
-        yield Problem("spec.accelerator.profile", what)
+        message = (
+            f"{profile.name} is for runs in {others}, but this run is in {namespace}; ask whoever runs the operator"
+        )
+        yield Problem("spec.accelerator.profile", message)
 
 
-def _laptops(run: BenchmarkRun) -> Iterator[Problem]:
-    """What only a laptop has; the API server refuses it, where its CRD is of this version."""
+def _local_files(run: BenchmarkRun) -> Iterator[Problem]:
+    """Return a problem if the script is a local file; the API server refuses it, if its CRD has this version."""
     if (script := run.spec.workload.script) and script.file:
         yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
 
 
 def _contradictions(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
-    """What the pod template asks for against the profile, or against the runner's isolation."""
+    """Return where the pod template contradicts the profile or the runner's isolation."""
     template = PodTemplate.model_validate(run.spec.pod_template)
     path = "spec.podTemplate"
     for name in template.metadata.annotations if template.metadata else ():
@@ -206,22 +212,24 @@ def _contradictions(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
     for container in template.spec.containers:
         amounts = container.resources.limits | container.resources.requests if container.resources else {}
         if profile.resource in amounts:
-            what = f"{profile.resource}: profile {profile.name} reserves it; remove it"
-            yield Problem(f"{path}.spec.containers[0].resources", what)
-    yield from into_ours(template, path)
+            message = f"{profile.resource}: profile {profile.name} reserves it; remove it"
+            yield Problem(f"{path}.spec.containers[0].resources", message)
+    yield from mounts_into_runner(template, path)
 
 
-def into_ours(template: PodTemplate, path: str) -> Iterator[Problem]:
-    """Mounts that would land in a directory of the runner's own."""
+def mounts_into_runner(template: PodTemplate, path: str) -> Iterator[Problem]:
+    """Return a problem for each mount inside one of the runner's own directories."""
     for container in template.spec.containers if template.spec else ():
         for mount in container.volume_mounts:
-            if any(posixpath.normpath(mount.mount_path).startswith(f"{ours}/") for ours in OUR_DIRECTORIES):
-                what = f"{mount.mount_path}: that directory is the runner's own; mount it elsewhere"
-                yield Problem(f"{path}.spec.containers[0].volumeMounts", what)
+            if any(
+                posixpath.normpath(mount.mount_path).startswith(f"{directory}/") for directory in RUNNER_DIRECTORIES
+            ):
+                message = f"{mount.mount_path}: that directory is the runner's own; mount it elsewhere"
+                yield Problem(f"{path}.spec.containers[0].volumeMounts", message)
 
 
 def _too_large(plan: Plan) -> Iterator[Problem]:
-    """Cases whose numbers alone do not fit into what their pod may use; a script's are for its runner to say."""
+    """Return a problem for each case whose numbers need more memory than its pod has; the runner checks scripts."""
     if plan.script:
         return
     limit = memory_limit(plan.run, plan.profile)

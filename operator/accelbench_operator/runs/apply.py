@@ -75,7 +75,7 @@ LOGS_AT_A_TIME = 2
 
 
 class ForeignObjectError(RetryError):
-    """Report an object that has a name of ours and belongs to someone else, or cannot be read."""
+    """Report an object that has the name of one of the run's and is not the run's, or cannot be read."""
 
 
 class Applier:
@@ -235,7 +235,7 @@ class Applier:
                 result = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
                 body = _to_store(result, plan, pod) if isinstance(result, Result) else None
             except Exception as error:
-                logger.exception("%s: what its pod brought cannot be read", attempt.job)
+                logger.exception("%s: the log of its pod cannot be read; the attempt fails", attempt.job)
                 result, body = unreadable(error), None
             del log  # many MB, which the traceback of a refusal would hold
         if body is not None:

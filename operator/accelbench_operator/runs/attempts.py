@@ -1,4 +1,4 @@
-"""Tell from its Job and its pods how far an attempt at a case has come; pure."""
+"""Derive from its Job and its pods how far an attempt at a case has come; pure."""
 
 import itertools
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ NO_LOG = ("failed to try resolving symlinks in path ", "failed to open log file 
 
 
 class NoLogError(ApiError):
-    """There is no log; the message is the kubelet's."""
+    """Report that there is no log; the message is the kubelet's."""
 
 
 class Cluster:

@@ -1,9 +1,8 @@
-"""From an ended pod to a verified result, or to the reason why there is none: pure, given the pod's log.
+"""Turn the log of an ended pod into a verified result, or into the reason why there is none; pure.
 
-In order: the result whose digest the headline names; after a kill of the whole container, the last checkpoint with the
-failure of the variant that was running; for a log that was lost, the headline; and where no further attempt will be
-made, a result that was cut short, or the last checkpoint. Anything less than the first says so in its notes and is not
-complete.
+In this order: the result whose digest the headline names; after a kill of the whole container, the last checkpoint with
+the failure of the running variant; without a log, the headline; and if no further attempt follows, a result that was
+cut short, or the last checkpoint. All but the first are marked as not complete and explain it in their notes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,40 +18,40 @@ from accelbench.delivery.log import Delivered, DocumentKind, Headline, read_log
 from accelbench_operator.runs.failure import AttemptFailure, interrupted, without_result
 from accelbench_operator.runs.observed import ObservedPod
 
-OURS: frozenset[DocumentKind] = frozenset({"checkpoint", "result"})
-"""What the operator wants of a log; launches are for those who read it by hand."""
+READ_KINDS: frozenset[DocumentKind] = frozenset({"checkpoint", "result"})
+"""Documents that the operator reads from a log; those of launches are for people."""
 OUT_OF_MEMORY = "OOMKilled"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 
 
 def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: str) -> Result | AttemptFailure:
-    """What the attempt at `case` brought; `log` is None where it is lost, `last` where no other attempt will follow."""
-    delivered = read_log((log or "").splitlines(), OURS)
+    """Return what the attempt at `case` brought; `log` is None if it is lost, `last` if no other attempt follows."""
+    delivered = read_log((log or "").splitlines(), READ_KINDS)
     headline = read_headline(case, pod.message)
     evidence = _evidence(log, delivered)
     result = _result(case, headline, delivered)
     cut_short = result is not None and not result.complete and pod.pod_reason != DEADLINE_EXCEEDED
-    loss = interrupted(pod) if cut_short else without_result(pod, headline.message if headline else "", evidence)
+    failure = interrupted(pod) if cut_short else without_result(pod, headline.message if headline else "", evidence)
     if result is not None and (last or not cut_short):
         return _noted(result, *delivered.problems)
     if result is None and headline is not None:
         checkpoint = _own(case, delivered.latest("checkpoint"))
         if killed := _killed(case, pod, headline, checkpoint, now):
             return _noted(killed, *delivered.problems)
-        # Of a pod that was told to go, the next attempt will tell more than what this one's headline does.
+        # If the pod was deleted or evicted, the next attempt brings more than this headline.
         if headline.state == "finished" and (last or not (pod.disruption or pod.deleted)):
             return _from_headline(case, headline, evidence, now)
     checkpoint = result or _own(case, delivered.latest("checkpoint"))
-    if checkpoint is not None and (last or not loss.reason.retried):
+    if checkpoint is not None and (last or not failure.reason.retried):
         partial = checkpoint.model_copy(update={"complete": False, "stopped": StopReason.INTERRUPTED})
-        return _noted(partial, f"only the rounds before the end of the attempt: {loss}", *delivered.problems)
-    return loss
+        return _noted(partial, f"only the rounds before the end of the attempt: {failure}", *delivered.problems)
+    return failure
 
 
 def read_headline(case: Case, message: str) -> Headline | None:
-    """The headline in a termination message; None for anything else, and for that of another case or attempt.
+    """Return the headline in a termination message; None for anything else, or for another case or attempt.
 
-    A runner that refuses its case says so without a name: it may not even have read one.
+    A runner that refuses its case sends a headline without its name: it may not have been able to read it.
     """
     try:
         headline = Headline.model_validate_json(message)
@@ -63,16 +62,16 @@ def read_headline(case: Case, message: str) -> Headline | None:
 
 
 def _result(case: Case, headline: Headline | None, delivered: Delivered) -> Result | None:
-    """The delivered result: the one that the headline vouches for; without a headline, one whose own digest holds."""
+    """Return the delivered result with the headline's digest; without a headline, one that matches its own digest."""
     if headline is None:
         return _own(case, delivered.latest("result"))
     return _own(case, delivered.latest("result", headline.digest)) if headline.digest else None
 
 
 def _own(case: Case, result: Result | None) -> Result | None:
-    """The result, if it is of this very attempt: a program under test can print whatever it likes, of any series.
+    """Return the result if it is of this attempt: a program under test can print any result of any series.
 
-    Not the whole case is compared: an operator that was upgraded meanwhile may write the same case with new defaults.
+    Only the identity of the case is compared: an operator that was upgraded may write the case with new defaults.
     """
     return result if result is not None and _identity(result.case) == _identity(case) else None
 
@@ -100,7 +99,7 @@ def _killed(case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result
 
 
 def _from_headline(case: Case, headline: Headline, evidence: str, now: str) -> Result:
-    """What is left when the evidence is lost: numbers that the runner reported, none of them with a verdict."""
+    """Return what is left without a log: the numbers of the runner's headline, without verdicts."""
     return Result(
         case=case,
         complete=False,
@@ -109,28 +108,28 @@ def _from_headline(case: Case, headline: Headline, evidence: str, now: str) -> R
         finished=now,
         rounds=headline.round,
         variants=tuple(VariantResult(name=variant.name, use=variant.use) for variant in case.variants),
-        comparisons=tuple(_reported(case, headline.round, each) for each in _compared(case, headline)),
+        comparisons=tuple(_reported(case, headline.round, row) for row in _compared(case, headline)),
         notes=(f"only the runner's headline is left, without measurements and checks. {evidence}",),
     )
 
 
 def _compared(case: Case, headline: Headline) -> Iterable[SpeedupEstimate]:
-    """What the headline says of variants that the case has, of each once."""
-    found = {each.variant: each for each in headline.comparisons}
-    return (found[variant.name] for variant in case.variants if variant.name in found)
+    """Return the headline's comparisons of variants that the case has, one for each."""
+    by_variant = {row.variant: row for row in headline.comparisons}
+    return (by_variant[variant.name] for variant in case.variants if variant.name in by_variant)
 
 
 def _reported(case: Case, rounds: int, now: SpeedupEstimate) -> Comparison:
-    said: str = now.verdict or "no verdict"
+    outcome: str = now.verdict or "no verdict"
     if now.speedup and now.lower and now.upper:
         interval = figures.interval(float(now.lower), float(now.upper))
-        said += f", {figures.speedup(float(now.speedup))} ({interval})"
+        outcome += f", {figures.speedup(float(now.speedup))} ({interval})"
     return Comparison(
         variant=now.variant,
         baseline=case.baseline,
         rounds=rounds,
         confidence=case.measurement.confidence,
-        sentence=f"The runner reported {said}; the evidence was lost with its log, so this is no verdict.",
+        sentence=f"The runner reported {outcome}; the evidence was lost with its log, so this is no verdict.",
     )
 
 
@@ -143,7 +142,7 @@ def _evidence(log: str | None, delivered: Delivered) -> str:
 
 
 def _remedy(problems: Sequence[str]) -> str:
-    """What to do about a log that lacks lines, or that something else wrote into."""
+    """Return what to do about a log that lacks lines, or that another process wrote into."""
     if any("truncated" in problem for problem in problems):
         return "Have the node's kubelet keep larger logs (containerLogMaxSize), or print less"
     if any("altered" in problem for problem in problems):

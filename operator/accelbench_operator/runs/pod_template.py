@@ -13,31 +13,31 @@ Manifest = dict[str, Any]
 CONTAINER = "runner"
 
 _BY = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
-_OURS_WIN = {"annotations", "labels", "volumeMounts", "volumes"}
+_BASE_WINS = {"annotations", "labels", "volumeMounts", "volumes"}
 _ADD_UP = {"imagePullSecrets", "resourceClaims", "tolerations", "topologySpreadConstraints"}
 """Lists without a merge key: entries of both sides are kept."""
 
 
-def merge_pod_template(ours: Manifest, fragment: Mapping[str, Any]) -> Manifest:
-    """Return `ours` with `fragment` merged over it: maps and named lists are merged, other values replaced."""
-    merged = dict(ours)
-    for key, value in fragment.items():
+def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
+    """Return `base` with `patch` merged over it: maps and named lists are merged, other values replaced."""
+    merged = dict(base)
+    for key, value in patch.items():
         merged[key] = _merged(key, merged.get(key), value)
     return merged
 
 
-def _merged(key: str, ours: Any, theirs: Any) -> Any:
+def _merged(key: str, base: Any, patch: Any) -> Any:
     if key == "containers":
-        return [merge_pod_template(container, _named(theirs, container["name"])) for container in ours]
-    if isinstance(ours, list):
-        return _merge_named(ours, theirs, _BY[key], wins=key in _OURS_WIN) if key in _BY else [*ours, *theirs]
+        return [merge_pod_template(container, _named(patch, container["name"])) for container in base]
+    if isinstance(base, list):
+        return _merge_named(base, patch, _BY[key], wins=key in _BASE_WINS) if key in _BY else [*base, *patch]
     if key == "resources":
         # Requests equal limits whatever is given, so that the pod stays Guaranteed and nothing throttles it.
-        amounts = {**ours["limits"], **theirs.get("requests", {}), **theirs.get("limits", {})}
-        return {"requests": dict(amounts), "limits": dict(amounts)} | _claims(ours, theirs)
-    if isinstance(ours, dict) and isinstance(theirs, Mapping):
-        return {**theirs, **ours} if key in _OURS_WIN else merge_pod_template(ours, theirs)
-    return theirs
+        amounts = {**base["limits"], **patch.get("requests", {}), **patch.get("limits", {})}
+        return {"requests": dict(amounts), "limits": dict(amounts)} | _claims(base, patch)
+    if isinstance(base, dict) and isinstance(patch, Mapping):
+        return {**patch, **base} if key in _BASE_WINS else merge_pod_template(base, patch)
+    return patch
 
 
 def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
@@ -61,8 +61,8 @@ def _filled(key: str, given: Any, default: Any) -> Any:
     return [*given, *default] if key in _ADD_UP else given
 
 
-def _claims(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Manifest:
-    claims = [*ours.get("claims", ()), *theirs.get("claims", ())]
+def _claims(base: Mapping[str, Any], patch: Mapping[str, Any]) -> Manifest:
+    claims = [*base.get("claims", ()), *patch.get("claims", ())]
     return {"claims": claims} if claims else {}
 
 
@@ -70,8 +70,8 @@ def _named(items: list[Manifest], name: str) -> Manifest:
     return next((item for item in items if item.get("name") == name), {})
 
 
-def _merge_named(ours: list[Manifest], theirs: list[Manifest], key: str, *, wins: bool) -> list[Manifest]:
-    given = {posixpath.normpath(item[key]): item for item in theirs}
-    kept = [given.get(posixpath.normpath(item[key]), item) if not wins else item for item in ours]
-    names = {posixpath.normpath(item[key]) for item in ours}
+def _merge_named(base: list[Manifest], patch: list[Manifest], key: str, *, wins: bool) -> list[Manifest]:
+    given = {posixpath.normpath(item[key]): item for item in patch}
+    kept = [given.get(posixpath.normpath(item[key]), item) if not wins else item for item in base]
+    names = {posixpath.normpath(item[key]) for item in base}
     return [*kept, *(item for name, item in given.items() if name not in names)]

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 UNFINISHED = {ConditionReason.QUEUED, ConditionReason.RUNNING, ConditionReason.SUSPENDED}
 
 PROGRESS_DELAY = timedelta(seconds=2)
-"""For so long a status is not written that says only why a case waits, or where it runs: most of it is over by then."""
+"""A status that differs only in why cases wait and where they run is written so much later."""
 
 
 class Reconciler:
@@ -161,7 +161,7 @@ class Reconciler:
         if event is not None and (known is None or not known.confirmed):
             run, confirmed = event, False
         else:
-            # Which of two versions is the later one cannot be told, so the API server is asked.
+            # Resource versions have no order that may be relied on, so the API server is asked for the latest.
             answer = await self._cluster.get_run(key.namespace, key.name)
             if answer is None:
                 return None

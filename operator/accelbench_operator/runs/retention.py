@@ -1,7 +1,7 @@
-"""Which stored results have to go, so that a history is kept and etcd never fills: pure, but for the loop around it.
+"""Choose the stored results to delete, so that a history is kept and etcd never fills.
 
-A result outlives its run unless the run says otherwise. Of each series and case the newest are kept, and of all of them
-so many that they fit into etcd (ADR 27 has the arithmetic). What a run in progress has measured is never taken.
+A result outlives its run unless the run sets otherwise. Of each series and case the newest are kept, and in all as many
+as fit into etcd (ADR 27 has the arithmetic). Results of runs in progress are never deleted.
 """
 
 import asyncio
@@ -23,22 +23,28 @@ REFUSED = range(400, 500)
 
 @dataclass(frozen=True)
 class Retention:
-    """How much history is kept."""
+    """Limit the history that is kept."""
 
     per_case: int = 100
-    """Results of each series and case, in a namespace."""
+    """Results of each series and case in a namespace."""
     total: int = 10_000
     """Results of all series, in all namespaces of the operator."""
     maximum_age: timedelta | None = None
-    """Since a result was stored; None: however old."""
+    """Time since a result was stored; None for no limit."""
 
 
 def surplus(
     results: Iterable[Summary], retention: Retention, now: datetime, in_progress: Collection[str]
 ) -> tuple[Summary, ...]:
-    """The results that have to go, oldest first; `in_progress` has the UIDs of runs that may not have finished.
+    """Return the results to delete, oldest first.
 
-    Where there are too many in all, the namespace that holds most gives up its oldest: none pays for another's.
+    If there are too many in all, the namespace with the most gives up its oldest, so that none pays for another.
+
+    Args:
+        results: All results that are held.
+        retention: The limits.
+        now: The API server's time.
+        in_progress: UIDs of runs that may not have finished.
     """
     newest = sorted(results, key=lambda result: (-result.created_timestamp, result.namespace, result.name))
     counted: Counter[tuple[str, str, str]] = Counter()
@@ -58,8 +64,8 @@ def surplus(
 
 
 def _beyond(total: int, kept: Mapping[str, list[Summary]], in_progress: Collection[str]) -> Iterator[Summary]:
-    """`kept` by namespace, newest first."""
-    free = {name: [each for each in results if each.run_uid not in in_progress] for name, results in kept.items()}
+    """Return results beyond `total`; `kept` has them by namespace, newest first."""
+    free = {name: [result for result in results if result.run_uid not in in_progress] for name, results in kept.items()}
     most = [(-len(results), name) for name, results in kept.items() if free[name]]
     heapq.heapify(most)
     for _ in range(sum(map(len, kept.values())) - total):
@@ -74,14 +80,14 @@ def _beyond(total: int, kept: Mapping[str, list[Summary]], in_progress: Collecti
 async def keep_deleting(
     find: Callable[[], Awaitable[Iterable[Summary]]], delete: Callable[[Summary], Awaitable[None]]
 ) -> None:
-    """Delete what `find` finds, again and again, until cancelled; what cannot be deleted now is found again."""
+    """Delete every few minutes what `find` returns, until cancelled; what cannot be deleted now is found again."""
     while True:
         await asyncio.sleep(PERIOD_SECONDS)
         try:
             await _delete_all(await find(), delete)
         except Exception:
-            # History can wait; the runs that this process operates cannot.
-            logger.exception("results could not be cleared away")
+            # History can wait; the runs of this process cannot.
+            logger.exception("Old results could not be deleted; trying again later")
 
 
 async def _delete_all(surplus: Iterable[Summary], delete: Callable[[Summary], Awaitable[None]]) -> None:
@@ -91,6 +97,6 @@ async def _delete_all(surplus: Iterable[Summary], delete: Callable[[Summary], Aw
         except ApiError as error:
             logger.warning("BenchmarkResult %s/%s cannot be deleted: %s", result.namespace, result.name, error)
             if not REFUSED.start <= error.status < REFUSED.stop:
-                return  # the API server is not well; one that refuses this may allow the next
+                return  # after another error the API server is in trouble; a refusal may hold for this result only
         else:
             logger.info("BenchmarkResult %s/%s was deleted: the history is long enough", result.namespace, result.name)

@@ -29,7 +29,7 @@ NAMED_CASES = 3
 
 Truth = Literal["True", "False", "Unknown"]
 ConditionType = Literal["Accepted", "Finished", "Succeeded"]
-OURS: tuple[str, ...] = get_args(ConditionType)
+OWN_CONDITIONS: tuple[str, ...] = get_args(ConditionType)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,9 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
 def seen_status(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
     """Return a finished run's status for a later generation: `kubectl wait` ignores conditions of an older one."""
     conditions = tuple(
-        condition.model_copy(update={"observed_generation": generation}) if condition.type in OURS else condition
+        condition.model_copy(update={"observed_generation": generation})
+        if condition.type in OWN_CONDITIONS
+        else condition
         for condition in status.conditions
     )
     return status.model_copy(update={"observed_generation": generation, "conditions": conditions})
@@ -331,7 +333,7 @@ def _conditions(
     findings: Mapping[ConditionType, ConditionState], status: BenchmarkRunStatus, now: datetime, generation: int
 ) -> tuple[Condition, ...]:
     before = {condition.type: condition for condition in status.conditions}
-    ours = (
+    own = (
         Condition(
             type=kind,
             status=finding.status,
@@ -345,7 +347,7 @@ def _conditions(
         for kind, finding in findings.items()
     )
     others = [condition for condition in status.conditions if condition.type not in findings]
-    return (*ours, *others)[:MAXIMUM_CONDITIONS]
+    return (*own, *others)[:MAXIMUM_CONDITIONS]
 
 
 def _some(sentences: list[str]) -> str:

@@ -76,7 +76,7 @@ class Summary:
 
     @property
     def key(self) -> Key:
-        """Which BenchmarkResult it is."""
+        """Key of the BenchmarkResult."""
         return Key("BenchmarkResult", self.namespace, self.name, self.uid)
 
     @property

@@ -120,7 +120,7 @@ class Wait(Enum):
     RETRY = (
         "the next attempt, after the infrastructure lost one: 10 s, then twice as long each time",
         "",
-        # Whatever lost it may not be over.
+        # The cause may last.
         Limit(timedelta(minutes=10)),
         None,
     )
