@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from accelbench.api.result import Result
 from accelbench.claims.settle import MeasuredRun
 from accelbench.claims.words import measured_on
-from accelbench.report import certificate, noise, view
+from accelbench.report import advice, certificate, view
 
 DOUBTFUL = "too narrow"
 """Words with which a comparison's sentence doubts its interval."""
@@ -35,10 +35,10 @@ def _whose(result: Result, results: Sequence[Result]) -> str:
 def _of_result(result: Result, compared: Collection[str]) -> list[str]:
     comparisons = [each for each in result.comparisons if not compared or each.variant in compared]
     sentences = [sentence for comparison in comparisons for sentence in _sentences(comparison.sentence)]
-    failed = [certificate.check_line(check) for check in certificate.failed(result)]
+    failed = [certificate.check_line(check) for check in certificate.failed_checks(result)]
     partial = [f"{state}."] if (state := view.state(result)) else []
     doubtful = [each for each in sentences if DOUBTFUL in each]
-    return [*partial, *doubtful, *failed, *noise.disturbed(result)[:1], *_notes(result)]
+    return [*partial, *doubtful, *failed, *advice.on_disturbed_rounds(result)[:1], *_notes(result)]
 
 
 def _notes(result: Result) -> list[str]:

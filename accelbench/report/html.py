@@ -1,10 +1,11 @@
-"""A run as one HTML page that opens with no network: findings, tables, plots, certificate, fingerprint, command. Pure.
+"""Render a run as one HTML page that needs no network: findings, tables, plots, certificate, fingerprint, command.
 
-Needs Jinja2 and matplotlib, the extra `report`; `missing()` says so before anything is lost.
+Needs Jinja2 and matplotlib, the extra `report`; `missing` returns what is not installed. Pure.
 """
 
 import importlib.util
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import accelbench
 from accelbench import figures
-from accelbench.api.result import Check, CheckOutcome, Result
+from accelbench.api.result import Check, CheckOutcome, Comparison, Result
 from accelbench.document import on_one_line
-from accelbench.report import certificate, details, launches, machine, overview, reproduce, targets, view
+from accelbench.report import certificate, details, launches, machine, reproduce, targets, view
 from accelbench.report.launches import LaunchSeries
 from accelbench.report.table import Table, TableColumn
 from accelbench.verdict.expectations import ExpectationOutcome
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 NEEDS = ("jinja2", "matplotlib")
 COMMAND_ABOUT = "Paste this into a shell where accelbench is installed; or save the manifest and apply it with kubectl."
 DRAWN_CASES = 24
-"""Of a run with more cases, only speedups are drawn: the page has to open on a phone."""
+"""With more cases, only speedups are drawn, so that a phone can open the page."""
 
 
 @dataclass(frozen=True)
 class MeasuredCase:
-    """What there is to show of one case; without `series`, its blocks are drawn from the result's summaries."""
+    """Hold one case to show; without `series`, its blocks are drawn from the result's summaries."""
 
     result: Result
     expectations: Sequence[ExpectationOutcome] = ()
@@ -40,7 +41,7 @@ class MeasuredCase:
 
 
 def missing() -> str | None:
-    """What to install before a page can be written; None where all is there. Nothing is imported."""
+    """Return how to install what is missing for a page, without importing it; None if all is there."""
     absent = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if not absent:
         return None
@@ -68,7 +69,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
         manifest = reproduce.of_case(cases[0].result.case)
     results = [case.result for case in cases]
     processors = reproduce.processors_asked_for(results[0]) if results else None
-    sentences = overview.sentences(results)
+    sentences = overview_sentences(results)
     drawn_whole = len(cases) <= DRAWN_CASES
     page_text: str = template.render(
         name=on_one_line(name),
@@ -76,7 +77,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
         version=accelbench.__version__,
         css=(page / "report.css").read_text(encoding="utf-8"),
         sentences=sentences,
-        overview=_overview(results),
+        overview=overview_table(results),
         cases=[CasePage(f"case-{number}", case, drawn_whole=drawn_whole) for number, case in enumerate(cases, 1)],
         command=reproduce.command(manifest, processors) if manifest else "",
         command_about=COMMAND_ABOUT,
@@ -227,14 +228,14 @@ def _sentence(text: str) -> str:
 
 
 def _work_about(result: Result) -> str:
-    """Where limits and bytes come from; empty where no share is shown."""
+    """Return where limits come from; empty if no share of a limit is shown."""
     sources = {variant.limits for variant in result.variants if variant.numbers.share_of_limit}
     limits = {
         "measured": "the best matrix product and stream triad of any launch of this case",
         "data-sheet": "the device's data sheet",
     }
-    said = " and ".join(limits[source] for source in sorted(filter(None, sources)))
-    return f"Work is counted from the workload's formulas; limits are {said}." if said else ""
+    origin = " and ".join(limits[source] for source in sorted(filter(None, sources)))
+    return f"Work is counted from the workload's formulas; limits are {origin}." if origin else ""
 
 
 def _checks(caption: str, checks: Sequence[Check]) -> Table:
@@ -246,7 +247,7 @@ def _checks(caption: str, checks: Sequence[Check]) -> Table:
         TableColumn("reading"),
         TableColumn("held against"),
     )
-    # What a check read alike of several variants is one row.
+    # Equal readings of several variants share a row.
     alike: dict[tuple[str, CheckOutcome, str, str], list[str]] = {}
     for check in ordered:
         key = (check.name, check.outcome, check.reading, check.threshold)
@@ -258,24 +259,65 @@ def _checks(caption: str, checks: Sequence[Check]) -> Table:
     return Table(caption, columns, rows)
 
 
-def _overview(results: Sequence[Result]) -> Table | None:
-    if len(results) > 1 and all(map(targets.is_compiled, results)):
-        return targets.memory(results)
-    table = overview.table(results)
-    if table is None:
+def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
+    """Return one to three sentences over all cases; for a single case, the sentences of that case."""
+    if results and all(map(targets.is_compiled, results)):
+        return tuple(f"{one.headline}." for result in results for one in result.compiled)[: view.SENTENCES]
+    if len(results) == 1:
+        return view.sentences(results[0])
+    if not results:
+        return ("No case has a result.",)
+    pairs = [(result, comparison) for result in results for comparison in result.comparisons]
+    if not pairs:
+        return (f"{len(results)} cases, and nothing to compare in them.",)
+    counts = Counter(_outcome(comparison) for _, comparison in pairs)
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
+    first = f"{len(pairs)} comparisons in {len(results)} cases: {outcomes}."
+    ranked = sorted((pair for pair in pairs if pair[1].verdict), key=lambda pair: float(pair[1].speedup or 0))
+    extremes = [ranked[-1], ranked[0]] if len(ranked) > 1 else ranked
+    return (first, *(f"With {case_label(result)}: {comparison.sentence}" for result, comparison in extremes))
+
+
+def overview_table(results: Sequence[Result]) -> Table | None:
+    """Return a row for each case and a column for each compared variant; None for fewer than two cases."""
+    if len(results) < 2:  # noqa: PLR2004 - a single case needs no overview
         return None
-    header, rows = table
-    return Table("Speedup over the baseline and verdict, case by case", tuple(map(TableColumn, header)), rows)
+    if all(map(targets.is_compiled, results)):
+        return targets.memory(results)
+    variants = list(dict.fromkeys(comparison.variant for result in results for comparison in result.comparisons))
+    rows = []
+    for result in results:
+        cells = {comparison.variant: _cell(comparison) for comparison in result.comparisons}
+        rows.append((case_label(result), *(cells.get(variant, "") for variant in variants)))
+    columns = tuple(map(TableColumn, ("case", *variants)))
+    return Table("Speedup over the baseline and verdict, case by case", columns, tuple(rows))
+
+
+def case_label(result: Result) -> str:
+    """Return what distinguishes the case from the others of its run: `size 512`."""
+    swept = result.case.swept or result.case.parameters
+    return ", ".join(f"{name} {value}" for name, value in swept.items()) or result.case.name
+
+
+def _cell(comparison: Comparison) -> str:
+    speedup = f"{figures.speedup(float(comparison.speedup))} " if comparison.speedup else ""
+    return f"{speedup}{_outcome(comparison)}"
+
+
+def _outcome(comparison: Comparison) -> str:
+    if comparison.noisy:
+        return "noisy"
+    return "invalid" if comparison.invalid else comparison.verdict or "not compared"
 
 
 def _blocks_caption(result: Result, *, whole: bool) -> str:
     if whole:
-        said = (
+        caption = (
             f"Each dot is a block, in seconds per {result.unit}; the line in each round is its launch, and the"
             " verdict rests only on these lines. Nothing is dropped; if a launch has very many blocks, the extremes of"
             " each stretch are drawn. Axes do not start at zero: each panel spans the range of its variant."
         )
-        return f"{said} Shaded rounds were discarded." if result.quarantined else said
+        return f"{caption} Shaded rounds were discarded." if result.quarantined else caption
     return (
         f"Seconds per {result.unit} of each launch, and a line from the 5 % to the 95 % quantile of its blocks."
         " The blocks themselves are in the directory that `accelbench run --out` writes."
@@ -287,6 +329,6 @@ def _verdict_class(verdict: str) -> str:
 
 
 def _first_sentence(text: str) -> tuple[str, str]:
-    """The verdict, which is shown large, and what is said beside it."""
+    """Split a finding into its first sentence, which is shown large, and the rest."""
     first, *rest = re.split(r"(?<=[.!?]) (?=[A-Z])", text, maxsplit=1)
     return first, "".join(rest)

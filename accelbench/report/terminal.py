@@ -1,5 +1,6 @@
 """A result for the terminal: from values to rich renderables, readable from 80 columns on. Pure: it prints nothing."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,13 +11,15 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from accelbench.api.result import CheckOutcome, Result
-from accelbench.report import certificate, details, interval_plot, machine, targets, view
+from accelbench.report import certificate, details, machine, targets, view
+from accelbench.report.table import Bounds, TableColumn
 from accelbench.report.table import Table as TextTable
-from accelbench.report.table import TableColumn
 from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.redaction import redact_invalid
 
 PLOT_WIDTH = 19
+AXIS_MARGIN = 1.02
+"""Factor by which the axis of drawn intervals reaches beyond them."""
 DRAWN_FROM = 104
 """From this width on there is room for the intervals, drawn."""
 
@@ -195,10 +198,10 @@ class Fitted:
 
     def _plots(self, number: int) -> tuple[Text, ...]:
         """Each row's interval, in the colour of its verdict, which is in column `number`."""
-        axis = interval_plot.axis([bounds for bounds in self.table.intervals if bounds], PLOT_WIDTH)
+        axis = axis_for([bounds for bounds in self.table.intervals if bounds], PLOT_WIDTH)
         return tuple(
             Text(
-                interval_plot.draw(bounds, axis) if bounds else "",
+                draw_interval(bounds, axis) if bounds else "",
                 style=_style(self.table.columns[number], row[number]),
             )
             for bounds, row in zip(self.table.intervals, self.table.rows, strict=True)
@@ -236,7 +239,7 @@ def _outliers(result: Result) -> Iterable[RenderableType]:
 
 
 def _checks(result: Result) -> Iterable[RenderableType]:
-    mark, style = LACKS_ROUNDS if certificate.only_rounds_lack(result) else MARKS[certificate.worst_outcome(result)]
+    mark, style = LACKS_ROUNDS if certificate.only_needs_rounds(result) else MARKS[certificate.worst_outcome(result)]
     yield Text(f"{mark} {certificate.summary(result)}", style=style)
     yield from (Text(f"✗ {line}", style=BAD) for line in certificate.trouble(result))
 
@@ -293,3 +296,34 @@ def _compiled(given: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> I
         yield from (Text(f"note: {targets.label(result)}: {note}", style="dim") for note in result.notes)
     if line := machine.line(results[0].fingerprint):
         yield Text(f"compiled on {line}", style="dim")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Map speedups to `width` characters on a logarithmic scale that includes 1."""
+
+    low: float
+    high: float
+    width: int
+
+    def column(self, value: float) -> int:
+        """Return the index of the character for `value`."""
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return min(self.width - 1, max(0, round(share * (self.width - 1))))
+
+
+def axis_for(intervals: Sequence[Bounds], width: int) -> Axis:
+    """Return an axis for all intervals of a table, so that rows can be compared."""
+    lower = min([1.0, *(bounds.lower for bounds in intervals)])
+    upper = max([1.0, *(bounds.upper for bounds in intervals)])
+    return Axis(lower / AXIS_MARGIN, upper * AXIS_MARGIN, width)
+
+
+def draw_interval(bounds: Bounds, axis: Axis) -> str:
+    """Draw an interval as a line of text: `│` marks a speedup of 1, `●` the estimate, `━` the interval."""
+    line = [" "] * axis.width
+    line[axis.column(1.0)] = "│"
+    first, last = axis.column(bounds.lower), axis.column(bounds.upper)
+    line[first : last + 1] = "━" * (last + 1 - first)
+    line[axis.column(bounds.estimate)] = "●"
+    return "".join(line)

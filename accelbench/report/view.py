@@ -13,7 +13,7 @@ from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Comparison, Phase, Result, VariantResult
-from accelbench.report import noise, undecided
+from accelbench.report import advice
 from accelbench.report.table import Bounds, Table, TableColumn, filled
 from accelbench.stats.interval import MINIMUM_PAIRS
 from accelbench.stats.summary import TIME, geometric_mean
@@ -307,7 +307,7 @@ def phase_seconds(seconds: float) -> str:
 
 def remarks(result: Result) -> tuple[str, ...]:
     """Which rounds were disturbed, and what to do about that, or about an interval that decides nothing."""
-    return (*noise.disturbed(result), *undecided.what_to_do(result))
+    return (*advice.on_disturbed_rounds(result), *advice.on_missing_verdicts(result))
 
 
 def _why_stopped(result: Result, stopped: StopReason) -> str:

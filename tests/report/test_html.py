@@ -11,7 +11,7 @@ import pytest
 
 from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, Result
-from accelbench.report import html, launches, overview, view
+from accelbench.report import html, launches, view
 from report import sample
 from report.chromium import Page, Scheme, tab
 
@@ -244,7 +244,7 @@ def test_the_sentences_on_top_are_the_verdicts(browser: Page, pages: dict[str, P
     browser.open(pages[name])
     shown = browser.evaluate("[...document.querySelectorAll('header .finding')].map(each => each.textContent)")
     results = [case.result for case in PAGES[name]]
-    assert shown == list(overview.sentences(results) if len(results) > 1 else view.sentences(results[0]))
+    assert shown == list(html.overview_sentences(results) if len(results) > 1 else view.sentences(results[0]))
     assert 1 <= len(shown) <= 3
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from accelbench.api.result import Certificate, Check, Quarantined, Result
-from accelbench.report import html, markdown, overview, terminal, view
+from accelbench.report import html, markdown, terminal, view
 from accelbench.report.html import MeasuredCase
 from report import sample
 
@@ -93,7 +93,7 @@ def test_every_report_says_noisy_beside_the_interval_and_no_verdict(shown: str) 
 
 
 def test_noisy_cases_and_variants_are_counted_as_noisy() -> None:
-    several = overview.sentences([sample.noisy(), sample.noisy()])
+    several = html.overview_sentences([sample.noisy(), sample.noisy()])
     assert several == ("4 comparisons in 2 cases: 4 noisy.",)
     (noisy, _) = sample.noisy().comparisons
     uses = ("pytorch/nn", "a/a", "b/b", "c/c", "d/d")

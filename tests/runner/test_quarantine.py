@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from accelbench.delivery.log import LaunchStarted, RoundFinished
 from accelbench.plan.round_order import round_order
-from accelbench.report import noise
+from accelbench.report import advice as advices
 from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]
@@ -18,7 +18,7 @@ def test_a_disturbed_round_is_repeated_and_its_launches_count_for_nothing(run: R
     for variant in result.variants:
         assert [launch.round for launch in variant.launches] == [1, 3, 4]
     reasons = ("shared-device of fine: 40 %",)
-    advice = noise.what_to_do(reasons, result.fingerprint)
+    advice = advices.against_disturbances(reasons, result.fingerprint)
     assert [(event.quarantined, event.advice) for event in ended.events if isinstance(event, RoundFinished)] == [
         ((), None),
         (reasons, advice),

@@ -30,7 +30,7 @@ from accelbench.launch.fact import is_reported
 from accelbench.launch.facts import Probe
 from accelbench.launch.record import LaunchRecord
 from accelbench.plan.round_order import round_order
-from accelbench.report import noise
+from accelbench.report import advice
 from accelbench.verdict.redaction import rejections
 from accelbench_runner.judge_protocol import Assessment
 from accelbench_runner.supervisor.allowance import launch_limit, warm_limit
@@ -156,7 +156,7 @@ class Supervisor:
         event = RoundFinished(
             round=number,
             quarantined=quarantined,
-            advice=noise.what_to_do(quarantined, self.host) if quarantined else None,
+            advice=advice.against_disturbances(quarantined, self.host) if quarantined else None,
             noisy=_reasons(number, assessed.noisy),
             times=times_now(result),
             comparisons=assessed.comparisons,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from accelbench.document import Document
 from accelbench.launch.facts import Process
-from accelbench.report.noise import ACCEPT
+from accelbench.report.advice import ACCEPT_NOISE
 from accelbench.validity.check import percent
 from accelbench.validity.shared_device import NEIGHBOURS, could_use_fewer
 from accelbench.validity.throttled import STEAL
@@ -72,7 +72,7 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
     if disturbing and accepts_noise:
         disturbing.append("Noise is accepted: disturbed rounds count, and there will be no verdict.")
     elif disturbing:
-        disturbing.append(f"Disturbed rounds are discarded and measured again. To keep them, {ACCEPT}.")
+        disturbing.append(f"Disturbed rounds are discarded and measured again. To keep them, {ACCEPT_NOISE}.")
     return (*disturbing, *_clocks(survey))
 
 

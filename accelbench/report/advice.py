@@ -1,0 +1,117 @@
+"""Advise what to do about disturbed rounds, launches that differ widely, and comparisons that are undecided. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from accelbench import figures
+from accelbench.api.reasons import StopReason
+from accelbench.api.result import Comparison, Disturbed, Result, VariantResult
+from accelbench.stats.gap import FEWEST, find_gap
+from accelbench.validity import shared_device, throttled
+
+BY_CHECK = {check.name: check.advice for check in (shared_device.CHECK, throttled.CHECK)}
+"""Advice of each check that finds disturbances."""
+ACCEPT_NOISE = "accept noise: --accept-noise, or measurement.acceptNoise: true in the manifest"
+MORE_TIME = "allow more time (measurement.timeLimitSeconds), in which to repeat rounds"
+WIDE = 0.2
+"""Half of the range of launches, relative to their mean, that a quiet machine does not show.
+
+Measured: 0.01 to 0.03 on a quiet machine, 0.36 to 0.56 next to other load.
+"""
+
+
+def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str], *others: str) -> str:
+    """Return advice against the disturbances of a round.
+
+    Args:
+        reasons: Each begins with the name of the check that found it.
+        fingerprint: Fingerprint of the machine.
+        others: Further advice.
+    """
+    names = {reason.partition(" ")[0] for reason in reasons}
+    parts = [advice(fingerprint) for name, advice in BY_CHECK.items() if name in names]
+    return f"What to do: {'; '.join([*parts, *others, f'or {ACCEPT_NOISE}'])}."
+
+
+def on_disturbed_rounds(result: Result) -> tuple[str, ...]:
+    """Return a sentence about the disturbed rounds and, if they prevented a verdict, one with advice.
+
+    The reason is given for discarded rounds only, and only if no failed check gives it.
+    """
+    lines = []
+    if result.noisy:
+        lines.append(f"{_rounds(result.noisy)} disturbed and counted, as noise was accepted.")
+    if result.quarantined:
+        check_failed = any(check.name in BY_CHECK for check in result.certificate.checks if check.outcome == "failed")
+        why = "" if check_failed else f" {_first_reason(result.quarantined)}"
+        lines.append(f"{_rounds(result.quarantined)} discarded for every variant.{why}")
+        if disturbances_prevent_verdict(result):
+            reasons = [reason for disturbed in result.quarantined for reason in disturbed.reasons]
+            others = [MORE_TIME] if result.stopped == StopReason.TIME_LIMIT_REACHED else []
+            lines.append(against_disturbances(reasons, result.fingerprint, *others))
+    return tuple(lines)
+
+
+def disturbances_prevent_verdict(result: Result) -> bool:
+    """Return True if rounds were discarded, and the result is not valid or its time was up."""
+    return bool(result.quarantined) and (result.stopped == StopReason.TIME_LIMIT_REACHED or not result.valid)
+
+
+def _rounds(disturbed: Sequence[Disturbed]) -> str:
+    *others, last = [str(one.round) for one in disturbed]
+    return f"Rounds {', '.join(others)} and {last} were" if others else f"Round {last} was"
+
+
+def _first_reason(disturbed: Sequence[Disturbed]) -> str:
+    in_round = f" in round {disturbed[0].round}" if len(disturbed) > 1 else ""
+    return f"The reason{in_round}: {disturbed[0].reasons[0]}."
+
+
+def on_missing_verdicts(result: Result) -> tuple[str, ...]:
+    """Return a sentence with what would calm the launches and decide the comparisons; empty if nothing is needed.
+
+    It is also empty if noise was accepted, or if the disturbed rounds come with advice of their own.
+    """
+    if disturbances_prevent_verdict(result) or result.noisy:
+        return ()
+    parts = [*_calm_launches(result), *_decide_comparisons(result)]
+    return (f"What to do: {'; '.join(parts)}.",) if parts else ()
+
+
+def _calm_launches(result: Result) -> Iterator[str]:
+    if any(check.outcome == "failed" for check in result.certificate.checks):
+        return  # the checks come with advice
+    if restless := [variant.name for variant in result.variants if is_restless(variant, result)]:
+        advice = shared_device.CHECK.advice(result.fingerprint)
+        yield f"launches of {figures.listed(restless)} are not alike: {advice}"
+
+
+def is_restless(variant: VariantResult, result: Result) -> bool:
+    """Return True if the variant's launches spread widely or form two groups."""
+    quantiles, seconds = variant.seconds, [float(launch.seconds) for launch in variant.launches]
+    if quantiles is None or len(seconds) < FEWEST:
+        return False
+    half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
+    wide = half_range > WIDE * float(quantiles.geometric_mean_seconds)
+    return wide or find_gap(seconds, float(result.case.measurement.target_relative_error)) is not None
+
+
+def _decide_comparisons(result: Result) -> Iterator[str]:
+    if not any(map(_is_undecided, result.comparisons)):
+        return
+    measurement = result.case.measurement
+    match result.stopped:
+        case StopReason.TIME_LIMIT_REACHED | StopReason.NO_TIME_FOR_ROUND:
+            what, field = "allow time for more rounds", f"timeLimitSeconds: {measurement.time_limit_seconds}"
+        case StopReason.MAXIMUM_ROUNDS_REACHED:
+            what, field = "allow more rounds", f"rounds.max: {measurement.rounds_max}"
+        case StopReason.TARGET_MET:
+            target = figures.percent(float(measurement.target_relative_error))
+            what, field = "ask for a narrower interval", f"targetRelativeError: {target}"
+        case _:
+            return
+    yield f"{what} (measurement.{field} here)"
+
+
+def _is_undecided(comparison: Comparison) -> bool:
+    measured = comparison.speedup is not None and not comparison.noisy
+    return comparison.verdict == "inconclusive" or (measured and comparison.verdict is None)
