@@ -96,7 +96,7 @@ class Supervisor:
         result = self._deliver("result", complete=stopped != StopReason.INTERRUPTED, stopped=stopped)
         signal = self.interruption.signal
         message = f"interrupted by {signal.name}" if signal and stopped == StopReason.INTERRUPTED else ""
-        self.headline("finished", message=message)
+        self._write_headline("finished", message=message)
         return result
 
     def give_up(self, error: str) -> None:
@@ -104,7 +104,7 @@ class Supervisor:
         self.log.notice(error)
         with contextlib.suppress(ValueError):  # the error may be that no result can be assembled
             self._deliver("checkpoint", complete=False, stopped=None, notes=(f"not finished: {error}",))
-        self.headline("failed", message=error)
+        self._write_headline("failed", message=error)
 
     @property
     def _rounds(self) -> int:
@@ -223,7 +223,7 @@ class Supervisor:
         measurement = self.case.measurement
         directory = directories[variant]
         directory.mkdir()
-        self.headline("running", running=variant, number=number)
+        self._write_headline("running", running=variant, number=number)
         self.log.event(LaunchStarted(variant=variant, round=number, position=position, of=len(directories)))
         forward = OutputForwarder(self.log, f"{variant} round {number}")
         remaining = self._deadline - self.clock()
@@ -250,9 +250,9 @@ class Supervisor:
             forward=forward,
             phase_reached=phase_reached,
         )
-        if self._wants_probe(record):
+        if self._wants_warm_probe(record):
             cold = sum(phase.seconds for phase in record.phases if phase.phase in COLD_PHASES)
-            warm = self.launcher.probe(
+            warm = self.launcher.warm_probe(
                 variant,
                 number=number,
                 directory=directory,
@@ -274,7 +274,7 @@ class Supervisor:
         )
         return record
 
-    def _wants_probe(self, record: LaunchRecord) -> bool:
+    def _wants_warm_probe(self, record: LaunchRecord) -> bool:
         """Return True if the launch compiled something and the round is one of the first `rounds_min`.
 
         A warm probe that failed is not repeated for the same variant.
@@ -296,7 +296,7 @@ class Supervisor:
         """
         if not counted:
             return False
-        self.headline("running", number=number, message="judging")
+        self._write_headline("running", number=number, message="judging")
         assessment, last = None, False
         while assessment is None and not last:
             began = self.clock()
@@ -340,7 +340,7 @@ class Supervisor:
         self._digest = self.log.document(kind, str(result.rounds), result.to_json())
         return result
 
-    def headline(
+    def _write_headline(
         self,
         state: Literal["running", "finished", "failed"],
         *,

@@ -87,7 +87,7 @@ class Launcher:
             probe_seconds=listener.allowance.probes_seconds,
         )
 
-    def probe(
+    def warm_probe(
         self,
         variant: str,
         *,
