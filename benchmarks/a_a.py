@@ -1,10 +1,10 @@
-"""A variant against itself, through the real runner: how often `faster` or `slower` is said of what is the same.
+"""Measure a variant against itself with the real runner, and count false `faster` and `slower` verdicts.
 
     python benchmarks/a_a.py [RUNS] [FILE] > docs/results/a_a.md
 
-RUNS cases are measured, each of two variants that differ in nothing but their name. With FILE, what was measured is
-kept there and counts: a second call goes on where the first ended, with other seeds. The rule that stops and its
-coverage are simulated by the hundred thousand in coverage.py; this is the machine's own noise.
+RUNS cases are measured, each of two variants that differ only in name. FILE keeps the measurements: a second call
+continues with other seeds. coverage.py simulates the stopping rule and its coverage by the hundred thousand; this
+benchmark has the machine's own noise.
 """
 
 import statistics
@@ -18,11 +18,11 @@ USES = ("jax/jit", "pytorch/eager")
 SIZE = {"size": 64, "length": 10}
 RULE = {"rounds_min": 5, "rounds_max": 8, "target_relative_error": "0.02", "time_limit_seconds": 110}
 PROMISED = 0.05
-"""`faster` and `slower` together, at most."""
+"""Highest share of `faster` and `slower` together."""
 
 
 def measure(seed: int) -> dict[str, object]:
-    """One case."""
+    """Measure one case."""
     use = USES[seed % len(USES)]
     ran = run(a_case("matmul-chain", dict(SIZE), {"one": use, "other": use}, seed=seed, **RULE))
     (comparison,) = ran.result.comparisons
@@ -41,24 +41,24 @@ def measure(seed: int) -> dict[str, object]:
 
 
 def main(runs: int, kept: Kept) -> None:
-    """The report, as Markdown."""
-    for seed in range(len(kept.found), runs):
+    """Print the report as Markdown."""
+    for seed in range(len(kept.records), runs):
         kept.add(measure(seed))
-    found = kept.found
-    wrong = [each for each in found if each["verdict"] in {"faster", "slower"}]
-    judged = [each for each in found if each["speedup"] is not None and each["lower"] is not None]
-    missed = [each for each in judged if not float(each["lower"]) <= 1 <= float(each["upper"])]
+    records = kept.records
+    wrong = [record for record in records if record["verdict"] in {"faster", "slower"}]
+    judged = [record for record in records if record["speedup"] is not None and record["lower"] is not None]
+    missed = [record for record in judged if not float(record["lower"]) <= 1 <= float(record["upper"])]
     print("# A variant against itself\n")
     print(f"`python benchmarks/a_a.py {runs}` on {environment()}\n")
     print(f"matmul-chain of {SIZE['length']} products, size {SIZE['size']}; {RULE['rounds_min']} to", end=" ")
     print(f"{RULE['rounds_max']} rounds, target 2 %, 95 %, margin 2 %.", end=" ")
-    print(f"{len(found)} cases, {len(judged)} of them judged.\n")
+    print(f"{len(records)} cases, {len(judged)} of them judged.\n")
     print("| what is said | cases |\n|---|---|")
-    for verdict, count in Counter(str(each["verdict"]) for each in found).most_common():
+    for verdict, count in Counter(str(record["verdict"]) for record in records).most_common():
         print(f"| {verdict} | {count} |")
-    said = Counter(name for each in found for name in each["invalid"])
-    if said:
-        print(f"\nInvalid by {', '.join(f'{name} ({count})' for name, count in said.most_common())}.")
+    failed_checks = Counter(name for record in records for name in record["invalid"])
+    if failed_checks:
+        print(f"\nInvalid by {', '.join(f'{name} ({count})' for name, count in failed_checks.most_common())}.")
     if not judged:
         return
     bound = upper_bound(len(wrong), len(judged))
@@ -67,11 +67,11 @@ def main(runs: int, kept: Kept) -> None:
     print("| variant | cases | median of abs(speedup - 1) | largest | rounds, median | quarantined rounds |")
     print("|---|---|---|---|---|---|")
     for use in USES:
-        mine = [each for each in judged if each["use"] == use]
+        mine = [record for record in judged if record["use"] == use]
         if mine:
-            off = [abs(float(each["speedup"]) - 1) for each in mine]
-            rounds = statistics.median(each["rounds"] for each in mine)
-            quarantined = sum(each["quarantined"] for each in mine)
+            off = [abs(float(record["speedup"]) - 1) for record in mine]
+            rounds = statistics.median(record["rounds"] for record in mine)
+            quarantined = sum(record["quarantined"] for record in mine)
             print(
                 f"| {use} | {len(mine)} | {statistics.median(off):.2%} | {max(off):.2%} | {rounds:g} | {quarantined} |"
             )

@@ -1,6 +1,6 @@
-"""What operators hold in memory through a day of a busy cluster, hour by hour, in simulated time.
+"""Measure the operators' memory through a simulated day of a busy cluster, hour by hour.
 
-A run a minute, which succeeds, fails, is suspended, cancelled or deleted, while one request in a hundred goes wrong:
+A run a minute succeeds, fails, is suspended, cancelled or deleted, while one request in a hundred fails:
 
     PYTHONPATH=tests python benchmarks/churn.py
     PYTHONPATH=tests python benchmarks/churn.py --replicas 2
@@ -19,7 +19,7 @@ SHOWN = ("keys", "known", "versions", "due", "heap", "memories", "Job", "Pod", "
 
 
 def main() -> None:
-    """Live through it and print a table."""
+    """Simulate the day and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--replicas", type=int, default=1)

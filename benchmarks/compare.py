@@ -1,11 +1,11 @@
-"""How often `accelbench compare` is wrong, measured: coverage and false verdicts between runs that do not differ.
+"""Measure how often `accelbench compare` is wrong: coverage and false verdicts between runs that do not differ.
 
     python benchmarks/compare.py [EXPERIMENTS] > docs/results/compare.md
 
-Each run measures a baseline and a variant in pairs and stops by the product's own rule; the variant's launches of two
-such runs are then compared as `accelbench compare` does. The variant takes the same in both, but for the run's mood: a
-factor that all launches of a run share. Of two single runs it is invisible; of series it is in the spread. The
-vectorised interval is checked against `accelbench.stats.interval` in every run.
+Each run measures a baseline and a variant in pairs and stops by the product's own rule. The variant's launches of two
+such runs are then compared as `accelbench compare` does. The variant takes the same time in both, apart from a factor
+that all launches of a run share. Between two single runs this factor is invisible; between series it is part of the
+spread. Every run checks the vectorised interval against `accelbench.stats.interval`.
 """
 
 import math
@@ -28,9 +28,9 @@ SERIES = (2, 5, 10, 20)
 def run(
     experiments: int, sigma: float, mood: float, rng: Generator, *, relative: bool = False
 ) -> tuple[Floats, Floats, NDArray[np.intp]]:
-    """Mean, variance and number of the variant's launches, logarithms of seconds: (experiments,) each.
+    """Return mean, variance and number of the variant's launches, in log-seconds: (experiments,) each.
 
-    `relative`: of seconds over the baseline's, round by round, in which the mood cancels.
+    `relative`: in seconds over the baseline's, round by round, where the run's factor cancels.
     """
     noise = rng.normal(scale=sigma, size=(experiments, DEFAULT.rounds_max, 2))
     rounds = stop(noise[..., 0] - noise[..., 1], DEFAULT).rounds
@@ -42,7 +42,7 @@ def run(
 
 
 def welch(means: Floats, variances: Floats, counts: NDArray[np.intp], alpha: float) -> tuple[Floats, Floats]:
-    """Estimates and half-widths; the last axis has the two sides."""
+    """Return estimates and half-widths; the last axis has the two sides."""
     parts = variances / counts
     squares = parts.sum(axis=-1)
     degrees = squares**2 / (parts**2 / (counts - 1)).sum(axis=-1)
@@ -50,18 +50,18 @@ def welch(means: Floats, variances: Floats, counts: NDArray[np.intp], alpha: flo
 
 
 def check_against_the_product(rng: Generator) -> None:
-    """The vectorised interval is the product's."""
+    """Check that the vectorised interval is the product's."""
     for count in (5, 8, 20):
         sides = rng.normal(scale=0.01, size=(2, count))
-        found = welch_interval(sides[0].tolist(), sides[1].tolist(), 0.02)
+        expected = welch_interval(sides[0].tolist(), sides[1].tolist(), 0.02)
         estimate, half_width = welch(sides.mean(axis=1), sides.var(axis=1, ddof=1), np.array([count, count]), 0.02)
-        assert found is not None
-        assert math.isclose(found.log_estimate, float(estimate), rel_tol=1e-9, abs_tol=1e-12)
-        assert math.isclose(found.log_half_width, float(half_width), rel_tol=1e-9)
+        assert expected is not None
+        assert math.isclose(expected.log_estimate, float(estimate), rel_tol=1e-9, abs_tol=1e-12)
+        assert math.isclose(expected.log_half_width, float(half_width), rel_tol=1e-9)
 
 
 def line(name: str, estimates: list[Floats], half_widths: list[Floats]) -> float:
-    """Worst coverage, worst share of `faster` and `slower`, where the truth is 1; returns the coverage."""
+    """Print the worst coverage and the worst share of false verdicts at a true ratio of 1; return the coverage."""
     covered = min(float((np.abs(e) <= h).mean()) for e, h in zip(estimates, half_widths, strict=True))
     wrong = max(float((np.abs(e) - h > MARGIN).mean()) for e, h in zip(estimates, half_widths, strict=True))
     bound = lower_bound(covered, len(estimates[0]))
@@ -71,7 +71,7 @@ def line(name: str, estimates: list[Floats], half_widths: list[Floats]) -> float
 
 
 def single_runs(experiments: int, mood: float, rng: Generator, *, relative: bool = False) -> float:
-    """Two runs, launch against launch, at the alpha that looking early leaves."""
+    """Compare two runs, launch against launch, at the alpha that early looks leave."""
     estimates, half_widths = [], []
     for sigma in SIGMAS:
         sides = [run(experiments, sigma, mood, rng, relative=relative) for _ in range(2)]
@@ -84,7 +84,7 @@ def single_runs(experiments: int, mood: float, rng: Generator, *, relative: bool
 
 
 def series(experiments: int, mood: float, results: int, rng: Generator) -> float:
-    """Two series of as many results, result against result."""
+    """Compare two series of equally many results, result against result."""
     estimates, half_widths = [], []
     for sigma in SIGMAS[::3]:
         sides = [np.stack([run(experiments, sigma, mood, rng)[0] for _ in range(results)]) for _ in range(2)]
@@ -97,7 +97,7 @@ def series(experiments: int, mood: float, results: int, rng: Generator) -> float
 
 
 def main(experiments: int) -> None:
-    """The whole report, as Markdown."""
+    """Print the report as Markdown."""
     rng = np.random.default_rng(20260101)
     check_against_the_product(rng)
     noises = ", ".join(f"{100 * sigma:g}" for sigma in SIGMAS)

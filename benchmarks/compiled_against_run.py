@@ -1,4 +1,4 @@
-"""What is said of programs without running them, beside what runs of them report, for the processor of this machine.
+"""Compare what is estimated of programs without running them with what their runs report, on this processor.
 
 `python benchmarks/compiled_against_run.py` writes docs/results/compiled_against_run.md. It needs accelbench[jax,torch].
 """
@@ -54,13 +54,13 @@ WHY = """## What else was found
 
 @dataclass(frozen=True)
 class Program:
-    """One variant of a workload; `trains`: by a step of training."""
+    """Name one variant of a workload; `trains`: as a step of training."""
 
     workload: str
     use: str
     parameters: dict[str, Any]
     small: dict[str, Any]
-    """The same program on next to no numbers."""
+    """Parameters that make the program tiny."""
     trains: bool = False
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ PROGRAMS = (
 
 
 def main() -> None:
-    """A row for each program as it comes; then the page."""
+    """Print a row for each program, then write the page."""
     rows: list[tuple[Program, here.Both]] = []
     for program in PROGRAMS:
         with tempfile.TemporaryDirectory() as directory:
@@ -105,7 +105,7 @@ def main() -> None:
 
 
 def table(rows: list[tuple[Program, here.Both]]) -> Iterator[str]:
-    """As Markdown."""
+    """Format the rows as Markdown."""
     facts = ("kernels", "aliased", "temporary", "size")
     heads = ("program", *facts, "call", "kept", "process", "peak planned", "real peak", "more")
     yield f"| {' | '.join(heads)} |"
@@ -114,11 +114,11 @@ def table(rows: list[tuple[Program, here.Both]]) -> Iterator[str]:
 
 
 def row(program: Program, both: here.Both) -> str:
-    """What was said and what was, where they differ: `35, 34`."""
+    """Format estimate and measurement where they differ: `35, 34`."""
     ran = both.ran.get("executable") or {}
     cells = [
         str(program),
-        *(said(both.planned.get(name), ran.get(name), "B" if "Bytes" in name else "") for name in here.FACTS),
+        *(format_pair(both.planned.get(name), ran.get(name), "B" if "Bytes" in name else "") for name in here.FACTS),
         *(amount(each) for each in (both.planned["peakBytes"], both.kept, both.process)),
         figures.quantity(both.planned_peak, "B"),
         figures.quantity(both.peak, "B"),
@@ -127,8 +127,8 @@ def row(program: Program, both: here.Both) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def said(planned: int | None, ran: int | None, unit: str) -> str:
-    """One number where both are equal, two where they are not; none where a run tells none."""
+def format_pair(planned: int | None, ran: int | None, unit: str) -> str:
+    """Format one number if both are equal, two if they differ, none if a run reports none."""
     if ran is None:
         return ""
     shown = [figures.quantity(each, unit) if unit and each else str(each) for each in (planned, ran)]
@@ -136,17 +136,17 @@ def said(planned: int | None, ran: int | None, unit: str) -> str:
 
 
 def amount(size: int) -> str:
-    """In bytes."""
+    """Format bytes."""
     return figures.quantity(size, "B") if size else "0"
 
 
 def apart(both: here.Both) -> float:
-    """By how much a run's peak is above the planned one."""
+    """Return how far a run's peak is above the planned one."""
     return both.peak / both.planned_peak - 1
 
 
 def sentences(rows: list[tuple[Program, here.Both]]) -> Iterator[str]:
-    """What came out, and on what."""
+    """Describe the outcome and the machine."""
     told = [both for _, both in rows if both.ran.get("executable")]
     equal = sum(all(both.planned[name] == both.ran["executable"][name] for name in here.FACTS) for both in told)
     off = [str(program) for program, both in rows if abs(apart(both)) > here.PEAK]

@@ -1,12 +1,11 @@
-"""How often the interval holds what it says, measured: coverage, width and false verdicts of the product's own rule.
+"""Measure coverage, width and false verdicts of the product's stopping rule by simulation.
 
     python benchmarks/coverage.py [EXPERIMENTS] > docs/results/coverage.md
 
-Every experiment draws the seconds of launches (`noise.py`), in the order that the product would start them, makes
-log-speedups of rounds, looks after every round from rounds.min on, and stops when the interval is narrow enough. The
-vectorised rule is checked against `accelbench.stats` in every run. Where noise is large against the target nobody stops
-early, and where it is small everybody does at once; in between looking early costs most, so every line is the worst
-over `SIGMAS`.
+Every experiment draws the seconds of launches (`noise.py`), in the order in which the product would start them,
+computes log-speedups of rounds, looks after every round from rounds.min on, and stops when the interval is narrow
+enough. Every run checks the vectorised rule against `accelbench.stats`. With large noise no experiment stops early, and
+with small noise all stop at once; looking early costs most in between, so every line is the worst over `SIGMAS`.
 """
 
 import math
@@ -30,67 +29,67 @@ from accelbench.stats.stopping import StoppingRule
 SPEEDUPS = (1.0, 1.01, 1.05, 2.0)
 SIGMAS = (0.001, 0.004, 0.006, 0.008, 0.01, 0.014, 0.02, 0.05)
 SECONDS = 0.01
-"""Of the baseline's launches; no unit matters to a ratio."""
+"""Typical seconds of the baseline's launches; a ratio does not depend on them."""
 DEFAULT = StoppingRule(rounds_min=5, rounds_max=20, target=0.01, confidence=0.95)
 SETTINGS = ((2, 20), (3, 10), (3, 50), (5, 10), (5, 50), (10, 20), (10, 50))
 ROUNDING = 1e-12
-"""What logarithms lose: launches that all took the same time leave an interval without width."""
+"""Tolerance for rounding of logarithms: equal launches give an interval without width."""
 ENOUGH = 0.945
 WIDEST = 1.3
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Where each experiment stopped: (experiments,) each."""
+    """Hold where each experiment stopped: (experiments,) each."""
 
     rounds: NDArray[np.intp]
     means: Floats
     half_widths: Floats
     width_ratio: float
-    """Median half-width over that of a Student t at the same rounds that were fixed in advance."""
+    """Median half-width over that of a Student t with the same rounds fixed in advance."""
 
     def covered(self, truth: float) -> NDArray[np.bool_]:
-        """Whose interval holds the log-speedup `truth`."""
+        """Return which intervals contain the log-speedup `truth`."""
         return np.abs(self.means - truth) <= self.half_widths + ROUNDING
 
 
 def stop(logs: Floats, rule: StoppingRule) -> Ended:
-    """The product's rule on (experiments, rounds) log-speedups, all at once."""
+    """Apply the product's rule to (experiments, rounds) log-speedups at once."""
     counts = np.arange(1, logs.shape[1] + 1)
     centre = logs.mean(axis=1, keepdims=True)
     means = np.cumsum(logs - centre, axis=1) / counts
     squares = np.cumsum((logs - centre) ** 2, axis=1) - counts * means**2
-    looks = slice(rule.rounds_min - 1, None)
-    counts, means = counts[looks], means[:, looks] + centre
-    errors = np.sqrt(np.maximum(squares[:, looks], 0) / (counts - 1) / counts)
+    from_first_look = slice(rule.rounds_min - 1, None)
+    counts, means = counts[from_first_look], means[:, from_first_look] + centre
+    errors = np.sqrt(np.maximum(squares[:, from_first_look], 0) / (counts - 1) / counts)
     widths = stdtrit(counts - 1, 1 - rule.nominal_alpha / 2) * errors
     enough = widths <= math.asinh(rule.target)
     enough[:, -1] = True
     look = enough.argmax(axis=1)
-    each = np.arange(len(logs))
+    rows = np.arange(len(logs))
     fixed = np.median(stdtrit(counts - 1, 1 - rule.alpha / 2) * errors, axis=0)
-    ratios = widths[each, look] / np.maximum(fixed[look], 1e-300)
-    return Ended(counts[look], means[each, look], widths[each, look], float(np.median(ratios)))
+    ratios = widths[rows, look] / np.maximum(fixed[look], 1e-300)
+    return Ended(counts[look], means[rows, look], widths[rows, look], float(np.median(ratios)))
 
 
 def simulate(model: Model, speedup: float, sigma: float, orders: Orders, rng: Generator) -> Floats:
-    """Seconds of each launch, (experiments, rounds, 2)."""
+    """Draw the seconds of each launch, (experiments, rounds, 2)."""
     return np.asarray(SECONDS / np.array([1.0, speedup]) * np.exp(model(rng, orders, sigma)))
 
 
 def speedups(seconds: Floats) -> Floats:
-    """Log-speedups, (experiments, rounds)."""
+    """Draw log-speedups, (experiments, rounds)."""
     return np.asarray(np.log(seconds[..., 0]) - np.log(seconds[..., 1]))
 
 
 def lower_bound(share: float, experiments: int) -> float:
-    """The 99 % lower bound of a share (Clopper and Pearson, 1934)."""
+    """Return the 99 % lower bound of a share (Clopper and Pearson, 1934)."""
     hits = round(share * experiments)
     return float(beta.ppf(0.01, hits, experiments - hits + 1)) if hits else 0.0
 
 
 def check_against_the_product(orders: Orders, rng: Generator) -> None:
-    """The vectorised rule stops where the judge would, with the interval that it would give."""
+    """Check that the vectorised rule stops where the judge would, with its interval."""
     drawn = orders.drawn(rng, 60, DEFAULT.rounds_max)
     for sigma in (0.001, 0.01, 0.05):
         seconds = simulate(normal, 1.05, sigma, drawn, rng)
@@ -108,7 +107,7 @@ def check_against_the_product(orders: Orders, rng: Generator) -> None:
 
 
 def promises(models: dict[str, Model], orders: Orders, experiments: int, rng: Generator) -> Iterator[bool]:
-    """A line for each model; whether it holds what is promised."""
+    """Print a line for each model; return whether all promises hold."""
     print("| launches | " + " | ".join(f"{speedup:g}" for speedup in SPEEDUPS) + " | lower bound | width | at 1 |")
     print("|---|" + "---|" * (len(SPEEDUPS) + 3))
     for name, model in models.items():
@@ -129,8 +128,8 @@ def promises(models: dict[str, Model], orders: Orders, experiments: int, rng: Ge
         yield bound >= ENOUGH and width <= WIDEST and false <= 1 - DEFAULT.confidence
 
 
-def what_is_said(name: str, model: Model, orders: Orders, experiments: int, rng: Generator) -> None:
-    """How often the interval misses, and what the report says beside it then: a line for each noise."""
+def reported_doubts(name: str, model: Model, orders: Orders, experiments: int, rng: Generator) -> None:
+    """Print for each noise how often the interval misses, and what the report then warns of."""
     for sigma in (0.004, 0.01):
         drawn = orders.drawn(rng, experiments, DEFAULT.rounds_max)
         seconds = simulate(model, 1.0, sigma, drawn, rng)
@@ -152,7 +151,7 @@ def what_is_said(name: str, model: Model, orders: Orders, experiments: int, rng:
 
 
 def joint_coverage(comparisons: int, experiments: int, rng: Generator) -> float:
-    """The least share of runs in which every interval holds; variants share the baseline's noise."""
+    """Return the lowest share of runs in which every interval holds; variants share the baseline's noise."""
     shares = []
     for target in np.geomspace(0.3, 3, 8):
         rule = StoppingRule(rounds_min=5, rounds_max=20, target=target, confidence=0.95, comparisons=comparisons)
@@ -166,32 +165,32 @@ def joint_coverage(comparisons: int, experiments: int, rng: Generator) -> float:
 
 
 def other_settings(experiments: int, rng: Generator) -> None:
-    """Other numbers of rounds, confidences and comparisons, normal noise."""
+    """Print other numbers of rounds, confidences and comparisons, with normal noise."""
     print("| rounds | confidence | nominal alpha | without the correction | coverage |\n|---|---|---|---|---|")
     limits = [(least, most, 0.95) for least, most in SETTINGS]
     for least, most, confidence in [*limits, *((5, 20, each) for each in (0.8, 0.9, 0.99, 0.999))]:
-        found = []
+        coverages = []
         for target in np.geomspace(0.1, 4, 12):
             rule = StoppingRule(rounds_min=least, rounds_max=most, target=target, confidence=confidence)
             logs = rng.standard_normal((experiments, most))
             naive = float(stop(logs, Naive(**vars(rule))).covered(0.0).mean())
-            found.append((float(stop(logs, rule).covered(0.0).mean()), naive))
-        corrected, naive = (100 * min(shares) for shares in zip(*found, strict=True))
+            coverages.append((float(stop(logs, rule).covered(0.0).mean()), naive))
+        corrected, naive = (100 * min(shares) for shares in zip(*coverages, strict=True))
         cells = f"{100 * confidence:g} % | {rule.nominal_alpha:.2g} | {naive:.2f} | {corrected:.2f}"
         print(f"| {least} to {most} | {cells} |", flush=True)
 
 
 class Naive(StoppingRule):
-    """What most tools do: look as often as one likes, at the alpha of a single look."""
+    """Look as often as one likes at the alpha of a single look, as most tools do."""
 
     @property
     def nominal_alpha(self) -> float:
-        """Nothing is paid."""
+        """Return the alpha without any correction."""
         return self.alpha
 
 
 def main(experiments: int) -> int:
-    """The whole report, as Markdown; 1 where a promise is not held."""
+    """Print the report as Markdown; return 1 if a promise does not hold."""
     began = time.process_time()
     rng = np.random.default_rng(20260101)
     orders = Orders.of_the_product(2000, DEFAULT.rounds_max)
@@ -222,7 +221,7 @@ def main(experiments: int) -> int:
     print("| launches, noise | coverage | gap named | correlation refused | missed, unsaid | wrong verdict, unsaid |")
     print("|---|---|---|---|---|---|")
     for name, model in {"normal": normal, **NOT_SURVIVED}.items():
-        what_is_said(name, model, orders, experiments // 2, rng)
+        reported_doubts(name, model, orders, experiments // 2, rng)
     print(
         "\nFive launches that all came from one of two humps look like five good launches: no method tells them apart,"
     )

@@ -1,15 +1,15 @@
-"""Which disturbances bias a speedup, and which only widen its interval.
+"""Measure which disturbances bias a speedup, and which only widen its interval.
 
     python benchmarks/disturbances.py [BLOCKS] [FILE] > docs/results/disturbances.md
 
-A block is a round of each pair of variants under each condition, in an order that is drawn: launches as the product
-makes them, in the order that its schedule gives, the disturbance beside both. A condition's log-speedup less that of
-the same block's quiet round is what the disturbance did to it: its mean, with Student's t, is the bias; the ratio of
-standard deviations, with F, is the widening. `quiet again` is a condition too, and shows what the method makes of
-nothing. With FILE, what was measured is kept there and counts: a second call goes on where the first ended.
+A block is a round of each pair of variants under each condition, in random order: launches as the product makes them,
+in the order of its schedule, with the disturbance next to both. The effect of a condition is its log-speedup minus that
+of the same block's quiet round: the mean, with Student's t, is the bias; the ratio of standard deviations, with F, is
+the widening. `quiet again` is a condition too, and shows the method's own error. FILE keeps the measurements: a second
+call continues.
 
 A real-time process that takes short slices of every processor stands for a hypervisor: a launch can do nothing against
-either. Our own checks read it as neighbours and not as steal.
+either. Our own checks see it as other processes and not as steal.
 """
 
 import argparse
@@ -49,13 +49,13 @@ LOAD = (sys.executable, str(Path(__file__).with_name("load.py")))
 LAUNCH = (sys.executable, "-m", "accelbench_runner.launch")
 LIMIT_SECONDS = 120.0
 SETTLED_SECONDS = 0.3
-"""For a load to come to speed."""
+"""Seconds until a load is at full speed."""
 UNSEEN_SEED = 1
 LATER_ROUND = 3
-"""Launches of the first rounds also look at what the device can do, which takes a second each."""
+"""Round number of every launch: in the first rounds, launches also probe the device, a second each."""
 CONFIDENCE = 0.95
 MATTERS = 0.01
-"""A bias of half the usual margin of equivalence, 2 %, is one."""
+"""Smallest bias that counts: half of the usual equivalence margin, which is 2 %."""
 MARGIN = 0.02
 QUOTA_SHARE = 0.75
 QUOTA_PERIOD_MICROSECONDS = 100_000
@@ -71,10 +71,10 @@ PAIRS: dict[str, tuple[str, dict[str, Any], tuple[str, str]]] = {
 
 @contextmanager
 def loads(*options: Sequence[str]) -> Iterator[None]:
-    """So many processes at work beside what happens inside."""
+    """Run this many load processes during the context."""
     with ExitStack() as stack:
-        for each in options:
-            process = stack.enter_context(subprocess.Popen([*LOAD, *each], stdout=subprocess.PIPE, text=True))
+        for load in options:
+            process = stack.enter_context(subprocess.Popen([*LOAD, *load], stdout=subprocess.PIPE, text=True))
             stack.callback(process.kill)
             assert process.stdout is not None
             if process.stdout.readline() != "at work\n":
@@ -85,7 +85,7 @@ def loads(*options: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def one_processor() -> Iterator[None]:
-    """Launches that are told of all processors, and find themselves on the first."""
+    """Pin launches to the first processor, although their settings name all of them."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -96,7 +96,7 @@ def one_processor() -> Iterator[None]:
 
 @contextmanager
 def quota() -> Iterator[None]:
-    """Launches in a control group with a share of the processors; raises OSError where none can be made."""
+    """Put launches in a control group with a share of the processors; raises OSError if none can be made."""
     own = cgroup.find("cpu")
     if own is None:
         raise OSError("no control group of processors is mounted")
@@ -119,12 +119,12 @@ def quota() -> Iterator[None]:
 
 
 def everywhere(*options: str) -> list[list[str]]:
-    """The same load on each processor."""
+    """Return the load once for each processor."""
     return [[*options, "--processor", str(number)] for number in sorted(os.sched_getaffinity(0))]
 
 
 def conditions() -> dict[str, Any]:
-    """By name, what makes the context in which a round's launches run."""
+    """Return by name the function that makes the context of a round."""
     spin = ["spin"]
     slices = {
         share: everywhere("spin", "--share", str(share), "--period", "0.01", "--fifo") for share in (0.05, 0.11, 0.25)
@@ -149,10 +149,10 @@ def conditions() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Bench:
-    """Launches as the supervisor makes them, one at a time.
+    """Make launches as the supervisor does, one at a time.
 
-    Whoever makes a launch kills all its own descendants when it has ended: so a round has a process of its own, and the
-    loads are none of its children.
+    The launcher kills all its descendants at the end, so each round has its own process, and the loads are not its
+    children.
     """
 
     directory: Path
@@ -160,7 +160,7 @@ class Bench:
     threads: int
 
     def round(self, pair: str, number: int) -> dict[str, Any]:
-        """A launch of each side, in the order that the schedule has for that number; what it is remembered by."""
+        """Launch each side in the schedule's order of this round; return the round's record."""
         with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
             return pool.submit(self._round, pair, number).result()
 
@@ -194,7 +194,7 @@ class Bench:
 
 
 def read(pair: str, records: dict[str, LaunchRecord]) -> dict[str, Any]:
-    """What a round is remembered by; shares are of the side that had more."""
+    """Return a round's record; shares are of the side with more."""
     for variant, record in records.items():
         if record.failure:
             return {"trouble": f"{variant}: {record.failure.reason}: {record.failure.message}"[:200]}
@@ -202,8 +202,8 @@ def read(pair: str, records: dict[str, LaunchRecord]) -> dict[str, Any]:
             return {"trouble": f"{variant}: not finished after {LIMIT_SECONDS:g} s"}
     baseline, variant = PAIRS[pair][2]
     seconds = {name: record.seconds() or math.nan for name, record in records.items()}
-    found = [known(record.facts.neighbours) for record in records.values()]
-    others = [each.busy_seconds / each.offered_seconds for each in found if each]
+    neighbours = [known(record.facts.neighbours) for record in records.values()]
+    others = [measured.busy_seconds / measured.offered_seconds for measured in neighbours if measured]
     return {
         "baseline": seconds[baseline],
         "variant": seconds[variant],
@@ -214,9 +214,9 @@ def read(pair: str, records: dict[str, LaunchRecord]) -> dict[str, Any]:
 
 
 def measure(blocks: int, kept: Kept, names: Sequence[str], pairs: Sequence[str]) -> None:
-    """Every condition once a block, those that are there already left out."""
+    """Measure every condition once a block, except those already recorded."""
     contexts = conditions()
-    done = {(each["pair"], each["block"], each["condition"]) for each in kept.found}
+    done = {(record["pair"], record["block"], record["condition"]) for record in kept.records}
     threads = len(processors.set_affinity())
     with tempfile.TemporaryDirectory(prefix="ab-") as directory:
         told = {
@@ -234,18 +234,18 @@ def measure(blocks: int, kept: Kept, names: Sequence[str], pairs: Sequence[str])
                     began = time.monotonic()
                     try:
                         with contexts[name]():
-                            found = bench.round(pair, block)
+                            outcome = bench.round(pair, block)
                     except OSError as error:
-                        found = {"trouble": f"not to be had here: {error}"}
+                        outcome = {"trouble": f"not available here: {error}"}
                     took = time.monotonic() - began
-                    kept.add({"pair": pair, "block": block, "condition": name, "seconds": took, **found})
-                    said = found.get("trouble") or f"{found['baseline'] / found['variant']:.4f}"
-                    print(f"block {block}, {pair}, {name}: {said} ({took:.1f} s)", file=sys.stderr, flush=True)
+                    kept.add({"pair": pair, "block": block, "condition": name, "seconds": took, **outcome})
+                    shown = outcome.get("trouble") or f"{outcome['baseline'] / outcome['variant']:.4f}"
+                    print(f"block {block}, {pair}, {name}: {shown} ({took:.1f} s)", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a disturbance did to the log-speedup."""
+    """Describe the effect of a disturbance on the log-speedup."""
 
     bias: float
     half_width: float
@@ -255,7 +255,7 @@ class Effect:
 
     @property
     def follows(self) -> str:
-        """What to do with a round of it."""
+        """Return the consequence for such rounds: discard or keep."""
         if abs(self.bias) > max(self.half_width, MATTERS):
             return "discard"
         if abs(self.bias) + self.half_width <= MARGIN:
@@ -264,7 +264,7 @@ class Effect:
 
 
 def effect(quiet: Sequence[float], disturbed: Sequence[float]) -> Effect | None:
-    """Of log-speedups in the same blocks; None for fewer than two."""
+    """Return the effect of paired log-speedups; None for fewer than two."""
     count = len(quiet)
     if count < 2:  # noqa: PLR2004 - no deviation
         return None
@@ -282,12 +282,12 @@ def effect(quiet: Sequence[float], disturbed: Sequence[float]) -> Effect | None:
 
 
 def percent(log: float) -> str:
-    """A logarithm as what it is of the speedup."""
+    """Format a logarithm as a percentage of the speedup."""
     return f"{100 * math.expm1(log):+.1f} %"
 
 
 def row(name: str, quiet: dict[int, Any], disturbed: dict[int, Any]) -> str:
-    """A line of the table; `quiet` and `disturbed` by block."""
+    """Format a line of the table; `quiet` and `disturbed` by block."""
     common = sorted(quiet.keys() & disturbed.keys())
     logs = [
         [math.log(side[block]["baseline"] / side[block]["variant"]) for block in common] for side in (quiet, disturbed)
@@ -302,32 +302,31 @@ def row(name: str, quiet: dict[int, Any], disturbed: dict[int, Any]) -> str:
     ]
     shares = " | ".join(f"{100 * share:.1f} %" for share in medians.values())
     cells = f"| {name} | {shares} | {slower[0]:.2f}x, {slower[1]:.2f}x "
-    found = effect(*logs)
-    if name == QUIET or found is None:
+    measured = effect(*logs)
+    if name == QUIET or measured is None:
         return f"{cells}| | | |"
-    bias = (
-        f"{percent(found.bias)} ({percent(found.bias - found.half_width)} to {percent(found.bias + found.half_width)})"
-    )
-    widening = f"{found.widening:.1f}x ({found.narrowest:.1f} to {found.widest:.1f})"
-    return f"{cells}| {bias} | {widening} | {found.follows} |"
+    lower, upper = measured.bias - measured.half_width, measured.bias + measured.half_width
+    bias = f"{percent(measured.bias)} ({percent(lower)} to {percent(upper)})"
+    widening = f"{measured.widening:.1f}x ({measured.narrowest:.1f} to {measured.widest:.1f})"
+    return f"{cells}| {bias} | {widening} | {measured.follows} |"
 
 
 def table(pair: str, kept: Kept) -> None:
-    """One pair's conditions."""
+    """Format the conditions of one pair."""
     workload, parameters, (baseline, variant) = PAIRS[pair]
-    mine = [each for each in kept.found if each["pair"] == pair]
+    mine = [record for record in kept.records if record["pair"] == pair]
     by_condition: dict[str, dict[int, Any]] = {}
     trouble: dict[str, str] = {}
-    for each in mine:
-        if "trouble" in each:
-            trouble[each["condition"]] = each["trouble"]
+    for record in mine:
+        if "trouble" in record:
+            trouble[record["condition"]] = record["trouble"]
         else:
-            by_condition.setdefault(each["condition"], {})[each["block"]] = each
+            by_condition.setdefault(record["condition"], {})[record["block"]] = record
     quiet = by_condition.get(QUIET, {})
     if not quiet:
         return
     given = ", ".join(f"{name} {value}" for name, value in parameters.items())
-    ratio = math.exp(statistics.fmean(math.log(each["baseline"] / each["variant"]) for each in quiet.values()))
+    ratio = math.exp(statistics.fmean(math.log(record["baseline"] / record["variant"]) for record in quiet.values()))
     print(f"## {pair}: {workload} ({given})\n")
     print(f"{variant} against {baseline}: {ratio:.3f} times as fast in {len(quiet)} quiet rounds.\n")
     print("| disturbance | neighbours | steal | quota | slower | bias (95 %) | widening (95 %) | follows |")
@@ -341,7 +340,7 @@ def table(pair: str, kept: Kept) -> None:
 
 
 def main(blocks: int, kept: Kept, names: Sequence[str], pairs: Sequence[str]) -> None:
-    """The report, as Markdown."""
+    """Print the report as Markdown."""
     measure(blocks, kept, names, pairs)
     print("# What disturbances do to a speedup\n")
     print(f"`python benchmarks/disturbances.py {blocks}` on {environment()}\n")

@@ -1,9 +1,9 @@
-"""How often the drift test accuses series that are stationary, and how small a drift it finds: simulated.
+"""Simulate how often the drift test rejects stationary series, and how small a drift it detects.
 
     python benchmarks/drift.py [SERIES] > docs/results/drift.md
 
-Series of one launch: autocorrelated with the memory of an AR(1) process, normal or with the long tail of a log-normal.
-A variant is the product's own check on launches of such series, looked at after every round from 2 to 20.
+Each series is one launch: an AR(1) process with memory, normal or with the long tail of a log-normal. A variant is the
+product's own check on launches of such series, after every round from 2 to 20.
 """
 
 import math
@@ -19,7 +19,7 @@ from accelbench.validity.unsteady import steady
 
 Floats = NDArray[np.float64]
 SIGMA = 0.02
-"""Standard deviation of the logarithms of a launch's blocks."""
+"""Standard deviation of a launch's log block times."""
 MATTERS = 0.01
 BLOCKS = (10, 20, 50, 100, 200)
 MEMORIES = (-0.5, 0.0, 0.3, 0.5, 0.7, 0.8, 0.9)
@@ -30,7 +30,7 @@ SHAPES = ("straight", "settling", "step")
 
 
 def stationary(rng: Generator, series: int, blocks: int, memory: float, *, tail: bool = False) -> Floats:
-    """(series, blocks) with deviation 1 and lag-1 correlation `memory`, of the logarithms where there is a tail."""
+    """Draw (series, blocks) with deviation 1 and lag-1 correlation `memory`, of the logarithms for a long tail."""
     steps = rng.standard_normal((series, blocks + BURN_IN)) * math.sqrt(1 - memory**2)
     values = np.zeros(series)
     course = np.empty_like(steps)
@@ -42,19 +42,19 @@ def stationary(rng: Generator, series: int, blocks: int, memory: float, *, tail:
 
 
 def shape(name: str, blocks: int) -> Floats:
-    """A drift of 1 from the first block to the last."""
+    """Return a drift of 1 from the first block to the last."""
     at = np.linspace(0, 1, blocks)
     courses = {"straight": at, "settling": np.exp(-3 * at), "step": (at > 1 / 2).astype(float)}
     return courses[name]
 
 
 def seconds(logs: Floats) -> list[float]:
-    """Of one launch's blocks."""
+    """Return the block times of one launch."""
     return [float(value) for value in 0.01 * np.exp(logs)]
 
 
 def false_alarms(series: int, rng: Generator) -> float:
-    """A table; the largest share among those whose blocks are worth at least eight independent ones."""
+    """Print a table; return the largest share where blocks are worth at least eight independent ones."""
     worst = 0.0
     print("| blocks | tail | " + " | ".join(f"{memory:g}" for memory in MEMORIES) + " |")
     print("|---|---|" + "---|" * len(MEMORIES))
@@ -73,7 +73,7 @@ def false_alarms(series: int, rng: Generator) -> float:
 
 
 def variants_accused(cases: int, blocks: int, memory: float, rng: Generator) -> float:
-    """The share of variants that the check fails at any of its looks, though every launch is stationary."""
+    """Return the share of stationary variants that the check rejects at any look."""
     accused = 0
     for _ in range(cases):
         logs = SIGMA * stationary(rng, ROUNDS, blocks, memory)
@@ -82,8 +82,8 @@ def variants_accused(cases: int, blocks: int, memory: float, rng: Generator) -> 
     return accused / cases
 
 
-def found(drift: float, name: str, launches: int, cases: int, rng: Generator) -> float:
-    """The share of variants that the check fails whose launches all drift so."""
+def detected(drift: float, name: str, launches: int, cases: int, rng: Generator) -> float:
+    """Return the share of drifting variants that the check rejects."""
     course = math.log1p(drift) * shape(name, 100)
     accused = 0
     for _ in range(cases):
@@ -94,7 +94,7 @@ def found(drift: float, name: str, launches: int, cases: int, rng: Generator) ->
 
 
 def main(series: int) -> int:
-    """The whole report, as Markdown; 1 where a promise is not held."""
+    """Print the report as Markdown; return 1 if a promise does not hold."""
     began = time.process_time()
     rng = np.random.default_rng(20260103)
     print("# The drift test, simulated\n")
@@ -118,7 +118,7 @@ def main(series: int) -> int:
     print("|---|---|" + "---|" * len(DRIFTS))
     for name in SHAPES:
         for launches in (2, 5, 10):
-            cells = [f"{100 * found(drift, name, launches, max(50, cases // 5), rng):.0f}" for drift in DRIFTS]
+            cells = [f"{100 * detected(drift, name, launches, max(50, cases // 5), rng):.0f}" for drift in DRIFTS]
             print(f"| {name} | {launches} | {' | '.join(cells)} |", flush=True)
     print(f"\nTook {time.process_time() - began:.0f} s of one processor.")
     return 0 if worst <= 0.01 and worst_variant <= 0.01 else 1  # noqa: PLR2004 - one in a hundred

@@ -1,11 +1,11 @@
-"""How long a failover takes: the leader of two replicas is killed again and again while runs come and end.
+"""Measure failover: the leader of two replicas is killed again and again while runs come and end.
 
-On the real control plane of the tests, with a kubelet that is played:
+Runs on the tests' real control plane with a simulated kubelet:
 
     PYTHONPATH=tests python benchmarks/failover.py --kills 20
 
-Prints seconds from each kill until the other replica leads and until it has brought a run forward, and what became of
-the runs: each case has one result, and no attempt had two Jobs.
+Prints the seconds from each kill until the other replica leads and until it advances a run. Then checks the runs: each
+case has one result, and no attempt had two Jobs.
 """
 
 import argparse
@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Load:
-    """Applies a run every half second, and plays the node of their pods."""
+    """Create a run every half second, and simulate the node of their pods."""
 
     def __init__(self, cluster: Cluster, kubelet: FakeKubelet) -> None:
         self._cluster, self._kubelet = cluster, kubelet
@@ -39,17 +39,17 @@ class Load:
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._apply, self._measure)]
 
     def start(self) -> None:
-        """Begin."""
+        """Start creating runs."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """No further runs; those that are there are still measured."""
+        """Stop creating runs; existing ones are still measured."""
         self._stop.set()
         self._threads[0].join()
 
     def end(self) -> None:
-        """The node goes."""
+        """Stop the node."""
         self._over.set()
         self._threads[1].join()
 
@@ -72,12 +72,12 @@ class Load:
 
 
 def results(cluster: Cluster) -> list[str]:
-    """The run of each stored result."""
+    """Return the run of each stored result."""
     return [result["metadata"]["labels"][labels.RUN] for result in cluster.get("bmres")["items"]]
 
 
 def seconds_until(condition: Callable[[], bool], began: float) -> float:
-    """Since `began`, once it holds."""
+    """Return the seconds since `began` once the condition holds."""
     while not condition():
         if time.monotonic() - began > PATIENCE_SECONDS:
             raise SystemExit(f"not within {PATIENCE_SECONDS:g} s")
@@ -86,7 +86,7 @@ def seconds_until(condition: Callable[[], bool], began: float) -> float:
 
 
 def main() -> None:
-    """Kill, wait, and say how long it took."""
+    """Kill the leader, wait, and print the times."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     kills = parser.parse_args().kills
@@ -96,15 +96,15 @@ def main() -> None:
         FakeKubelet(cluster, Path(place)) as kubelet,
     ):
         replicas = [OperatorProcess(cluster, Path(place, name), lease="operator") for name in ("one", "other")]
-        for each in replicas:
-            each.start()
+        for replica in replicas:
+            replica.start()
         load = Load(cluster, kubelet)
         load.start()
         led, worked = [], []
         for number in range(kills):
-            seconds_until(lambda: any(each.leads for each in replicas), time.monotonic())
-            leader = next(each for each in replicas if each.leads)
-            follower = next(each for each in replicas if each is not leader)
+            seconds_until(lambda: any(replica.leads for replica in replicas), time.monotonic())
+            leader = next(replica for replica in replicas if replica.leads)
+            follower = next(replica for replica in replicas if replica is not leader)
             before = len(results(cluster))
             began = time.monotonic()
             leader.kill()
@@ -115,8 +115,8 @@ def main() -> None:
         load.stop()
         seconds_until(lambda: len(set(results(cluster))) == load.applied, time.monotonic())
         load.end()
-        for each in replicas:
-            each.terminate()
+        for replica in replicas:
+            replica.terminate()
         doubled = [run for run, count in Counter(results(cluster)).items() if count > 1]
         twice = [job for job, count in load.jobs.items() if count > 1]
         for name, seconds in (("led", led), ("at work", worked)):

@@ -1,12 +1,11 @@
-"""How often each validity check fails where nothing is wrong: real launches, and simulated cases by the thousand.
+"""Count how often each validity check fails although nothing is wrong, in real launches and simulated cases.
 
     python benchmarks/false_alarms.py [CASES SIMULATED] [FILE] > docs/results/false_alarms.md
 
-CASES are real: two variants, five rounds, this machine as it is. A check that looks at launches is counted by launch,
-one that looks at a case by case. A machine that is not at rest fails the checks that are there to say so; those are no
-false alarms, and the machine has to be quiet. With FILE, what was measured is kept and counts: a second call goes on.
-SIMULATED cases have the facts of a real launch on a simulated machine (tests/golden), and blocks that are drawn: they
-count for the checks that read times.
+CASES are real: two variants, five rounds, on this machine. Checks of launches are counted by launch, checks of cases by
+case. A busy machine fails the checks that detect load, which are no false alarms, so the machine has to be quiet. FILE
+keeps the measurements: a second call continues. SIMULATED cases have the facts of a real launch on a simulated machine
+(tests/golden) and random block times: they count for the checks that read times.
 """
 
 import math
@@ -39,13 +38,13 @@ BLOCKS = 100
 LAUNCH_NOISE, BLOCK_NOISE, MEMORY = 0.01, 0.02, 0.5
 """Standard deviations of the logarithms, and the blocks' lag-1 correlation."""
 READ_TIMES = {"autocorrelated", "clock", "impossible-speed", "unsteady"}
-"""The other checks read facts, which nothing varies in a simulation."""
+"""Checks that read times; a simulation does not vary the facts that others read."""
 Counts = dict[str, tuple[int, int]]
-"""By check: how many failed, of how many."""
+"""Failures and total by check."""
 
 
-def looked_at(asked: Case, launches: Iterable[LaunchRecord], names: Iterable[str] | None = None) -> Counts:
-    """Checks of launches on every launch, checks of cases on the case; all of them, or those with `names`."""
+def run_checks(asked: Case, launches: Iterable[LaunchRecord], names: Iterable[str] | None = None) -> Counts:
+    """Run the launch checks on every launch and the case checks on the case; only those in `names`, if given."""
     sound = [launch for launch in launches if launch.failure is None]
     evidence = Evidence(case=asked, launches=tuple(sound))
     counts: Counts = {}
@@ -60,16 +59,16 @@ def looked_at(asked: Case, launches: Iterable[LaunchRecord], names: Iterable[str
 
 
 def real(seed: int) -> dict[str, Any]:
-    """One case on this machine."""
+    """Measure and check one case on this machine."""
     rule = {"rounds_min": ROUNDS, "rounds_max": ROUNDS, "time_limit_seconds": 110, "seed": seed}
     ran = run(a_case("matmul-chain", dict(SIZE), VARIANTS, **rule))
     (comparison,) = ran.result.comparisons
-    counts = looked_at(ran.result.case, ran.launches)
+    counts = run_checks(ran.result.case, ran.launches)
     return {"seed": seed, "seconds": ran.wall_seconds, "invalid": list(comparison.invalid), "counts": counts}
 
 
 def simulated(cases: int, rng: Generator) -> Iterator[Counts]:
-    """Counts of each case: times drawn, facts those of an honest launch on a simulated machine."""
+    """Check cases with random times and the facts of an honest launch on a simulated machine."""
     with tempfile.TemporaryDirectory() as directory:
         result = measure(case(), lambda variant, _: HONEST[variant], Path(directory))
         template = {launch.variant: launch for launch in records(Path(directory))}
@@ -79,12 +78,12 @@ def simulated(cases: int, rng: Generator) -> Iterator[Counts]:
             for number in range(1, SIMULATED_ROUNDS + 1)
             for variant in (BASELINE, VARIANT)
         ]
-        counts = looked_at(result.case, launches, READ_TIMES)
+        counts = run_checks(result.case, launches, READ_TIMES)
         yield {name: (int(failed > 0), 1) for name, (failed, _) in counts.items()}
 
 
 def drawn(variant: str, rng: Generator) -> tuple[Block, ...]:
-    """A launch's blocks: stationary, with a memory."""
+    """Draw a launch's blocks: stationary, with memory."""
     innovations = rng.standard_normal(BLOCKS) * math.sqrt(1 - MEMORY**2)
     series = np.empty(BLOCKS)
     value = rng.standard_normal()
@@ -95,11 +94,11 @@ def drawn(variant: str, rng: Generator) -> tuple[Block, ...]:
     return tuple(Block(units=4, seconds=float(each)) for each in HONEST[variant].call_seconds * np.exp(logs))
 
 
-def together(found: Iterable[Counts]) -> Counts:
-    """The sums."""
+def add_counts(all_counts: Iterable[Counts]) -> Counts:
+    """Add the counts."""
     failed: Counter[str] = Counter()
     told: Counter[str] = Counter()
-    for counts in found:
+    for counts in all_counts:
         for name, (hits, of) in counts.items():
             failed[name] += hits
             told[name] += of
@@ -107,27 +106,27 @@ def together(found: Iterable[Counts]) -> Counts:
 
 
 def table(counts: Counts, kind: str) -> None:
-    """A line for each check."""
+    """Format a line for each check."""
     print("| check | looked at | failed | of | 99 % upper bound |\n|---|---|---|---|---|")
     checks = {check.name: check for check in validity_checks()}
     for name, (failed, of) in counts.items():
-        each = kind or ("launch" if isinstance(checks.get(name), LaunchCheck) else "case")
+        subject = kind or ("launch" if isinstance(checks.get(name), LaunchCheck) else "case")
         bound = f"{upper_bound(failed, of):.2%}" if of else "untested"
-        print(f"| {name} | each {each} | {failed} | {of} | {bound} |")
+        print(f"| {name} | each {subject} | {failed} | {of} | {bound} |")
 
 
 def main(cases: int, simulations: int, kept: Kept) -> None:
-    """The report, as Markdown."""
-    for seed in range(len(kept.found), cases):
+    """Print the report as Markdown."""
+    for seed in range(len(kept.records), cases):
         kept.add(real(seed))
     print("# False alarms of the validity checks\n")
     print(f"`python benchmarks/false_alarms.py {cases} {simulations}` on {environment()}\n")
-    if kept.found:
-        clean = sum(not each["invalid"] for each in kept.found)
-        print(f"## {len(kept.found)} real cases\n")
+    if kept.records:
+        clean = sum(not each["invalid"] for each in kept.records)
+        print(f"## {len(kept.records)} real cases\n")
         print(f"matmul-chain of {SIZE['length']} products, size {SIZE['size']}, {' and '.join(VARIANTS)},", end=" ")
         print(f"{ROUNDS} rounds. {clean} had a verdict or an interval, nothing failed.\n")
-        table(together(each["counts"] for each in kept.found), "")
+        table(add_counts(each["counts"] for each in kept.records), "")
     print(f"\n## {simulations} simulated cases\n")
     print(
         f"Two variants, {SIMULATED_ROUNDS} rounds of {BLOCKS} blocks; launches differ by {LAUNCH_NOISE:.0%}, blocks",
@@ -137,7 +136,7 @@ def main(cases: int, simulations: int, kept: Kept) -> None:
         f"by {BLOCK_NOISE:.0%} with a\nlag-1 correlation of {MEMORY:g}. Cases in which any launch or variant", end=" "
     )
     print("fails, of the checks that read times.\n")
-    table(together(simulated(simulations, np.random.default_rng(20260107))), "case")
+    table(add_counts(simulated(simulations, np.random.default_rng(20260107))), "case")
 
 
 if __name__ == "__main__":

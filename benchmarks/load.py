@@ -1,9 +1,9 @@
-"""Other people's work, beside which something is measured; it goes on until it is killed.
+"""Load the machine next to a measurement, until killed.
 
     python benchmarks/load.py spin --share 0.11 --period 0.01 --processor 0 --fifo
 
-It prints a line once it is at work, and ends by itself when whoever started it has ended: a real-time loop that nobody
-stops takes a machine down.
+It prints a line once it runs, and ends when its parent has ended: a real-time loop that never ends takes a machine
+down.
 """
 
 import argparse
@@ -12,13 +12,13 @@ import random
 import time
 
 ALIVE_SECONDS = 0.05
-"""How long it works between two looks at its parent."""
+"""Seconds between two checks of its parent."""
 COPIED_BYTES = 256 * 2**20
-"""Far more than a last-level cache."""
+"""Bytes to copy, far more than a last-level cache."""
 
 
 def spin(share: float, period: float, parent: int) -> None:
-    """Works `share` of each `period` seconds and sleeps for the rest, somewhere in it."""
+    """Work `share` of each `period` seconds, and sleep for the rest at a random time."""
     while os.getppid() == parent:
         work = share * period
         before = random.random() * (period - work)  # noqa: S311 - so that no two processors are taken in step
@@ -30,7 +30,7 @@ def spin(share: float, period: float, parent: int) -> None:
 
 
 def copy(parent: int) -> None:
-    """Copies memory as fast as one processor can."""
+    """Copy memory as fast as one processor can."""
     source, target = bytearray(COPIED_BYTES), bytearray(COPIED_BYTES)
     whole = memoryview(source)
     while os.getppid() == parent:
@@ -38,7 +38,7 @@ def copy(parent: int) -> None:
 
 
 def main() -> None:
-    """Nice, place and class first, then work."""
+    """Set niceness, processor and scheduling class, then work."""
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=("spin", "copy"))
     parser.add_argument("--share", type=float, default=1.0)

@@ -1,7 +1,7 @@
-"""Machines with a known truth: the seconds of every launch, in the order in which the product would start them.
+"""Simulate machines with a known truth: the seconds of every launch, in the order of the product's schedule.
 
-A model draws the noise of the launches of both sides; none of it touches the truth, which is the ratio of geometric
-means over launches. Shapes: an experiment is a row, a round a column, the last axis is (baseline, variant).
+A model draws the noise of the launches of both sides; none changes the truth, which is the ratio of geometric means
+over launches. Shapes: an experiment is a row, a round a column, the last axis is (baseline, variant).
 """
 
 import math
@@ -18,26 +18,26 @@ Floats = NDArray[np.float64]
 Logs = Floats
 """(experiments, rounds, 2): log-seconds beyond the truth."""
 Model = Callable[[Generator, "Orders", float], Logs]
-"""Draws the noise; the last argument is the standard deviation of a launch's log-seconds, where nothing odd happens."""
+"""Function that draws the noise; its last argument is the standard deviation of ordinary log-seconds."""
 
 RARELY = 0.05
 RARE_FACTOR = 1.5
-"""How much longer a rare slow launch takes."""
+"""Factor of a rare slow launch."""
 HUMPS_APART = 0.05
 THROTTLED_FACTOR = 1.3
-"""How much slower a machine becomes that throttles."""
+"""Factor by which a throttling machine is slower."""
 
 
 @dataclass(frozen=True)
 class Orders:
-    """Which side of each round is launched first, as `accelbench.plan.round_order` says it for so many seeds."""
+    """Hold which side of each round is launched first, by `accelbench.plan.round_order` for many seeds."""
 
     variant_first: NDArray[np.intp]
-    """(experiments, rounds), 1 where the variant is launched before the baseline."""
+    """(experiments, rounds), 1 if the variant is launched before the baseline."""
 
     @classmethod
     def of_the_product(cls, seeds: int, rounds: int) -> "Orders":
-        """The orders of `seeds` runs."""
+        """Compute the orders of `seeds` runs."""
         return cls(
             np.array(
                 [
@@ -52,33 +52,33 @@ class Orders:
         )
 
     def drawn(self, rng: Generator, experiments: int, rounds: int) -> "Orders":
-        """As many experiments as asked for, their seeds drawn from those that are here."""
+        """Draw the orders of this many experiments from those at hand."""
         return Orders(self.variant_first[rng.integers(len(self.variant_first), size=experiments), :rounds])
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Experiments, rounds, sides."""
+        """Return (experiments, rounds, sides)."""
         experiments, rounds = self.variant_first.shape
         return experiments, rounds, 2
 
     def sides(self, course: Floats) -> Logs:
-        """From the machine's course, (experiments, launches) in the order of time, to rounds and sides."""
+        """Map the machine's course, (experiments, launches) in time order, to rounds and sides."""
         pairs = course.reshape(self.shape)
         return np.take_along_axis(pairs, np.stack([self.variant_first, 1 - self.variant_first], axis=-1), axis=-1)
 
 
 def normal(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Both sides normal."""
+    """Draw normal noise for both sides."""
     return sigma * rng.standard_normal(orders.shape)
 
 
 def heavy(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Student's t with 2.5 degrees of freedom: barely a variance."""
+    """Draw Student's t with 2.5 degrees of freedom, which barely has a variance."""
     return sigma * rng.standard_t(2.5, orders.shape) / math.sqrt(5)
 
 
 def humps(share: float, apart: float | None = None) -> Model:
-    """Launches of both sides fall into two humps, `apart` from each other; None: five deviations."""
+    """Draw launches in two humps, `apart` from each other; None: five deviations."""
 
     def model(rng: Generator, orders: Orders, sigma: float) -> Logs:
         step = 5 * sigma if apart is None else apart
@@ -88,14 +88,14 @@ def humps(share: float, apart: float | None = None) -> Model:
 
 
 def wandering(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Drift shared by the pair: a random walk of one deviation from launch to launch."""
+    """Add a drift shared by the pair: a random walk of one deviation a launch."""
     experiments, rounds, _ = orders.shape
     walk = np.cumsum(sigma * rng.standard_normal((experiments, 2 * rounds)), axis=1)
     return normal(rng, orders, sigma) + orders.sides(walk)
 
 
 def drifting(deviations: float) -> Model:
-    """Drift shared by the pair: every launch is so many deviations slower than the one before."""
+    """Add a drift shared by the pair: every launch is slower than the last by a constant."""
 
     def model(rng: Generator, orders: Orders, sigma: float) -> Logs:
         experiments, rounds, _ = orders.shape
@@ -106,7 +106,7 @@ def drifting(deviations: float) -> Model:
 
 
 def waving(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Drift shared by the pair: a slow wave of five deviations, as a machine hall has over a day."""
+    """Add a drift shared by the pair: a slow wave of five deviations, as over a day in a machine hall."""
     experiments, rounds, _ = orders.shape
     phase = 2 * math.pi * rng.random((experiments, 1))
     period = rng.uniform(8, 40, (experiments, 1))
@@ -115,7 +115,7 @@ def waving(rng: Generator, orders: Orders, sigma: float) -> Logs:
 
 
 def throttling(factor: float) -> Model:
-    """From some launch on, in the middle of a round or between two, the machine is slower by `factor`."""
+    """Slow the machine by `factor` from a random launch on, possibly in the middle of a round."""
 
     def model(rng: Generator, orders: Orders, sigma: float) -> Logs:
         experiments, rounds, _ = orders.shape
@@ -127,38 +127,38 @@ def throttling(factor: float) -> Model:
 
 
 def unequal(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """The variant's launches spread five times as far as the baseline's."""
+    """Draw the variant's launches with five times the baseline's spread."""
     return normal(rng, orders, sigma) * np.array([1.0, 5.0])
 
 
 def rarely_slow(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """One launch in twenty of either side takes half as long again."""
+    """Make one launch in twenty of either side take half as long again."""
     return normal(rng, orders, sigma) + math.log(RARE_FACTOR) * (rng.random(orders.shape) < RARELY)
 
 
 def uniform(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """No tails at all."""
+    """Draw noise without tails."""
     return sigma * math.sqrt(3) * rng.uniform(-1, 1, orders.shape)
 
 
 def exponential(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Launches that are sometimes slower and never faster."""
+    """Draw launches that are sometimes slower and never faster."""
     return sigma * (rng.exponential(size=orders.shape) - 1)
 
 
 def lognormal(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """The same with a longer tail."""
+    """Draw launches that are sometimes slower, with a longer tail."""
     return sigma * (rng.lognormal(size=orders.shape) - math.exp(0.5))
 
 
 def rounded(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """A clock so coarse that many launches take the same time."""
+    """Round times by a clock so coarse that many launches are equal."""
     grain = 2 * sigma
     return np.asarray(grain * np.round(normal(rng, orders, sigma) / grain))
 
 
 def correlated(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """Each of the variant's launches remembers 0.7 of the one before; the baseline's are nearly still."""
+    """Give the variant's launches a lag-1 correlation of 0.7, and the baseline hardly any noise."""
     logs = normal(rng, orders, sigma)
     logs[..., 0] *= 0.1
     for number in range(1, logs.shape[1]):
@@ -167,7 +167,7 @@ def correlated(rng: Generator, orders: Orders, sigma: float) -> Logs:
 
 
 def one_side(model: Model) -> Model:
-    """`model` for the variant, the baseline normal."""
+    """Apply `model` to the variant, and draw the baseline normally."""
 
     def one(rng: Generator, orders: Orders, sigma: float) -> Logs:
         return np.stack([normal(rng, orders, sigma)[..., 0], model(rng, orders, sigma)[..., 1]], axis=-1)
@@ -176,7 +176,7 @@ def one_side(model: Model) -> Model:
 
 
 def centred_rarely_slow(rng: Generator, orders: Orders, sigma: float) -> Logs:
-    """`rarely_slow` less its mean, for one side alone."""
+    """Draw `rarely_slow` minus its mean, for one side alone."""
     return rarely_slow(rng, orders, sigma) - RARELY * math.log(RARE_FACTOR)
 
 

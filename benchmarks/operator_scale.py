@@ -1,11 +1,11 @@
-"""What the operator costs: time, requests, processor and memory for a thousand runs, beside a client that only creates.
+"""Measure the operator's cost for a thousand runs: time, requests, processor and memory, against a bare client.
 
-On the real control plane of the tests, with nodes that are played and serve real logs (`scale/kubelet.py`):
+Runs on the tests' real control plane, with simulated nodes that serve real logs (`scale/kubelet.py`):
 
     PYTHONPATH=tests:benchmarks python benchmarks/operator_scale.py            # all parts, about half an hour
     PYTHONPATH=tests:benchmarks python benchmarks/operator_scale.py --only runs,sweeps
 
-The bare client creates the same Jobs, on the same nodes, in turn with the operator; a ratio is that of one turn's two.
+The bare client only creates the same Jobs, on the same nodes, in turn with the operator; a ratio is of one turn.
 """
 
 import argparse
@@ -41,7 +41,7 @@ WRITES = {"create", "update", "delete"}
 
 
 class World:
-    """One control plane with nodes, and a client that is everybody's."""
+    """Hold a control plane with nodes, and an administrator's client."""
 
     def __init__(self, cluster: Cluster, client: Client, kubelet: Kubelet) -> None:
         self.cluster, self.client, self.kubelet = cluster, client, kubelet
@@ -51,7 +51,7 @@ class World:
         self.pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
 
     async def clear(self) -> None:
-        """Nothing is left of the part before."""
+        """Delete everything of the previous part."""
         for path in (self.runs, self.jobs, self.pods, self.results):
             await self.client.delete_all(path)
         for path in (self.runs, self.jobs, self.pods, self.results):
@@ -59,7 +59,7 @@ class World:
 
 
 def make_run(name: str, *, cases: int = 1, parallelism: int = 1) -> Manifest:
-    """As the real one, on nodes that hold many."""
+    """Return a run for nodes that hold many pods."""
     spec = json.loads((REAL / "run.json").read_text())["run"]["spec"] | {"accelerator": {"profile": "small"}}
     spec["runPolicy"] = {"parallelism": parallelism}
     if cases > 1:
@@ -74,7 +74,7 @@ def make_run(name: str, *, cases: int = 1, parallelism: int = 1) -> Manifest:
 
 
 def make_job(name: str, namespace: str) -> Manifest:
-    """That which the operator makes of such a run, owned by nobody."""
+    """Return the Job that the operator makes of such a run, without an owner."""
     metadata = {"name": name, "namespace": namespace, "uid": str(uuid.uuid4()), "generation": 1, "labels": {}}
     plan = accept(make_run(name) | {"metadata": metadata}, Profiles(parse_profiles(PROFILES, "")), "runner:1")
     assert isinstance(plan, Plan), plan
@@ -84,17 +84,17 @@ def make_job(name: str, namespace: str) -> Manifest:
 
 
 def is_complete(job: Manifest) -> bool:
-    """A Job."""
+    """Return True if a Job is complete."""
     return _has(job, "Complete")
 
 
 def is_finished(run: Manifest) -> bool:
-    """A BenchmarkRun."""
+    """Return True if a BenchmarkRun is finished."""
     return _has(run, "Finished")
 
 
 def has_ended(pod: Manifest) -> bool:
-    """A pod that succeeded."""
+    """Return True if a pod has succeeded."""
     return (pod.get("status") or {}).get("phase") == "Succeeded"
 
 
@@ -104,7 +104,7 @@ def _has(item: Manifest, kind: str) -> bool:
 
 
 async def bare_seconds(world: World, count: int) -> float:
-    """From the first Job's creation until the last is complete."""
+    """Return the seconds from the first Job's creation until the last is complete."""
     jobs = [make_job(f"bare-{number}", world.cluster.namespace) for number in range(count)]
     began = time.monotonic()
     async with asyncio.TaskGroup() as group:
@@ -116,31 +116,31 @@ async def bare_seconds(world: World, count: int) -> float:
 
 
 class Turn:
-    """What the operator took for some runs."""
+    """Measure what the operator needs for some runs."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
         self._before = (time.monotonic(), operator.cpu_seconds, operator.requests())
 
     def end(self) -> None:
-        """All are finished."""
+        """Record that all runs are finished."""
         began, cpu, _ = self._before
         self.seconds = time.monotonic() - began
         self.cpu_seconds = self._operator.cpu_seconds - cpu
         self.resident = self._operator.resident_megabytes
 
     def settle(self) -> None:
-        """What was left to be cleared up is."""
+        """Record that the remaining clean-up is done."""
         self.requests = self._operator.requests() - self._before[2]
 
     @property
     def writes(self) -> int:
-        """Requests that change something."""
+        """Return the number of writing requests."""
         return sum(count for kind, count in self.requests.items() if kind.split()[0] in WRITES)
 
 
 async def operate(world: World, operator: Operator, manifests: list[Manifest]) -> Turn:
-    """From the first run's creation until the last is finished."""
+    """Measure from the first run's creation until the last is finished."""
     turn = Turn(operator)
     async with asyncio.TaskGroup() as group:
         group.create_task(until(world.client, world.runs, len(manifests), is_finished))
@@ -152,7 +152,7 @@ async def operate(world: World, operator: Operator, manifests: list[Manifest]) -
 
 
 async def measure_runs(world: World, count: int, turns: int) -> None:
-    """A thousand runs of one case, in turn with the bare client."""
+    """Measure a thousand runs of one case, in turn with the bare client."""
     ratios, bare, operated = [], [], []
     for number in range(turns):
         bare.append(await bare_seconds(world, count))
@@ -161,24 +161,24 @@ async def measure_runs(world: World, count: int, turns: int) -> None:
         await world.clear()
         operated.append(turn.seconds)
         ratios.append(turn.seconds / bare[-1])
-        say(f"turn {number + 1}: bare {bare[-1]:.1f} s, operator {turn.seconds:.1f} s, {ratios[-1]:.2f} times")
-    say(f"{count} runs: bare {spread(bare)} s, operator {spread(operated)} s, ratio {spread(ratios)}")
-    tell(turn, count, "run")
+        print_now(f"turn {number + 1}: bare {bare[-1]:.1f} s, operator {turn.seconds:.1f} s, {ratios[-1]:.2f} times")
+    print_now(f"{count} runs: bare {spread(bare)} s, operator {spread(operated)} s, ratio {spread(ratios)}")
+    print_costs(turn, count, "run")
 
 
 async def measure_sweeps(world: World, shapes: list[tuple[int, int, int]]) -> None:
-    """Runs of many cases: requests and processor time for each case."""
+    """Measure requests and processor time per case in runs of many cases."""
     for runs, cases, parallelism in shapes:
         with Operator(world.cluster) as operator:
             manifests = [make_run(f"s-{n}", cases=cases, parallelism=parallelism) for n in range(runs)]
             turn = await operate(world, operator, manifests)
         await world.clear()
-        say(f"{runs} runs of {cases} cases, {parallelism} at a time: {turn.seconds:.1f} s")
-        tell(turn, runs * cases, "case")
+        print_now(f"{runs} runs of {cases} cases, {parallelism} at a time: {turn.seconds:.1f} s")
+        print_costs(turn, runs * cases, "case")
 
 
 async def measure_latency(world: World, count: int) -> None:
-    """From a pod's end to its run's, at a steady rate; memory with all of them active.
+    """Measure the time from a pod's end to its run's at a steady rate, and memory with all runs active.
 
     The operator deletes some Jobs before their controller has counted the pod: those are never seen complete.
     """
@@ -187,7 +187,7 @@ async def measure_latency(world: World, count: int) -> None:
         await world.client.create_all(world.runs, (make_run(f"run-{number}") for number in range(count)))
         await world.kubelet.until_running(count)
         await quiet(operator)
-        say(f"{count} active runs: {operator.resident_megabytes:.0f} MB resident")
+        print_now(f"{count} active runs: {operator.resident_megabytes:.0f} MB resident")
         clock = asyncio.get_running_loop().time
         ended: dict[str, float] = {}
         finished: dict[str, float] = {}
@@ -206,14 +206,14 @@ async def measure_latency(world: World, count: int) -> None:
             group.create_task(world.kubelet.release(COMPLETIONS_A_SECOND))
         delays = sorted(finished[name] - ended[name] for name in finished)
         p50, p99 = delays[len(delays) // 2], delays[int(0.99 * len(delays))]
-        say(f"{COMPLETIONS_A_SECOND} completions a second, {len(delays)} runs, from a pod's end to its run's:")
-        say(f"  median {p50:.2f} s, p99 {p99:.2f} s, longest {delays[-1]:.2f} s")
+        print_now(f"{COMPLETIONS_A_SECOND} completions a second, {len(delays)} runs, from a pod's end to its run's:")
+        print_now(f"  median {p50:.2f} s, p99 {p99:.2f} s, longest {delays[-1]:.2f} s")
         steps(operator.longest_steps())
     await world.clear()
 
 
 async def measure_rest(world: World, amounts: list[int], active: int) -> None:
-    """Results at rest: start-up, memory, a scrape; and what an operator without work asks for."""
+    """Measure start-up, memory and a scrape with stored results, and the requests of an idle operator."""
     result = Result.model_validate_json((REAL / "all.result.json").read_text())
     real = BenchmarkResult.of(result, ObjectMeta(name="real"), []).model_dump(mode="json", by_alias=True)
     stored = 0
@@ -224,8 +224,10 @@ async def measure_rest(world: World, amounts: list[int], active: int) -> None:
             await quiet(operator)
             scrapes = [operator.scrape() for _ in range(5)]
             seconds, size = [each[0] for each in scrapes], len(scrapes[0][1])
-            say(f"{amount} results: ready after {operator.start_seconds:.1f} s, {operator.resident_megabytes:.0f} MB")
-            say(f"  a scrape: {spread(seconds)} s, {size / 1e6:.1f} MB")
+            print_now(
+                f"{amount} results: ready after {operator.start_seconds:.1f} s, {operator.resident_megabytes:.0f} MB"
+            )
+            print_now(f"  a scrape: {spread(seconds)} s, {size / 1e6:.1f} MB")
             steps(operator.longest_steps())
             if amount == amounts[-1]:
                 await measure_idle(operator)
@@ -233,25 +235,27 @@ async def measure_rest(world: World, amounts: list[int], active: int) -> None:
 
 
 async def measure_idle(operator: Operator) -> None:
-    """Requests of an operator that has nothing to do."""
+    """Count the requests of an idle operator."""
     before, cpu = operator.requests(), operator.cpu_seconds
     await asyncio.sleep(IDLE_SECONDS)
     made, spent = operator.requests() - before, operator.cpu_seconds - cpu
-    say(f"idle for {IDLE_SECONDS} s: requests {dict(made) or 'none'}, {1e3 * spent / IDLE_SECONDS:.1f} ms CPU a second")
+    print_now(
+        f"idle for {IDLE_SECONDS} s: requests {dict(made) or 'none'}, {1e3 * spent / IDLE_SECONDS:.1f} ms CPU a second"
+    )
 
 
 async def measure_active(world: World, operator: Operator, count: int) -> None:
-    """Memory with runs that are measured, beside the results at rest."""
+    """Measure memory with active runs and stored results."""
     world.kubelet.hold()
     await world.client.create_all(world.runs, (make_run(f"run-{number}") for number in range(count)))
     await world.kubelet.until_running(count)
     await quiet(operator)
-    say(f"  and {count} active runs: {operator.resident_megabytes:.0f} MB resident")
+    print_now(f"  and {count} active runs: {operator.resident_megabytes:.0f} MB resident")
     await world.kubelet.release()
 
 
 def make_result(real: Manifest, number: int) -> Manifest:
-    """One of 2,000 cases of series, each measured again and again."""
+    """Return one of 2,000 cases of series, each measured many times."""
     series, run, uid = f"series-{number % 2000}", f"run-{number}", str(uuid.uuid4())
     origin = {"run": run, "series": series, "namespace": "", "uid": uid, "attempt": 1}
     case = real["result"]["case"] | {"origin": origin}
@@ -268,7 +272,7 @@ def make_result(real: Manifest, number: int) -> Manifest:
 
 
 async def quiet(operator: Operator) -> None:
-    """Until it rests."""
+    """Wait until the operator is idle."""
     while True:
         cpu = operator.cpu_seconds
         await asyncio.sleep(2)
@@ -277,37 +281,37 @@ async def quiet(operator: Operator) -> None:
 
 
 def named(item: Manifest) -> str:
-    """The name of a run."""
+    """Return the name of a run."""
     return str(item["metadata"]["name"])
 
 
-def tell(turn: Turn, count: int, unit: str) -> None:
-    """What each of so many took."""
+def print_costs(turn: Turn, count: int, unit: str) -> None:
+    """Print the cost of each run or case."""
     total = sum(turn.requests.values())
-    say(f"  {1e3 * turn.cpu_seconds / count:.1f} ms CPU a {unit}; {turn.resident:.0f} MB resident")
-    say(f"  {total / count:.2f} requests a {unit}, {turn.writes / count:.2f} of them writes:")
+    print_now(f"  {1e3 * turn.cpu_seconds / count:.1f} ms CPU a {unit}; {turn.resident:.0f} MB resident")
+    print_now(f"  {total / count:.2f} requests a {unit}, {turn.writes / count:.2f} of them writes:")
     for kind, made in turn.requests.most_common():
-        say(f"    {made / count:8.3f}  {kind}")
+        print_now(f"    {made / count:8.3f}  {kind}")
 
 
 def steps(longest: list[tuple[float, float, str]]) -> None:
-    """The longest steps of the event loop."""
+    """Print the longest steps of the event loop."""
     for cpu, wall, name in longest[:6]:
-        say(f"  a step of {cpu:.0f} ms CPU, {wall:.0f} ms on the wall: {name}")
+        print_now(f"  a step of {cpu:.0f} ms CPU, {wall:.0f} ms on the wall: {name}")
 
 
 def spread(values: list[float]) -> str:
-    """Median, least and most."""
+    """Format median, minimum and maximum."""
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def say(line: str) -> None:
-    """For people, at once."""
+def print_now(line: str) -> None:
+    """Print at once."""
     print(line, flush=True)
 
 
 async def run(arguments: Any) -> None:
-    """All parts that were asked for."""
+    """Run the selected parts."""
     parts: dict[str, Callable[[World], Awaitable[None]]] = {
         "runs": lambda world: measure_runs(world, arguments.runs, arguments.turns),
         "sweeps": lambda world: measure_sweeps(world, arguments.shapes),
@@ -325,7 +329,7 @@ async def run(arguments: Any) -> None:
 
 
 def main() -> None:
-    """Measure, and say what was measured."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="parts, with commas: runs, sweeps, latency, rest")
     parser.add_argument("--runs", type=int, default=1000)

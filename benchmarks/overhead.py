@@ -1,10 +1,10 @@
-"""Where each second of a case goes, and what accelbench itself takes; beside pyperf and asv on the same step.
+"""Measure where each second of a case goes, and accelbench's share, next to pyperf and asv on the same step.
 
     python benchmarks/overhead.py [ROUNDS] > docs/results/overhead.md
 
-One step, a chain of matrix products in eager PyTorch, is measured by each tool as it comes out of the box. What counts
-is the share of wall time inside what is measured: neither warm-up, nor calibration, nor starting processes. Then two
-frameworks are compared by the default rule, to a verdict.
+Each tool measures one step, a chain of matrix products in eager PyTorch, with its default settings. The result is the
+share of wall time inside measurements: neither warm-up, nor calibration, nor process start. Then two frameworks are
+compared by the default rule, to a verdict.
 """
 
 import json
@@ -77,7 +77,7 @@ ASV_CONFIGURATION = {
 
 @dataclass
 class Supervision:
-    """What the supervisor took while its launches ran."""
+    """Measure the supervisor's processor time while its launches run."""
 
     processor_seconds: float = 0.0
     wall_seconds: float = 0.0
@@ -85,7 +85,7 @@ class Supervision:
     _before: tuple[float, float] | None = None
 
     def __call__(self, event: Event, process: int) -> None:
-        """From the moment when a launch measures to its end."""
+        """Follow a launch from its first measurement to its end."""
         supervisor = psutil.Process(process)
         if isinstance(event, LaunchStarted):
             self._before = None
@@ -104,22 +104,22 @@ def _spent(process: psutil.Process) -> tuple[float, float]:
 
 
 def by_pyperf(processes: int) -> tuple[float, float, str]:
-    """Wall seconds, those inside values, and how many values and processes."""
+    """Return wall seconds, seconds inside values, and the numbers of values and processes."""
     with tempfile.TemporaryDirectory() as directory:
-        script, found = Path(directory, "script.py"), Path(directory, "found.json")
+        script, file = Path(directory, "script.py"), Path(directory, "found.json")
         script.write_text(PYPERF)
         began = time.monotonic()
-        command = [sys.executable, str(script), "--quiet", f"--processes={processes}", "-o", str(found)]
+        command = [sys.executable, str(script), "--quiet", f"--processes={processes}", "-o", str(file)]
         command.append("--inherit-environ=PYTHONPATH")
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         wall = time.monotonic() - began
-        runs = pyperf.Benchmark.load(str(found)).get_runs()
+        runs = pyperf.Benchmark.load(str(file)).get_runs()
     inside = sum(sum(each.values) * each.get_total_loops() for each in runs)
     return wall, inside, f"{sum(len(each.values) for each in runs)} values in {len(runs)} processes"
 
 
 def by_asv(processes: int) -> tuple[float, float, str]:
-    """The same; raises OSError and subprocess.CalledProcessError where asv does not run."""
+    """Return the same for asv; raises OSError and subprocess.CalledProcessError if it does not run."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
         (root / "benchmarks").mkdir()
@@ -143,37 +143,37 @@ def by_asv(processes: int) -> tuple[float, float, str]:
         call(asv, "run", "--environment", where, "--record-samples", "--set-commit-hash", commit)
         wall = time.monotonic() - began
         (file,) = root.glob("results/*/*-*.json")
-        found = json.loads(file.read_text())
-    (values,) = found["results"].values()
-    told = dict(zip(found["result_columns"], values, strict=False))
-    samples, number = told["samples"][0], told["stats_number"][0]
+        stored = json.loads(file.read_text())
+    (values,) = stored["results"].values()
+    columns = dict(zip(stored["result_columns"], values, strict=False))
+    samples, number = columns["samples"][0], columns["stats_number"][0]
     return wall, sum(samples) * number, f"{len(samples)} samples of {number} calls in {processes} processes"
 
 
 def blocks_of(launches: Iterable[LaunchRecord]) -> float:
-    """Seconds inside timed blocks."""
+    """Return the seconds inside timed blocks."""
     return sum(block.seconds for launch in launches for block in launch.blocks)
 
 
 def spread(values: list[float], digits: int = 2) -> str:
-    """Median and range."""
+    """Format median and range."""
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
-def looks(launch: LaunchRecord) -> float:
-    """Seconds of a launch for what is found out beside its times: outputs, operations, limits, late work."""
+def check_seconds(launch: LaunchRecord) -> float:
+    """Return a launch's seconds of checks besides its times: outputs, operations, limits, late work."""
     return sum(launch.asides.values())
 
 
-def the_rest(launch: LaunchRecord) -> float:
-    """Seconds that are neither its framework's, nor compiling, nor warming up, nor inside blocks, nor looks."""
+def other_seconds(launch: LaunchRecord) -> float:
+    """Return the seconds outside framework, compilation, warm-up, blocks and checks."""
     phases = {phase.phase: phase.seconds for phase in launch.phases}
     its_own = sum(phases.get(name, 0.0) for name in ("import", "device-init", "compile", "first-step", "warm-up"))
-    return launch.wall_seconds - its_own - blocks_of([launch]) - looks(launch)
+    return launch.wall_seconds - its_own - blocks_of([launch]) - check_seconds(launch)
 
 
 def launches_table(ran: Ran) -> None:
-    """What a launch costs beyond its framework."""
+    """Format a launch's cost beyond its framework."""
     print("| variant | rounds | wall | import, device | compile, first step | warm-up | blocks | looks | the rest |")
     print("|---|---|---|---|---|---|---|---|---|")
     for variant in dict.fromkeys(launch.variant for launch in ran.launches):
@@ -190,14 +190,14 @@ def launches_table(ran: Ran) -> None:
                 spread([each["compile"] + each["first-step"] for each in phases]),
                 spread([each["warm-up"] for each in phases]),
                 spread([blocks_of([launch]) for launch in launches]),
-                spread([looks(launch) for launch in launches]),
-                spread([the_rest(launch) for launch in launches]),
+                spread([check_seconds(launch) for launch in launches]),
+                spread([other_seconds(launch) for launch in launches]),
             ]
             print(f"| {variant} | {name} | {' | '.join(cells)} |")
 
 
 def main(rounds: int) -> None:
-    """The report, as Markdown."""
+    """Print the report as Markdown."""
     rule = {"rounds_min": rounds, "rounds_max": rounds, "time_limit_seconds": TIME_LIMIT_SECONDS}
     parameters = {"size": SIZE, "length": LENGTH}
     print("# Overhead\n")
@@ -226,8 +226,8 @@ def main(rounds: int) -> None:
     (comparison,) = ran.result.comparisons
     print("## Two frameworks, to a verdict\n")
     print(f"{' against '.join(variants)}, {rounds} to {default['rounds_max']} rounds, target 1 %:", end=" ")
-    said = comparison.verdict or f"no verdict ({', '.join(comparison.invalid) or ran.result.stopped})"
-    print(f"{said} after {ran.result.rounds} rounds and {ran.wall_seconds:.1f} s", end="")
+    finding = comparison.verdict or f"no verdict ({', '.join(comparison.invalid) or ran.result.stopped})"
+    print(f"{finding} after {ran.result.rounds} rounds and {ran.wall_seconds:.1f} s", end="")
     print(f" ({len(ran.result.quarantined)} rounds quarantined).\n")
     total = float(ran.result.overhead["total"])
     print("| part | seconds | share |\n|---|---|---|")

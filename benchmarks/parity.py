@@ -1,11 +1,11 @@
-"""How far correct programs are from float64: what `reference.FACTORS` and `reference.ROUNDED` rest on.
+"""Measure how far correct programs are from float64, which `reference.FACTORS` and `reference.ROUNDED` rest on.
 
     python benchmarks/parity.py > docs/results/parity.md
 
-Every row of the first table is a real launch. `error` is the largest error of any number over the spread that the
-computation makes of one ulp; `sees` is the smallest error that would be caught, as a share of the output's own size.
-The second table is of means of squares, in units in the last place of the mean: the worst error of 20, and how far
-moving every number by an ulp, up or down at random, moves the mean.
+Every row of the first table is a real launch. `error` is the largest error of any number over the spread that a change
+of one ulp causes; `sees` is the smallest detectable error, as a share of the output's size. The second table is of
+means of squares, in units in the last place of the mean: the worst error of 20, and how far the mean moves if every
+number moves by an ulp, up or down at random.
 """
 
 import json
@@ -39,7 +39,7 @@ LAUNCHES: list[tuple[str, Parameters, tuple[str, ...], tuple[Precision, ...]]] =
 
 
 def launch(case: Case, directory: Path) -> int:
-    """Runs the case's only variant; returns the units that its outputs are after."""
+    """Run the case's only variant; return the units behind its outputs."""
     reading, writing = os.pipe()
     request = LaunchRequest(
         case=case, variant=case.baseline, round=1, directory=str(directory), descriptor=writing, threads=1
@@ -65,7 +65,7 @@ def launch(case: Case, directory: Path) -> int:
 
 
 def sums() -> None:
-    """Means of ever more squares in float32: what rounding of the sum does, and what moves of its terms do."""
+    """Print means of ever more squares in float32: the effects of rounding the sum and of moving its terms."""
     import jax
     import torch
 
@@ -90,13 +90,13 @@ def sums() -> None:
             moves.append(np.mean(np.square(x * (1 + ulp * signs))) / right - 1)
             for name, mean in means.items():
                 errors[name] = max(errors[name], abs(float(mean(x)) / right - 1) / ulp)
-        found = " | ".join(f"{error:.1f}" for error in errors.values())
+        cells = " | ".join(f"{error:.1f}" for error in errors.values())
         moved = np.sqrt(np.mean(np.square(moves))) / ulp
-        print(f"| {2**exponent:,} | {found} | {ROUNDED['float32']:g} | {moved:.1g} |", flush=True)
+        print(f"| {2**exponent:,} | {cells} | {ROUNDED['float32']:g} | {moved:.1g} |", flush=True)
 
 
 def main() -> None:
-    """The whole report, as Markdown."""
+    """Print the report as Markdown."""
     print("# Errors of correct programs, in spreads\n")
     print("`python benchmarks/parity.py`; see `accelbench_runner.judge.reference`.\n")
     print("| workload | parameters | variant | precision | units | error | allowed | sees |")

@@ -1,11 +1,11 @@
-"""The same step timed by accelbench's blocks, torch.utils.benchmark and pyperf, in one process, one after the other.
+"""Time the same step with accelbench's blocks, torch.utils.benchmark and pyperf, in one process, in turn.
 
     python benchmarks/peers.py [REPETITIONS] > docs/results/peers.md
 
 A step is a chain of matrix products in eager PyTorch, as the adapter runs it: the same call, threads and settings for
-all three. Each repetition asks all three in random order, and gives each a second: torch's blocked_autorange, a pyperf
-worker with its default warm-up and ten values of its default 100 ms, and blocks that are warmed up and planned anew.
-What they give is the median. The interval is Student's t on the logarithms of the ratios, one for each repetition.
+all three. Each repetition runs all three in random order, for a second each: torch's blocked_autorange, a pyperf worker
+with its default warm-up and ten values of its default 100 ms, and blocks that are warmed up and planned anew. Each
+tool's result is its median. The interval is Student's t on the logarithms of the ratios, one a repetition.
 """
 
 import contextlib
@@ -30,24 +30,24 @@ from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 
 STEPS = (("10 us", 10e-6, 64), ("1 ms", 1e-3, 64), ("100 ms", 0.1, 512))
-"""What a step should take, and the rows of its matrices."""
+"""Target seconds of a step, and the rows of its matrices."""
 MARGIN = 0.02
 ALPHA = 0.05
 MINIMUM_SECONDS = 1.0
-"""Of torch's blocked_autorange; accelbench's blocks have the same budget."""
+"""Budget of torch's blocked_autorange, the same as that of accelbench's blocks."""
 VALUES = 10
-"""Of a pyperf worker, each of 100 ms: with its own three, a neighbour's burst is in its median."""
+"""Values of a pyperf worker, 100 ms each: with its default of three, a short disturbance is in its median."""
 Tool = Callable[[Work], float]
 
 
 def work_of(made: PyTorch, seconds: float, size: int) -> tuple[Work, int]:
-    """A chain of about so many seconds, and how many products it has."""
+    """Return a chain of about this many seconds, and its number of products."""
     length = max(1, round(seconds / blocks.warm_up(chain(made, size, 1), MonotonicClock())))
     return chain(made, size, length), length
 
 
 def accelbench(work: Work) -> float:
-    """Seconds per call, as a launch times its steady phase."""
+    """Return seconds per call, as a launch times its steady phase."""
     clock = MonotonicClock()
     with blocks.garbage_collection_paused():
         planned = blocks.plan(blocks.warm_up(work, clock), blocks.overhead_seconds(work, clock))
@@ -56,7 +56,7 @@ def accelbench(work: Work) -> float:
 
 
 def torch_benchmark(work: Work) -> float:
-    """Seconds per call by torch.utils.benchmark, which takes one thread unless it is told."""
+    """Return seconds per call by torch.utils.benchmark, with its number of threads set."""
     timer = Timer(
         stmt="state, out = call(state, batches)",
         setup="state = fresh()",
@@ -67,7 +67,7 @@ def torch_benchmark(work: Work) -> float:
 
 
 class Pyperf:
-    """A pyperf worker in this process: it calibrates once for each step, as its own first worker does."""
+    """Run a pyperf worker in this process, calibrated once for each step."""
 
     def __init__(self) -> None:
         self._runner = pyperf.Runner()
@@ -76,7 +76,7 @@ class Pyperf:
         self._asked = 0
 
     def __call__(self, work: Work) -> float:
-        """Seconds per call."""
+        """Return seconds per call."""
         if id(work) not in self._loops:
             self._loops[id(work)] = int(self._bench(work, calibrate=True).get_runs()[0].get_loops())
         self._runner.args.loops = self._loops[id(work)]
@@ -99,7 +99,7 @@ class Pyperf:
 
 
 def ratio(ours: list[float], theirs: list[float]) -> tuple[str, bool]:
-    """Of the medians, with its interval, and whether that lies within the margin."""
+    """Return the ratio of the medians with its interval, and whether that lies within the margin."""
     logs = [math.log(one / other) for one, other in zip(ours, theirs, strict=True)]
     interval = student_interval(logs, ALPHA)
     if interval is None:
@@ -110,14 +110,14 @@ def ratio(ours: list[float], theirs: list[float]) -> tuple[str, bool]:
 
 
 def spread(seconds: list[float]) -> str:
-    """Median and range over repetitions."""
+    """Format median and range over repetitions."""
     scale, unit = next((s, u) for s, u in ((1, "s"), (1e3, "ms"), (1e6, "us")) if max(seconds) * s >= 1 or u == "us")
     least, middle, most = (f"{scale * each:.4g}" for each in (min(seconds), statistics.median(seconds), max(seconds)))
     return f"{middle} {unit} ({least} to {most})"
 
 
 def main(repetitions: int) -> int:
-    """The report, as Markdown; 1 where a step is not equivalent."""
+    """Print the report as Markdown; return 1 if a step is not equivalent."""
     began = time.monotonic()
     made = adapter()
     tools: dict[str, Tool] = {
@@ -140,15 +140,15 @@ def main(repetitions: int) -> int:
     held = True
     for name, seconds, size in STEPS:
         work, length = work_of(made, seconds, size)
-        found: dict[str, list[float]] = {tool: [] for tool in tools}
+        seconds_by_tool: dict[str, list[float]] = {tool: [] for tool in tools}
         for _ in range(repetitions):
             for tool in rng.sample(sorted(tools), len(tools)):
-                found[tool].append(tools[tool](work))
-        ours, *theirs = found.values()
-        ratios = [ratio(ours, each) for each in theirs]
+                seconds_by_tool[tool].append(tools[tool](work))
+        ours, *theirs = seconds_by_tool.values()
+        ratios = [ratio(ours, seconds) for seconds in theirs]
         held &= all(within for _, within in ratios)
         answer = "yes" if all(within for _, within in ratios) else "no"
-        cells = [f"{length} of {size}", *map(spread, found.values()), *(cell for cell, _ in ratios), answer]
+        cells = [f"{length} of {size}", *map(spread, seconds_by_tool.values()), *(cell for cell, _ in ratios), answer]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
     print(f"\nTook {time.monotonic() - began:.0f} s.")
     return 0 if held else 1

@@ -1,8 +1,8 @@
-"""How often a difference that is there is found, and equality where there is none: the default rule, simulated.
+"""Simulate how often the default rule detects a difference, and equality if there is none.
 
     python benchmarks/power.py [EXPERIMENTS] > docs/results/power.md
 
-The same launches and the same rule as in `coverage.py`; verdicts at the default margin, checked against
+Launches and rule are those of `coverage.py`; verdicts at the default margin are checked against
 `accelbench.verdict.rule`.
 """
 
@@ -35,7 +35,7 @@ MODELS: dict[str, Model] = {
 
 
 def verdicts(ended: Ended) -> NDArray[np.str_]:
-    """One for each experiment."""
+    """Return a verdict for each experiment."""
     edge = math.log1p(MARGIN)
     lower, upper = ended.means - ended.half_widths, ended.means + ended.half_widths
     return np.select(
@@ -46,7 +46,7 @@ def verdicts(ended: Ended) -> NDArray[np.str_]:
 
 
 def check_against_the_product(ended: Ended) -> None:
-    """The verdicts are those of `accelbench.verdict.rule`."""
+    """Check that the verdicts are those of `accelbench.verdict.rule`."""
     checks = tuple(Check(name=name, outcome="passed", reading="simulated") for name in INDISPENSABLE)
     clean = Clean(Certificate(checks=checks), "variant", "baseline")
     for index, verdict in enumerate(verdicts(ended)[:500]):
@@ -55,23 +55,23 @@ def check_against_the_product(ended: Ended) -> None:
 
 
 def line(name: str, model: Model, sigma: float, orders: Orders, experiments: int, rng: Generator) -> float:
-    """One row of the table; the lesser of the two lower bounds of finding a difference of 5 %."""
+    """Print a row; return the smaller of the two lower bounds of detecting a difference of 5 %."""
     cells = []
     bounds = []
     for speedup, wanted in zip(SPEEDUPS, ("slower", "equivalent", "faster"), strict=True):
         drawn = orders.drawn(rng, experiments, DEFAULT.rounds_max)
         ended = stop(speedups(simulate(model, speedup, sigma, drawn, rng)), DEFAULT)
         check_against_the_product(ended)
-        found = float((verdicts(ended) == wanted).mean())
-        cells.append(f"{100 * found:.1f} after {ended.rounds.mean():.1f}")
+        share = float((verdicts(ended) == wanted).mean())
+        cells.append(f"{100 * share:.1f} after {ended.rounds.mean():.1f}")
         if wanted != "equivalent":
-            bounds.append(lower_bound(found, experiments))
+            bounds.append(lower_bound(share, experiments))
     print(f"| {name} | {100 * sigma:g} % | {' | '.join(cells)} | {100 * min(bounds):.1f} |", flush=True)
     return min(bounds)
 
 
 def main(experiments: int) -> int:
-    """The whole report, as Markdown; 1 where the promise is not held."""
+    """Print the report as Markdown; return 1 if the promise does not hold."""
     began = time.process_time()
     rng = np.random.default_rng(20260102)
     orders = Orders.of_the_product(2000, DEFAULT.rounds_max)

@@ -1,4 +1,4 @@
-"""Runs cases through the real runner, as `accelbench run` does, and keeps what they said."""
+"""Run cases through the real runner, as `accelbench run` does, and keep their results."""
 
 import json
 import os
@@ -22,21 +22,21 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.machine.fingerprint import of_host
 
 Listener = Callable[[Event, int], None]
-"""Is told of every event, and of the supervisor's process."""
+"""Function of every event and of the supervisor's process."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A case that was measured."""
+    """Hold a measured case."""
 
     result: Result
     launches: tuple[LaunchRecord, ...]
     wall_seconds: float
-    """From the start of the process to its end."""
+    """Seconds from the start of the process to its end."""
 
 
 def a_case(workload: str, parameters: dict[str, ParameterValue], variants: dict[str, str], **measurement: Any) -> Case:
-    """`variants` gives each name its framework and mode; the first is the baseline."""
+    """Make a case; `variants` gives each name its framework and mode, and the first is the baseline."""
     return Case(
         name="all",
         origin=CaseOrigin(run="benchmark", series="benchmark"),
@@ -53,7 +53,7 @@ def _unheard(_event: Event, _process: int) -> None:
 
 
 def run(case: Case, listener: Listener = _unheard) -> Ran:
-    """Measures the case; raises RuntimeError where there is no result."""
+    """Measure the case; raises RuntimeError if there is no result."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "case.json")
         path.write_text(case.to_json())
@@ -81,37 +81,37 @@ def run(case: Case, listener: Listener = _unheard) -> Ran:
 
 
 def environment() -> str:
-    """Where it was measured, in a line."""
+    """Describe the machine in a line."""
     host = of_host()
     packages = ("accelbench", "torch", "jax", "pyperf", "asv", "numpy")
-    found = {"Python": platform.python_version()}
+    versions_by_name = {"Python": platform.python_version()}
     for name in packages:
         try:
-            found[name] = version(name)
+            versions_by_name[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    versions = ", ".join(f"{name} {number}" for name, number in found.items())
+            versions_by_name[name] = "not installed"
+    versions = ", ".join(f"{name} {number}" for name, number in versions_by_name.items())
     return f"{host.get('cpu')}, {len(os.sched_getaffinity(0))} processors, Linux {host.get('kernel')}; {versions}."
 
 
 def upper_bound(hits: int, trials: int) -> float:
-    """The 99 % upper bound of a share (Clopper and Pearson, 1934)."""
+    """Return the 99 % upper bound of a share (Clopper and Pearson, 1934)."""
     return float(beta.ppf(0.99, hits + 1, trials - hits)) if hits < trials else 1.0
 
 
 class Kept:
-    """What a benchmark has found so far, a JSON line for each; with a file it goes on where it was stopped."""
+    """Keep a benchmark's records as JSON lines; with a file, it continues where it was stopped."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        there = path is not None and path.exists()
-        self.found: list[dict[str, Any]] = (
-            [json.loads(line) for line in path.read_text().splitlines()] if path and there else []
+        exists = path is not None and path.exists()
+        self.records: list[dict[str, Any]] = (
+            [json.loads(line) for line in path.read_text().splitlines()] if path and exists else []
         )
 
-    def add(self, found: dict[str, Any]) -> None:
-        """One more."""
-        self.found.append(found)
+    def add(self, record: dict[str, Any]) -> None:
+        """Append a record."""
+        self.records.append(record)
         if self._path:
             with self._path.open("a") as file:
-                file.write(json.dumps(found) + "\n")
+                file.write(json.dumps(record) + "\n")

@@ -1,8 +1,8 @@
-"""How often step detection finds steps that are not there, and steps that are: simulated.
+"""Simulate how often step detection reports steps that do not exist, and steps that do.
 
     python benchmarks/series.py [SERIES] > docs/results/series.md
 
-Series of results over time: their noise is 1 %, normal or Student's t with 3 degrees of freedom, with memory.
+Series of results over time have 1 % noise, normal or Student's t with 3 degrees of freedom, with memory.
 """
 
 import math
@@ -22,7 +22,7 @@ STEPS = (0.01, 0.02, 0.03, 0.05, 0.1)
 
 
 def noise(rng: Generator, length: int, memory: float, *, heavy: bool = False) -> NDArray[np.float64]:
-    """Logarithms around a level, with deviation `SIGMA` and lag-1 correlation `memory`."""
+    """Draw logarithms around a level, with deviation `SIGMA` and lag-1 correlation `memory`."""
     draws = rng.standard_t(3, length + 100) / math.sqrt(3) if heavy else rng.standard_normal(length + 100)
     values = np.zeros(length + 100)
     for index in range(1, length + 100):
@@ -30,19 +30,21 @@ def noise(rng: Generator, length: int, memory: float, *, heavy: bool = False) ->
     return SIGMA * values[100:]
 
 
-def found(rng: Generator, series: int, length: int, memory: float, step: float, *, heavy: bool = False) -> float:
-    """The share of series in which a step is found, within two results of the middle where there is one."""
+def detected_share(
+    rng: Generator, series: int, length: int, memory: float, step: float, *, heavy: bool = False
+) -> float:
+    """Return the share of series with a detected step, within two results of the middle if there is one."""
     hits = 0
     for _ in range(series):
         logs = noise(rng, length, memory, heavy=heavy)
         logs[length // 2 :] += math.log1p(step)
         steps = find_change_points([float(value) for value in np.exp(logs)])
-        hits += any(abs(each.index - length // 2) <= 2 for each in steps) if step else bool(steps)  # noqa: PLR2004
+        hits += any(abs(step_found.index - length // 2) <= 2 for step_found in steps) if step else bool(steps)  # noqa: PLR2004
     return hits / series
 
 
 def main(series: int) -> int:
-    """The whole report, as Markdown; 1 where the promise is not held."""
+    """Print the report as Markdown; return 1 if the promise does not hold."""
     began = time.process_time()
     rng = np.random.default_rng(20260104)
     print("# Step detection over a series, simulated\n")
@@ -53,7 +55,7 @@ def main(series: int) -> int:
     worst = 0.0
     for length in LENGTHS:
         for heavy in (False, True):
-            shares = [found(rng, series, length, memory, 0.0, heavy=heavy) for memory in MEMORIES]
+            shares = [detected_share(rng, series, length, memory, 0.0, heavy=heavy) for memory in MEMORIES]
             worst = max(worst, *shares[:3])
             cells = " | ".join(f"{100 * share:.1f}" for share in shares)
             print(f"| {length} | {'Student t(3)' if heavy else 'normal'} | {cells} |", flush=True)
@@ -62,7 +64,7 @@ def main(series: int) -> int:
     print("|---|---|" + "---|" * len(STEPS))
     for length in (20, 50, 100):
         for memory in (0.0, 0.5):
-            cells = " | ".join(f"{100 * found(rng, series // 4, length, memory, step):.0f}" for step in STEPS)
+            cells = " | ".join(f"{100 * detected_share(rng, series // 4, length, memory, step):.0f}" for step in STEPS)
             print(f"| {length} | {memory:g} | {cells} |", flush=True)
     print(f"\nTook {time.process_time() - began:.0f} s of one processor.")
     return 0 if worst <= 0.02 else 1  # noqa: PLR2004 - what the product's docstring promises

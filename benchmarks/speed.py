@@ -1,8 +1,8 @@
-"""How long the statistics of a large case take: everything that the judge computes after a round but parity.
+"""Time the statistics of a large case: everything that the judge computes after a round, except parity.
 
     python benchmarks/speed.py [VARIANTS ROUNDS BLOCKS] > docs/results/speed.md
 
-Launches are drawn, with facts as good ones report them; the case is judged as after its last round.
+Launches are random, with facts as good ones report them; the case is judged as after its last round.
 """
 
 import statistics
@@ -24,7 +24,7 @@ REPEATS = 5
 
 
 def a_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
-    """A case with so many launches, steady and independent."""
+    """Make a case with this many launches, steady and independent."""
     rng = np.random.default_rng(20260105)
     names = [f"variant-{number}" for number in range(variants)]
     case = Case(
@@ -58,7 +58,7 @@ def a_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
 
 
 def main(variants: int, rounds: int, blocks: int) -> None:
-    """The report, as Markdown."""
+    """Print the report as Markdown."""
     request = a_request(variants, rounds, blocks)
     judge(request)  # imports scipy
     took = []

@@ -1,10 +1,10 @@
-"""What each program of a jitted function with a static argument keeps of a process's memory: row 18 of the claims.
+"""Measure the memory that each program of a jitted function with a static argument keeps: row 18 of the claims.
 
     python benchmarks/static_arguments.py > docs/results/static_arguments.md
 
-The function is A3's: `x[:size]`, with `size` static, so that each value is a program of its own. Memory is what is
-resident, which is more than the programs: tables that grow, what a compiler leaves behind. So it is taken several
-times, after as many new values each, in a process that has compiled some before.
+The function is A3's: `x[:size]` with a static `size`, so each value is another program. Resident memory is more than
+the programs: it includes growing tables and the compiler's leftovers. So it is measured several times, after equally
+many new values, in a process that has compiled some before.
 """
 
 import functools
@@ -22,12 +22,12 @@ BEFORE, VALUES, TIMES = 100, 200, 5
 
 @functools.partial(jax.jit, static_argnums=1)
 def f(x: jax.Array, size: int) -> jax.Array:
-    """The first `size` of x."""
+    """Return the first `size` elements of x."""
     return x[:size]
 
 
 def main() -> None:
-    """A page on standard output."""
+    """Print the page."""
     process, x = psutil.Process(), jnp.arange(float(BEFORE + VALUES * TIMES + 1))
     sizes = iter(range(1, len(x)))
 

@@ -1,4 +1,4 @@
-"""A step that every tool can be asked to time: a chain of matrix products in eager PyTorch, as a launch runs it."""
+"""Make a step that every tool can time: a chain of matrix products in eager PyTorch, as a launch runs it."""
 
 import os
 
@@ -13,7 +13,7 @@ THREADS = len(os.sched_getaffinity(0))
 
 
 def adapter() -> PyTorch:
-    """PyTorch in float32, with as many threads as processors; once in a process."""
+    """Set up PyTorch in float32, with as many threads as processors; once a process."""
     options = catalogue.parse_options(catalogue.find("matmul-chain").variants()[USE], {})
     made = PyTorch(
         AdapterSettings(
@@ -25,7 +25,7 @@ def adapter() -> PyTorch:
 
 
 def chain(made: PyTorch, size: int, length: int) -> Work:
-    """`length` products of (size, size) in a call."""
+    """Multiply `length` matrices of (size, size) in a call."""
     workload = catalogue.find("matmul-chain")
     parameters = catalogue.parse_parameters(workload, {"size": size, "length": length})
     return made.prepare(workload.pytorch(parameters, inputs.generate(workload, parameters, 0), made))

@@ -1,11 +1,10 @@
-"""A language model's step of training, compiled for accelerators that are not there: what it takes of each of them.
+"""Compile a language model's training step for absent accelerators, and report its needs on each.
 
     python benchmarks/transformer_lm.py [NAME ...]
 
-compiles, one at a time, all or those that are named (`7b-h100x8`, `1m-h100-pytorch`); `here` measures the same file on
-this machine's processor, and `page` does neither. Results are kept in docs/results/transformer-lm, and
-docs/results/transformer_lm.md is written from all that are there. It needs
-accelbench[jax,torch,targets-gpu,targets-tpu].
+compiles, one at a time, all or the named ones (`7b-h100x8`, `1m-h100-pytorch`); `here` measures the same file on this
+machine's processor, and `page` does neither. Results are kept in docs/results/transformer-lm, from which
+docs/results/transformer_lm.md is written. It needs accelbench[jax,torch,targets-gpu,targets-tpu].
 """
 
 import math
@@ -40,7 +39,7 @@ SIZES: dict[str, dict[str, int]] = {
     "7b": {"layers": 32, "width": 4096, "heads": 32, "vocabulary": 32_000, "sequence": 2048},
 }
 VARIANTS = {"": ("jax/jit-scanned",), "-pytorch": ("pytorch/eager", "pytorch/compile")}
-"""By what is added to a result's name; PyTorch's are dispatched for one GPU, and are not divided (ADR 47)."""
+"""Variants by the suffix of a result's name; PyTorch's are dispatched for one GPU, and are not divided (ADR 47)."""
 LINES = """# A language model on accelerators that are not there
 
 `python benchmarks/transformer_lm.py`, which runs [example 7](../../examples/07-transformer-lm-on-accelerators.yaml) for
@@ -76,7 +75,7 @@ Where activations are kept, nothing is computed again. Then the program has 1.3 
 formula, at 1 M, 134 M and 6.7 billion weights (the same test).
 """
 HERE_OPTIONS = {"accelerator.targets": "", **SIZES["1m"], "batch": 8}
-"""No target: it is measured, and on few examples, because a processor does it."""
+"""Options of the measurement on this processor: no target, and few examples."""
 MEASURED = RESULTS / "here" / "1m-cpu.result.json"
 HERE = """
 ## The same file on one processor
@@ -92,7 +91,7 @@ $ accelbench run examples/07-transformer-lm-on-accelerators.yaml {options}
 
 @dataclass(frozen=True)
 class Row:
-    """One size for one target, in the variants of one framework."""
+    """Name one size for one target, in the variants of one framework."""
 
     size: str
     target: str
@@ -100,27 +99,27 @@ class Row:
 
     @property
     def name(self) -> str:
-        """As results are named."""
+        """Return the result's name."""
         return f"{self.size}-{self.target}{self.side}"
 
     @property
     def file(self) -> Path:
-        """Where its result is kept."""
+        """Return the path of its result."""
         return RESULTS / f"{self.name}.result.json"
 
     @cached_property
     def result(self) -> Result:
-        """As it is kept."""
+        """Read its result."""
         return Result.model_validate_json(self.file.read_text())
 
     @property
     def parameters(self) -> TransformerLm.Parameters:
-        """Of its case."""
+        """Return the parameters of its case."""
         return TransformerLm.Parameters(**self.result.case.parameters)
 
     @property
     def held_by_hand(self) -> int:
-        """Bytes of arguments, without a compiler."""
+        """Count the bytes of arguments without a compiler."""
         return held_by_torch(self.parameters) if self.side else held_on(self.parameters, targets.find(self.target))
 
 
@@ -132,7 +131,7 @@ EVERY = tuple(
 
 
 def main(asked: Sequence[str]) -> None:
-    """Compile what is asked for, and write the page."""
+    """Compile the named rows, and write the page."""
     names = ["here", "page", *(row.name for row in EVERY)]
     if unknown := set(asked) - set(names):
         raise SystemExit(f"unknown: {', '.join(unknown)}; there are {', '.join(names)}")
@@ -141,13 +140,21 @@ def main(asked: Sequence[str]) -> None:
             compile_one(row)
     if not asked or "here" in asked:
         keep_result([*set_to(HERE_OPTIONS)], MEASURED)
-    there = [row for row in EVERY if row.file.exists()]
-    parts = [LINES, *table(there), "", *missing(there), OPERATIONS, *arithmetic(there), *measured()]
+    compiled_rows = [row for row in EVERY if row.file.exists()]
+    parts = [
+        LINES,
+        *table(compiled_rows),
+        "",
+        *missing(compiled_rows),
+        OPERATIONS,
+        *arithmetic(compiled_rows),
+        *measured(),
+    ]
     PAGE.write_text("\n".join(parts) + "\n")
 
 
 def compile_one(row: Row) -> None:
-    """The manifest in other sizes, for one target."""
+    """Compile the manifest in another size for one target."""
     uses = VARIANTS[row.side]
     variants = f"[{', '.join(f'{{use: {use}}}' for use in uses)}]"
     options = set_to({**SIZES[row.size], "variants": variants, "baseline": uses[0]})
@@ -155,7 +162,7 @@ def compile_one(row: Row) -> None:
 
 
 def keep_result(options: Sequence[str], file: Path) -> None:
-    """As a user would, into a folder of its own; the result is kept."""
+    """Run accelbench in a temporary folder, and keep the result."""
     with tempfile.TemporaryDirectory() as directory:
         subprocess.run(["accelbench", "run", str(MANIFEST), *options, "--out", directory], check=True)
         (found,) = Path(directory).glob("*.result.json")
@@ -164,13 +171,13 @@ def keep_result(options: Sequence[str], file: Path) -> None:
 
 
 def set_to(values: Mapping[str, object]) -> Iterator[str]:
-    """The options that change the manifest."""
+    """Return the options that change the manifest."""
     for name, value in values.items():
         yield from ("--set", f"{name}={value}")
 
 
-def table(there: Sequence[Row]) -> Iterator[str]:
-    """A row for each size, target and variant."""
+def table(compiled_rows: Sequence[Row]) -> Iterator[str]:
+    """Format a row for each size, target and variant."""
     yield from heads(
         "weights",
         "target",
@@ -184,7 +191,7 @@ def table(there: Sequence[Row]) -> Iterator[str]:
         "compiling",
         "its memory",
     )
-    for row in there:
+    for row in compiled_rows:
         variant, compiled = row.result.variants[0], row.result.compiled[0]
         cells = (
             weights(row),
@@ -205,14 +212,14 @@ def table(there: Sequence[Row]) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def arithmetic(there: Sequence[Row]) -> Iterator[str]:
-    """Operations of each program, which are those of all targets, beside both counts."""
+def arithmetic(compiled_rows: Sequence[Row]) -> Iterator[str]:
+    """Format the operations of each program next to both counts by hand."""
     yield from heads("weights", "variant", "operations", "formula", "more", "by hand, with what is done again", "more")
     for size, side in product(SIZES, VARIANTS):
-        rows = [row for row in there if (row.size, row.side) == (size, side)]
-        if not (found := {row.result.variants[0].numbers.flops_per_call for row in rows} - {None}):
+        rows = [row for row in compiled_rows if (row.size, row.side) == (size, side)]
+        if not (counts := {row.result.variants[0].numbers.flops_per_call for row in rows} - {None}):
             continue
-        (counted,) = found  # the same for every target
+        (counted,) = counts  # the same for every target
         row = rows[0]
         formula = TransformerLm().cost(row.parameters, float_bytes=4).flops
         cells = (
@@ -228,14 +235,14 @@ def arithmetic(there: Sequence[Row]) -> Iterator[str]:
 
 
 def more(counted: float, other: float) -> str:
-    """By how much the first is larger."""
+    """Format by how much the first is larger."""
     return f"{100 * (counted / other - 1):.1f} %"
 
 
-def missing(there: Sequence[Row]) -> Iterator[str]:
-    """What compilers said where they made no program, how well both counts agree, and what has not been compiled."""
+def missing(compiled_rows: Sequence[Row]) -> Iterator[str]:
+    """Describe compilers' refusals, how well both counts agree, and what has not been compiled."""
     apart, refusals = 0.0, dict[str, None]()
-    for row in there:
+    for row in compiled_rows:
         if refused := row.result.compiled[0].refused:
             yield f"The compiler says of {row.size} on {row.target}: {refused}\n"
         for variant in row.result.variants:
@@ -250,15 +257,15 @@ def missing(there: Sequence[Row]) -> Iterator[str]:
 
 
 def measured() -> Iterator[str]:
-    """What the same file says of a processor."""
+    """Describe the same file's measurement on a processor."""
     given = list(set_to(HERE_OPTIONS))
     yield HERE.format(options=" ".join(given[:2]) + " \\\n    " + " ".join(given[2:]))
     if not MEASURED.exists():
         yield "Not measured yet."
         return
     result = Result.model_validate_json(MEASURED.read_text())
-    found = result.fingerprint
-    yield f"In {result.rounds} rounds, on {found['cpusUsed']} processors ({found['cpu']}):"
+    fingerprint = result.fingerprint
+    yield f"In {result.rounds} rounds, on {fingerprint['cpusUsed']} processors ({fingerprint['cpu']}):"
     yield ""
     yield from heads("variant", "a step", "peak memory")
     for variant in result.variants:
@@ -275,18 +282,18 @@ def measured() -> Iterator[str]:
 
 
 def heads(*names: str) -> Iterator[str]:
-    """The first two lines of a table."""
+    """Return the first two lines of a table."""
     yield f"| {' | '.join(names)} |"
     yield "|---" * len(names) + "|"
 
 
 def weights(row: Row) -> str:
-    """How many there are."""
+    """Format the number of weights."""
     return figures.quantity(decoder.numbers(row.parameters), "")
 
 
 def amount(size: int | None) -> str:
-    """In bytes; empty where nobody knows."""
+    """Format bytes; empty if unknown."""
     return "" if size is None else figures.quantity(size, "B")
 
 

@@ -1,1 +1,1 @@
-"""What `benchmarks/operator_scale.py` is made of: a client, nodes that are played, what is read off the operator."""
+"""Provide the parts of `benchmarks/operator_scale.py`: client, simulated nodes, measurements of the operator."""

@@ -1,7 +1,7 @@
-"""The operator's process with a stopwatch at each step of its event loop; `python -m scale.instrumented FILE`.
+"""Run the operator with a stopwatch at each step of its event loop: `python -m scale.instrumented FILE`.
 
-FILE gets the longest steps as JSON whenever the process is told SIGUSR1. What is measured is a step's processor time,
-beside its time on the wall: on a busy machine a step is put aside for longer than it runs.
+On SIGUSR1 it writes the longest steps to FILE as JSON: processor time and wall time, because a busy machine preempts a
+step for longer than it runs.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from accelbench_operator.__main__ import main
 KEPT = 20
 
 longest: list[tuple[float, float, str]] = []
-"""Processor milliseconds, wall milliseconds, and what was run."""
+"""Processor milliseconds, wall milliseconds, and the callback."""
 
 
 def timed(run: Any) -> Any:
-    """`Handle._run` with a stopwatch."""
+    """Run `Handle._run` with a stopwatch."""
 
     def timed_run(handle: Any) -> None:
         wall, cpu = time.perf_counter(), time.thread_time()
@@ -34,7 +34,7 @@ def timed(run: Any) -> Any:
 
 
 def note(spent: float, passed: float, name: str) -> None:
-    """Keep it, if it is among the longest."""
+    """Keep the step if it is among the longest."""
     if len(longest) < KEPT:
         heapq.heappush(longest, (spent, passed, name))
     elif spent > longest[0][0]:
@@ -42,7 +42,7 @@ def note(spent: float, passed: float, name: str) -> None:
 
 
 def collecting() -> Any:
-    """A stopwatch at the garbage collector, which is part of the step that meets it."""
+    """Time the garbage collector, which is part of the step that triggers it."""
     began = 0.0
 
     def told(phase: str, info: dict[str, int]) -> None:
@@ -64,7 +64,7 @@ def _name(handle: Any) -> str:
 
 
 def dump(*_: object) -> None:
-    """Write what was seen, and begin anew."""
+    """Write the steps and begin anew."""
     Path(sys.argv[1]).write_text(json.dumps(sorted(longest, reverse=True)))
     longest.clear()
 

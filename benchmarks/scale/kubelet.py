@@ -1,6 +1,6 @@
-"""Nodes that are played for a thousand pods at once: they take what the scheduler gives them and serve real logs.
+"""Simulate the nodes of a thousand pods at once: they accept scheduled pods and serve real logs.
 
-A pod's log and termination message are those of a real run of the same workload, with this pod's case put into them.
+A pod's log and termination message are those of a real run of the same workload, with this pod's case inserted.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ NODES = 10
 PODS_A_NODE = 2_000
 HEARTBEAT_SECONDS = 10
 LAUNCH_LINES = 40
-"""Of launches' own documents, which an operator skips: what a real log of fifteen launches has."""
+"""Documents of launches, which an operator skips: as many as in a real log of fifteen launches."""
 
 
 class Kubelet:
-    """All nodes in one. Use as an async context manager; `hold` keeps containers running until `release`."""
+    """Simulate all nodes. Use as an async context manager; `hold` keeps containers running until `release`."""
 
     def __init__(self, client: Client, certificate: Path, result: Manifest) -> None:
-        """`result` is a stored one of a real run, whose case is that of the pods in all but its identity."""
+        """Take a stored `result` of a real run, whose case matches the pods' in all but its identity."""
         self._client = client
         self._certificate = certificate
         self._result = result
@@ -63,17 +63,17 @@ class Kubelet:
         await self._server.cleanup()
 
     def hold(self) -> None:
-        """Containers that start from now on go on running."""
+        """Keep containers running that start from now on."""
         self._go.clear()
 
     async def until_running(self, count: int) -> None:
-        """Until so many containers run."""
+        """Wait until this many containers run."""
         while self.running < count:
             self._started.clear()
             await self._started.wait()
 
     async def release(self, a_second: float | None = None) -> None:
-        """End those that run: all at once, or so many a second."""
+        """End the running containers, all at once or so many a second."""
         self._turns = asyncio.Queue() if a_second else None
         self._go.set()
         loop = asyncio.get_running_loop()
@@ -133,15 +133,15 @@ class Kubelet:
         await self._go.wait()
         if self._turns:
             await self._turns.get()
-        log, message = self._told(metadata)
+        log, message = self._log_and_message(metadata)
         self._logs[metadata["name"]] = log
         state = {"exitCode": 0, "reason": "Completed", "message": message, "startedAt": started, "finishedAt": _now()}
         status = {"phase": "Succeeded", "containerStatuses": [container | {"state": {"terminated": state}}]}
         await self._client.patch(path, {"status": status})
         self.running -= 1
 
-    def _told(self, metadata: Manifest) -> tuple[str, str]:
-        """The log and the termination message of this pod's case."""
+    def _log_and_message(self, metadata: Manifest) -> tuple[str, str]:
+        """Return the log and the termination message of this pod's case."""
         case = json.loads(metadata["annotations"][labels.CASE_ANNOTATION])
         text = json.dumps(self._result | {"case": case})
         lines = [*self._before, *encode_document("result", "1", text)]
@@ -168,7 +168,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
 def _before(result: Manifest) -> Iterator[str]:
-    """What a log holds before its result; made once, so that playing a node costs little beside what is measured."""
+    """Return a log's lines before its result, made once so that simulated nodes cost little."""
     for number in range(LAUNCH_LINES):
         yield f"accelbench/1 launch {number} 1/2 {'0' * 64} {'A' * 7800}"
     for number in range(1, result["rounds"] + 1):

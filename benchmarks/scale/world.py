@@ -1,4 +1,4 @@
-"""The real control plane, the operator as a process, and what can be read off it."""
+"""Run a real control plane and the operator as a process, and read its metrics."""
 
 import json
 import os
@@ -29,7 +29,7 @@ MEGABYTE = 1e6
 
 @contextmanager
 def control_plane() -> Iterator[Cluster]:
-    """One of its own, with the CRDs of this checkout."""
+    """Start a control plane with this checkout's CRDs."""
     end_abandoned()
     directory = session_directory()
     cluster, processes = up(directory, node=False, die_with_parent=True)
@@ -46,10 +46,10 @@ def control_plane() -> Iterator[Cluster]:
 
 
 class Operator:
-    """One that is watched. Use as a context manager: it is ready inside."""
+    """Watch an operator process. Use as a context manager: it is ready inside."""
 
     def __init__(self, cluster: Cluster, *, stopwatch: bool = False) -> None:
-        """With `stopwatch`, each step of its event loop is timed, which takes a tenth of its own time."""
+        """Start it; `stopwatch` times each step of its event loop, which costs a tenth of its time."""
         self._place = tempfile.TemporaryDirectory()
         self._steps = Path(self._place.name) / "steps.json"
         instrumented = ("-m", "scale.instrumented", str(self._steps))
@@ -75,22 +75,22 @@ class Operator:
 
     @property
     def cpu_seconds(self) -> float:
-        """Of this process so far."""
+        """Return the processor time of the process so far."""
         times = self._measured.cpu_times()
         return float(times.user + times.system)
 
     @property
     def resident_megabytes(self) -> float:
-        """Now."""
+        """Return the present resident memory."""
         return float(self._measured.memory_info().rss / MEGABYTE)
 
     def requests(self) -> Counter[str]:
-        """By verb, resource and code, so far."""
+        """Return the requests so far, by verb, resource and code."""
         _, text = self.scrape()
         return Counter({_kind(labels): int(float(value)) for labels, value in REQUESTS.findall(text)})
 
     def scrape(self) -> tuple[float, str]:
-        """Seconds that a scrape takes, and what it says."""
+        """Return the seconds of a scrape, and its text."""
         began = time.monotonic()
         url = f"http://127.0.0.1:{self._process.metrics_port}/metrics"
         client = urllib.request.build_opener()
@@ -100,17 +100,17 @@ class Operator:
         return time.monotonic() - began, text
 
     def longest_steps(self) -> list[tuple[float, float, str]]:
-        """Processor milliseconds, wall milliseconds and name of the longest steps of the loop since this was asked."""
+        """Return processor milliseconds, wall milliseconds and name of the longest steps since the last call."""
         self._steps.unlink(missing_ok=True)
         os.kill(self._process.pid, signal.SIGUSR1)
         wait_until(self._steps.exists, what="the steps to be told")
         return [(cpu, wall, name) for cpu, wall, name in json.loads(self._steps.read_text())]
 
     def log(self) -> str:
-        """What it said."""
+        """Return the operator's log."""
         return self._process.log()
 
 
 def _kind(labels: str) -> str:
-    found = dict(re.findall(r'(\w+)="([^"]*)"', labels))
-    return f"{found['verb']} {found['resource']} {found['code']}"
+    by_label = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+    return f"{by_label['verb']} {by_label['resource']} {by_label['code']}"

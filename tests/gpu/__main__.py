@@ -1,5 +1,5 @@
 """What checks on a GPU found, in one file: `ACCELBENCH_GPU_CHECKS=DIR make test-gpu`, then, on the same machine,
-`PYTHONPATH=tests python -m gpu DIR > checks.json`. `benchmarks/told_without_a_device.py` reads it.
+`PYTHONPATH=tests python -m gpu DIR > checks.json`. `benchmarks/targets_against_gpu.py` reads it.
 """
 
 import json

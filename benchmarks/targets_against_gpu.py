@@ -1,7 +1,7 @@
-"""What XLA's programs were on a real GPU, beside what compiling for it without one tells.
+"""Compare XLA's programs on a real GPU with those compiled for it without one.
 
-`python benchmarks/told_without_a_device.py [CHECKS]`, with the extra `targets-gpu`: `docs/results/h100/checks.json` by
-default. Programs differ from one version of JAX to the next, so the same is needed as on the GPU.
+`python benchmarks/targets_against_gpu.py [CHECKS]`, with the extra `targets-gpu`: `docs/results/h100/checks.json` by
+default. Programs differ between versions of JAX, so use the version of the GPU's run.
 """
 
 import json
@@ -28,7 +28,7 @@ NUMBERS = ("kernels_per_call", "temporary_bytes", "aliased_bytes", "program_size
 
 
 def compiled(name: str, use: str, precision: Any, target: targets.Target) -> ExecutableSize | None:
-    """The program of a variant in its small size, compiled for the target."""
+    """Compile a variant in its small size for the target."""
     workload = catalogue.find(name)
     kind = workload.variants()[use]
     parameters = catalogue.parse_parameters(workload, dict(SMALL[name][0]))
@@ -49,26 +49,26 @@ def compiled(name: str, use: str, precision: Any, target: targets.Target) -> Exe
         return program, adapter.prepare(program)
 
     adapter.targets.compile(*adapter.targets.build_abstract(set_up), target)
-    found: ExecutableSize | None = adapter.accounting.executable_size()
-    return found
+    size: ExecutableSize | None = adapter.accounting.executable_size()
+    return size
 
 
 def main() -> None:
-    """A row for each program, as Markdown; what differs is shown as `told, was`."""
+    """Print a row of Markdown for each program; differences read `without a device, with it`."""
     kept = json.loads((Path(sys.argv[1]) if len(sys.argv) > 1 else CHECKS).read_text())
     print(f"JAX {jax.__version__} here, {kept['jax']} on the {kept['device']}.\n")
     print(f"| program | {' | '.join(name.replace('_', ' ') for name in NUMBERS)} |")
     print(f"|---|{'---:|' * len(NUMBERS)}")
     programs = same = 0
-    for each, found in kept["checked"].items():
-        name, use, precision = each.split()
-        if not (use.startswith("jax/") and found["compiled"]):
+    for key, checked in kept["checked"].items():
+        name, use, precision = key.split()
+        if not (use.startswith("jax/") and checked["compiled"]):
             continue
         size = compiled(name, use, precision, targets.find("h100"))
         told = {number: getattr(size, number) for number in NUMBERS}
-        was = {number: found["compiled"].get(number) for number in NUMBERS}
+        was = {number: checked["compiled"].get(number) for number in NUMBERS}
         cells = [str(told[one]) if told[one] == was[one] else f"**{told[one]}, {was[one]}**" for one in NUMBERS]
-        print(f"| {each} | {' | '.join(cells)} |", flush=True)
+        print(f"| {key} | {' | '.join(cells)} |", flush=True)
         programs, same = programs + 1, same + (told == was)
     print(f"\n{same} of {programs} programs are the same in all of these.")
 
