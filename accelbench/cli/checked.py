@@ -12,7 +12,7 @@ from rich.text import Text
 from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.api.result import Check, CheckOutcome, Result
 from accelbench.local.exits import Exit
-from accelbench.report.details import number
+from accelbench.report.details import number_text
 from accelbench.report.terminal import MARKS
 from accelbench.report.view import title
 
@@ -124,7 +124,7 @@ def _rows(variant: Checked) -> Iterator[tuple[CheckOutcome, str, str]]:
     if passed := variant.of("passed"):
         yield "passed", "passed", ", ".join(check.name for check in passed)
     if compiled := _compiled(variant.numbers):
-        told = (f"{MEASURED[field].heading}: {number(variant.numbers, field)}" for field in compiled)
+        told = (f"{MEASURED[field].heading}: {number_text(variant.numbers, field)}" for field in compiled)
         yield "passed", "compiled", ", ".join(told)
 
 

@@ -1,6 +1,6 @@
-"""What stands below the verdict, table by table: the tail, the first call, what work costs, how times spread. Pure.
+"""Build the tables below the verdict: slowest calls, first calls, work and memory, programs, spread of times. Pure.
 
-Nothing is computed here that the result does not state.
+Nothing is computed that the result does not state.
 """
 
 from collections.abc import Iterable
@@ -16,13 +16,13 @@ FIRST_CALL = {"compile", "first-step"}
 
 
 def tables(result: Result) -> tuple[Table, ...]:
-    """All of them that have something to say."""
-    found = (tail(result), first_calls(result), work(result), programs(result), spread(result))
-    return tuple(table for table in found if table is not None)
+    """Return all tables that are not empty."""
+    every = (tail(result), first_calls(result), work(result), programs(result), spread(result))
+    return tuple(table for table in every if table is not None)
 
 
 def tail(result: Result) -> Table | None:
-    """The 99th percentile of the calls, where the protocol is latency; the verdict itself is by the median call."""
+    """Return the 99th percentile of calls, with verdicts of its own; None if the protocol is not latency."""
     rows = [(row.name, row.verdict, row.speedup, row.interval, row.seconds) for row in view.tail_rows(result)]
     columns = (
         TableColumn("variant"),
@@ -35,17 +35,16 @@ def tail(result: Result) -> Table | None:
 
 
 def first_calls(result: Result) -> Table | None:
-    """What the first call takes, with empty caches and with those that a launch left, and when that pays back."""
+    """Return the time of the first call with cold and warm caches, and when it pays back; None if neither is known."""
     answers = {comparison.variant: comparison.pays_back for comparison in result.comparisons}
     if not any(variant.warm_phases for variant in result.variants) and not any(answers.values()):
         return None
     rows = []
-    for variant in view.ordered(result):
+    for variant in view.baseline_first(result):
         answer = answers.get(variant.name)
-        # An empty cell would look as if it had been forgotten.
-        says = "baseline" if variant.name == result.case.baseline else pays_back(answer, result.unit) if answer else ""
+        words = "baseline" if variant.name == result.case.baseline else pays_back(answer, result.unit) if answer else ""
         if variant.phases:
-            rows.append((variant.name, says, _first_call(variant.phases), _first_call(variant.warm_phases)))
+            rows.append((variant.name, words, _first_call(variant.phases), _first_call(variant.warm_phases)))
     if not any(answers.values()):
         rows = [(row[0], "", *row[2:]) for row in rows]
     columns = (
@@ -58,7 +57,7 @@ def first_calls(result: Result) -> Table | None:
 
 
 def pays_back(answer: Payback, unit: str) -> str:
-    """`after 1,240 steps (1,180 to 1,310)`, `never`, `at once`; of first calls that cost the same that they do."""
+    """Return when the first call pays back: `after 1,240 steps (1,180 to 1,310)`, `never`, `at once`."""
     if abs(float(answer.extra_seconds)) < NOTHING_SECONDS:
         return "costs nothing more"
     if maybe_never(answer.answer, answer.lower, answer.upper):
@@ -82,31 +81,32 @@ def _first_call(phases: Iterable[PhaseTime]) -> str:
 
 
 def work(result: Result, *, whole: bool = True) -> Table | None:
-    """Work in a second, its share of what the device can do, memory; the `whole` of it has compiling and energy too."""
+    """Return rates, shares of the device's limit and memory; with `whole`, also compiling and energy."""
     return _numbers("Work and memory", "work", result, whole=whole)
 
 
 def programs(result: Result) -> Table | None:
-    """What was compiled for a call, as far as anybody could count it."""
+    """Return the numbers of the compiled programs."""
     return _numbers("What was compiled", "program", result)
 
 
 def _numbers(caption: str, table: str, result: Result, *, whole: bool = True) -> Table | None:
-    """A column for each measured number that belongs there."""
-    shown = {field: each for field, each in MEASURED.items() if each.table == table and (whole or each.brief)}
+    """Return a table with a column for each number whose `table` is the given one."""
+    shown = {field: number for field, number in MEASURED.items() if number.table == table and (whole or number.brief)}
     currency = result.case.accelerator.currency
     columns = [
-        TableColumn(each.heading.format(unit=result.unit, currency=currency), number=True) for each in shown.values()
+        TableColumn(number.heading.format(unit=result.unit, currency=currency), number=True)
+        for number in shown.values()
     ]
     rows = (
-        (variant.name, *(number(variant.numbers, field, variant.bound) for field in shown))
-        for variant in view.ordered(result)
+        (variant.name, *(number_text(variant.numbers, field, variant.bound) for field in shown))
+        for variant in view.baseline_first(result)
     )
     return filled(caption, (TableColumn("variant"), *columns), rows)
 
 
-def number(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
-    """A measured number in its unit, empty where there is none; a share is one of what `bound` names."""
+def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
+    """Return a number with its unit, empty if it was not measured; `bound` is the limit that a share refers to."""
     value, unit = numbers.value(field), MEASURED[field].unit
     if value is None:
         return ""
@@ -122,7 +122,7 @@ def number(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
 
 
 def spread(result: Result) -> Table | None:
-    """Outliers, all of which are kept, and where the variance comes from."""
+    """Return outliers, none of which is dropped, and the sources of variance."""
     columns = (
         TableColumn("variant"),
         TableColumn("launches", number=True),
@@ -131,23 +131,23 @@ def spread(result: Result) -> Table | None:
         TableColumn("variance between launches", number=True),
         TableColumn("effective independent blocks per launch", number=True),
     )
-    rows = (_spread_row(variant.name, variant.spread) for variant in view.ordered(result) if variant.spread)
+    rows = (_spread_row(variant.name, variant.spread) for variant in view.baseline_first(result) if variant.spread)
     return filled("How times spread (outliers by Tukey's fences, kept in all statistics)", columns, rows)
 
 
-def _spread_row(name: str, found: Spread) -> tuple[str, ...]:
+def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
     return (
         name,
-        str(found.launch_outliers.of),
-        outliers(found.block_outliers),
-        outliers(found.launch_outliers),
-        figures.percent(float(found.between_launches)) if found.between_launches else "",
-        figures.significant(float(found.effective_blocks)) if found.effective_blocks else "",
+        str(spread.launch_outliers.of),
+        outliers(spread.block_outliers),
+        outliers(spread.launch_outliers),
+        figures.percent(float(spread.between_launches)) if spread.between_launches else "",
+        figures.significant(float(spread.effective_blocks)) if spread.effective_blocks else "",
     )
 
 
 def outliers(counts: OutlierCounts) -> str:
-    """`12 of 240 (3 far out, 2 of them fast)`; `none of 240`."""
+    """Return `12 of 240 (3 far out, 2 of them fast)` or `none of 240`."""
     severe, low = counts.low_severe + counts.high_severe, counts.low_severe + counts.low_mild
     beyond = severe + counts.low_mild + counts.high_mild
     parts = [f"{severe} far out"] if severe else []

@@ -132,7 +132,7 @@ class CasePage:
     def basis(self) -> str:
         """Sentences about rounds, confidence and the meaning of the times."""
         lines = targets.footnotes([self.result]) if self._compiled else (view.basis(self.result),)
-        return " ".join(map(_sentence, (*lines, *(() if self._compiled else view.time_is(self.result)))))
+        return " ".join(map(_sentence, (*lines, *(() if self._compiled else view.time_notes(self.result)))))
 
     @property
     def work(self) -> Table | None:
@@ -189,7 +189,7 @@ class CasePage:
         if not self._drawn_whole:
             return None
         known = self._series or launches.of_result(self.result)
-        timed = [variant.name for variant in view.ordered(self.result) if variant.seconds]
+        timed = [variant.name for variant in view.baseline_first(self.result) if variant.seconds]
         series = {name: known[name] for name in timed if name in known}
         quarantined = {disturbed.round for disturbed in self.result.quarantined}
         return blocks.plot(series, f"{self.id}-blocks", quarantined=quarantined)

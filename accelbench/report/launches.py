@@ -1,6 +1,6 @@
-"""The blocks of a case's launches as a report needs them: from the documents that `--out` keeps, or the summaries.
+"""Read the blocks of launches for plots: from the documents that `--out` keeps, or from the result's summaries.
 
-A launch document comes from a process that ran user code; what is not a number to draw is left out.
+A launch document comes from a process that ran user code, so documents that are not valid are skipped.
 """
 
 from collections.abc import Iterable
@@ -14,18 +14,18 @@ from accelbench.launch.record import LaunchRecord
 
 @dataclass(frozen=True)
 class LaunchSeries:
-    """One launch: seconds a unit of each block, in order; `whole` is False where only a summary is known."""
+    """Hold one launch: seconds per unit of each block, in order; `whole` is False if only a summary is known."""
 
     round: int
     seconds: tuple[float, ...]
     value: float
-    """What the launch comes to: what decides."""
+    """Seconds per unit of the launch, on which the verdict rests."""
     whole: bool = True
 
 
 def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]]:
-    """By variant, in the order of rounds; what is no launch with blocks is left out."""
-    found: dict[str, list[LaunchSeries]] = {}
+    """Return the launches of each variant, in the order of rounds, without those that have no blocks."""
+    launches: dict[str, list[LaunchSeries]] = {}
     for document in documents:
         try:
             launch = LaunchRecord.model_validate_json(document)
@@ -34,12 +34,12 @@ def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]
         value = launch.seconds()
         if value is not None and launch.parity is not None:
             seconds = tuple(block.seconds / block.units for block in launch.blocks)
-            found.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds, value))
-    return {variant: tuple(sorted(launches, key=lambda each: each.round)) for variant, launches in found.items()}
+            launches.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds, value))
+    return {variant: tuple(sorted(own, key=lambda launch: launch.round)) for variant, own in launches.items()}
 
 
 def of_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:
-    """What the result itself holds of each launch: its 5 % quantile, median and 95 % quantile."""
+    """Return the 5 % quantile, the median and the 95 % quantile of each launch, as the result has them."""
     return {
         variant.name: tuple(
             LaunchSeries(

@@ -1,4 +1,4 @@
-"""The fingerprint in a line or two: what a reader must know of the machine to believe a time."""
+"""Summarize a fingerprint in a line. Pure."""
 
 from collections.abc import Mapping
 
@@ -8,16 +8,16 @@ GIGABYTE = 2**30
 
 
 def line(fingerprint: Mapping[str, str]) -> str:
-    """Device, processors, memory, kernel and versions, as far as they are known."""
+    """Return device, processors, memory, kernel and versions, if the fingerprint has them."""
     parts = [_device(fingerprint), _processors(fingerprint)]
     memory = fingerprint.get("memoryLimitBytes") or fingerprint.get("memoryBytes") or ""
     if memory.isdecimal():
         parts.append(f"{float(memory) / GIGABYTE:.0f} GiB")
     if kernel := fingerprint.get("kernel"):
-        parts.append(f"Linux {'.'.join(kernel.split('.')[:2])}")  # whose build it is stands in the fingerprint
+        parts.append(f"Linux {'.'.join(kernel.split('.')[:2])}")
     if python := fingerprint.get("python"):
         parts.append(python.replace("CPython", "Python"))
-    versions = ((each.title, fingerprint.get(f"version.{each.package}")) for each in frameworks.every())
+    versions = ((one.title, fingerprint.get(f"version.{one.package}")) for one in frameworks.every())
     parts += [f"{title} {version}" for title, version in versions if version]
     return ", ".join(part for part in parts if part)
 

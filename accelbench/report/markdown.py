@@ -1,4 +1,4 @@
-"""A run's report in Markdown: the same rows as in the terminal, for a page or a pull request. Pure."""
+"""Render a run's report as Markdown, for a page or a pull request. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,13 +11,13 @@ from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.redaction import redact_invalid
 
 _MARKUP = re.compile(r"[\\`*<>\[\]~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
-"""An underscore between two letters or digits is one for Markdown too."""
+"""Characters to escape anywhere; Markdown leaves an underscore between letters or digits alone."""
 _BLOCK = re.compile(r"^(\d*)(#|[-+](?=[\s-]|$)|=|(?<=\d)[.)](?=\s|$))")
-"""At the start of a line: a heading, an entry of a list, a line under something."""
+"""What to escape at the start of a line: a heading, a list item, a rule."""
 
 
 def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> str:
-    """The whole document; `name` is the run's."""
+    """Return the whole document; `name` is the run's name."""
     parts = [f"# {escaped(name)}"]
     if not measured:
         parts.append("No case has a result.")
@@ -36,12 +36,12 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     if partial := view.state(result):
         parts.append(f"**{escaped(partial)}**")
     if view.nothing_measured(result):
-        return [*parts, *_beside(result, *view.remarks(result), *(outcome.sentence for outcome in outcomes))]
+        return [*parts, *_notes(result, *view.remarks(result), *(outcome.sentence for outcome in outcomes))]
     parts += [escaped(sentence) for sentence in view.sentences(result)]
     if observed := view.observation_table(result):
         parts += [_rows(observed), *_lines((view.basis(result),))]
     else:
-        parts += [_rows(view.verdict_table(result)), *_lines((view.basis(result), *view.time_is(result)))]
+        parts += [_rows(view.verdict_table(result)), *_lines((view.basis(result), *view.time_notes(result)))]
         if phases := view.phase_table(result):
             parts.append(_rows(phases, first="phases"))
         for table in details.tables(result):
@@ -52,11 +52,11 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
         *view.remarks(result),
         *(outcome.sentence for outcome in outcomes),
     ]
-    return [*parts, *_beside(result, *notes)]
+    return [*parts, *_notes(result, *notes)]
 
 
-def _beside(result: Result, *notes: str) -> list[str]:
-    """`notes` and the result's own as a list, and the machine."""
+def _notes(result: Result, *notes: str) -> list[str]:
+    """Return `notes` and the notes of the result as a list, and the machine."""
     parts = ["\n".join(f"- {escaped(note)}" for note in (*notes, *result.notes))]
     if line := machine.line(result.fingerprint):
         parts.append(escaped(line))
@@ -64,9 +64,9 @@ def _beside(result: Result, *notes: str) -> list[str]:
 
 
 def _compiled(given: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
-    """Targets by variants."""
+    """Return the part about cases that were compiled for targets."""
     results = [result for result, _ in given]
-    parts = [f"## {escaped(view.title(results[0].case, of_all=True))}"]
+    parts = [f"## {escaped(view.title(results[0].case, all_cases=True))}"]
     parts += [escaped(sentence) for sentence in targets.sentences(*results)]
     for table in targets.tables(results):
         parts += _table(table)
@@ -92,18 +92,18 @@ def _rows(table: Table, *, first: str = "") -> str:
 
 
 def _lines(texts: Iterable[str]) -> list[str]:
-    """A paragraph, each text a sentence of its own."""
+    """Return a paragraph in which each text is a sentence."""
     return [" ".join(f"{escaped(text[:1].upper() + text[1:])}." for text in texts)]
 
 
 class Written(str):
-    """Markdown already, where a cell is otherwise plain text."""
+    """Mark a cell as Markdown that must not be escaped."""
 
     __slots__ = ()
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
-    """Of plain text; the columns whose numbers are in `right` are set flush right."""
+    """Return a table of plain text; the columns whose indices are in `right` are aligned right."""
     rule = [Written("---:" if column in right else "---") for column in range(len(header))]
     return "\n".join(_row(cells) for cells in (header, rule, *rows))
 
@@ -117,7 +117,7 @@ def _cell(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text on one line, and with nothing that Markdown or HTML would take for its own."""
+    """Return the text on one line, escaped so that it contains no Markdown and no HTML."""
     return _BLOCK.sub(r"\1\\\2", _inline(text))
 
 

@@ -1,11 +1,11 @@
-"""The command that measures a case or a run again: a manifest and where to put it. Pure."""
+"""Write the command that measures a case or a run again. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
-from accelbench.api.case import Case, Script
+from accelbench.api.case import Case, CaseMeasurement, MeasurementSettings, Script
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
@@ -14,24 +14,24 @@ END = "END-OF-MANIFEST"
 
 
 def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
-    """For a shell: `accelbench run -` with the manifest on its standard input; without `processors` it uses all."""
+    """Return a shell command that runs the manifest; without `processors`, the run uses all of them."""
     text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
     script = manifest["spec"]["workload"].get("script")
     file = Script.model_validate(script).file_name if script else ""
-    where = f"# where {file} lies, a copy of which is among the results\n" if file else ""
+    where = f"# in the directory of {file}; the results contain a copy of it\n" if file else ""
     options = f" --processors {processors}" if processors else ""
     return f"{where}accelbench run -{options} <<'{END}'\n{text}{END}"
 
 
 def processors_asked_for(result: Result) -> int | None:
-    """As many as `--processors` said; None where all were used, or a container's limit decided."""
-    found = result.fingerprint
-    used, there = found.get("cpusUsed", ""), found.get("cpus", "")
-    return int(used) if used.isdecimal() and "cpuLimit" not in found and used != there else None
+    """Return the value of `--processors`; None if all were used or a container's limit was in force."""
+    entries = result.fingerprint
+    used, installed = entries.get("cpusUsed", ""), entries.get("cpus", "")
+    return int(used) if used.isdecimal() and "cpuLimit" not in entries and used != installed else None
 
 
 def of_run(run: BenchmarkRun) -> dict[str, Any]:
-    """The manifest of a run as it was run, without what only a cluster heeds and what says nothing."""
+    """Return the manifest of a run, without defaults and without fields that only apply in a cluster."""
     document = run.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
     spec = document["spec"]
     return {
@@ -43,26 +43,25 @@ def of_run(run: BenchmarkRun) -> dict[str, Any]:
 
 
 def of_case(case: Case) -> dict[str, Any]:
-    """A manifest of this case alone, from what its result says was asked."""
+    """Return a manifest of this case alone."""
     measurement = case.measurement
     spec: dict[str, Any] = {
         "series": case.origin.series,
         "workload": {**_source(case), "parameters": dict(case.parameters)},
         "variants": [
-            {"use": each.use}
-            | ({"name": each.name} if each.name != each.use else {})
-            | ({"options": dict(each.options)} if each.options else {})
-            for each in case.variants
+            {"use": variant.use}
+            | ({"name": variant.name} if variant.name != variant.use else {})
+            | ({"options": dict(variant.options)} if variant.options else {})
+            for variant in case.variants
         ],
         "baseline": case.baseline,
         "measurement": {
-            "precision": measurement.precision,
+            **_settings(measurement),
             "rounds": {"min": measurement.rounds_min, "max": measurement.rounds_max},
             "targetRelativeError": _percentage(measurement.target_relative_error),
             "confidence": _percentage(measurement.confidence),
             "equivalenceMargin": _percentage(measurement.equivalence_margin),
             "timeLimitSeconds": measurement.time_limit_seconds,
-            "seed": measurement.seed,
         },
     }
     if case.accelerator.target is not None:
@@ -75,6 +74,12 @@ def of_case(case: Case) -> dict[str, Any]:
         "metadata": {"name": case.origin.run},
         "spec": spec,
     }
+
+
+def _settings(measurement: CaseMeasurement) -> dict[str, Any]:
+    """Return the settings that run and case share: precision and seed always, the others if they are not defaults."""
+    shared = measurement.model_dump(by_alias=True, include=set(MeasurementSettings.model_fields), exclude_defaults=True)
+    return {"precision": measurement.precision, "seed": measurement.seed} | shared
 
 
 def _source(case: Case) -> dict[str, Any]:

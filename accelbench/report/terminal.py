@@ -1,4 +1,4 @@
-"""A result for the terminal: from values to rich renderables, readable from 80 columns on. Pure: it prints nothing."""
+"""Turn results into rich renderables for a terminal of 80 columns or more. Pure: it prints nothing."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ PLOT_WIDTH = 19
 AXIS_MARGIN = 1.02
 """Factor by which the axis of drawn intervals reaches beyond them."""
 DRAWN_FROM = 104
-"""From this width on there is room for the intervals, drawn."""
+"""Least width of a terminal in which intervals are drawn."""
 
 VERDICT_STYLES = {
     "faster": "bold green",
@@ -39,25 +39,25 @@ MARKS: dict[CheckOutcome, tuple[str, str]] = {
     "failed": ("✗", BAD),
     "untested": ("?", "yellow"),
 }
-"""Of the certificate as a whole: green only where nothing is left open."""
-LACKS_ROUNDS = ("✓", "")
-"""Nothing is amiss, and not everything is known: neither a colour that warns nor the one of a whole certificate."""
-WAYS = ((2, True, True), (2, False, False), (1, False, False), (2, True, False), (1, True, False))
-"""To draw a table, the best first: the gap between columns, whether lines may break, whether intervals are drawn."""
+"""Mark of the whole certificate; it is green only if every check passed."""
+NEEDS_ROUNDS = ("✓", "")
+"""Mark of a certificate whose only open checks need more rounds: no warning, and no green either."""
+LAYOUTS = ((2, True, True), (2, False, False), (1, False, False), (2, True, False), (1, True, False))
+"""Layouts of a table, the best first: gap between columns, True if lines may break, True if intervals are drawn."""
 UNBOUNDED = 1000
-"""Columns that no table needs."""
+"""Width that is enough for any table."""
 
 
 class TerminalReport:
-    """One case's result, drawn for the width that the console has."""
+    """Show one case's result in the width of the console."""
 
     def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
-        """`expectations` are those that were evaluated on this result."""
+        """Show `expectations` as they were evaluated on this result."""
         self.result = redact_invalid(result)
         self.expectations = expectations
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Title and findings, verdict table, phases, checks, expectations, machine."""
+        """Yield title, findings, verdict table, phases, checks, expectations and machine."""
         del console, options
         result = self.result
         yield Text(view.title(result.case), style="bold")
@@ -66,7 +66,7 @@ class TerminalReport:
         if view.nothing_measured(result):
             yield from _remarks(result)
             yield from _expectations(self.expectations)
-            yield from _beside(result)
+            yield from _notes(result)
             return
         yield Text()
         for sentence in view.sentences(result):
@@ -74,7 +74,7 @@ class TerminalReport:
         observed = view.observation_rows(result)
         yield observation_table(observed) if observed else Padding(Fitted(view.verdict_table(result)), (1, 0))
         yield Text(view.basis(result), style="dim")
-        yield from (Text(line, style="dim") for line in view.time_is(result))
+        yield from (Text(line, style="dim") for line in view.time_notes(result))
         if result.comparisons or result.variants:
             yield from _phases(result)
             yield from _details(result)
@@ -82,18 +82,18 @@ class TerminalReport:
         yield from _remarks(result)
         yield from _checks(result)
         yield from _expectations(self.expectations)
-        yield from _beside(result)
+        yield from _notes(result)
 
 
 def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> RenderableType:
-    """Everything that a person wants to see of one case."""
+    """Return the report of one case."""
     if targets.is_compiled(result):
         return Group(*_compiled([(result, expectations)]))
     return TerminalReport(result, expectations)
 
 
 def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
-    """What was observed, each variant named once."""
+    """Return the table of observations, each variant named once."""
     table = _table()
     table.add_column("variant", overflow="fold")
     table.add_column("observed", no_wrap=True)
@@ -119,17 +119,16 @@ def _phases(result: Result) -> Iterable[RenderableType]:
 
 
 def _details(result: Result) -> Iterable[RenderableType]:
-    """All but how times spread, of which a line below says what a reader must know."""
-    for found in (details.tail(result), details.first_calls(result), details.work(result, whole=False)):
-        if found is None:
-            continue
-        # A caption of its own would take a line for each table; the head of the first column has room for it.
-        yield Padding(Fitted(found, first=found.caption.partition(" (")[0].lower()), (0, 0, 1, 0))
+    """Yield the tables of details, without the spread of times, which `_outliers` sums up."""
+    for table in (details.tail(result), details.first_calls(result), details.work(result, whole=False)):
+        if table is not None:
+            # The head of the first column has room for the caption, which would take a line of its own.
+            yield Padding(Fitted(table, first=table.caption.partition(" (")[0].lower()), (0, 0, 1, 0))
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column as it is drawn: `whole` is one whose cells keep their lines; heads may break, figures not."""
+    """Hold a column as text; cells of a `whole` column must not be broken into lines, its head may."""
 
     head: Text
     cells: tuple[Text, ...]
@@ -137,67 +136,68 @@ class _Column:
     whole: bool = False
 
     def widths(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """The least width that splits no word and no figure, and the width that breaks no line."""
-        found = measure_renderables(console, options, (self.head, *self.cells))
+        """Return the least width that splits no word, and the width that breaks no line."""
+        measured = measure_renderables(console, options, (self.head, *self.cells))
         if not self.whole or not self.cells:
-            return found
-        return Measurement(max(found.minimum, measure_renderables(console, options, self.cells).maximum), found.maximum)
+            return measured
+        least = max(measured.minimum, measure_renderables(console, options, self.cells).maximum)
+        return Measurement(least, measured.maximum)
 
 
-def shared(columns: Sequence[Measurement], room: int) -> list[int]:
-    """A width for each column, none below its least: what is left of the room goes to the narrowest that can use it."""
-    widths = [each.minimum for each in columns]
+def distribute(columns: Sequence[Measurement], room: int) -> list[int]:
+    """Return a width for each column: its least, and a share of the rest of `room`, the narrowest columns first."""
+    widths = [column.minimum for column in columns]
     for _ in range(room - sum(widths)):
-        growing = [number for number, each in enumerate(columns) if widths[number] < each.maximum]
+        growing = [number for number, column in enumerate(columns) if widths[number] < column.maximum]
         if growing:
             widths[min(growing, key=widths.__getitem__)] += 1
     return widths
 
 
 class Fitted:
-    """A table of text as wide as there is room for; where words would have to be split, each row is a list."""
+    """Show a table in the width of the console, or each row as a list if it would have to split words."""
 
     def __init__(self, table: TextTable, *, first: str = "") -> None:
-        """`first` is the head of the first column where the caption stands there."""
+        """Show `first` instead of the first column's head."""
         self.table = table
         self.first = first or table.columns[0].name
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The first that fits of: with intervals drawn, as it is, closer together, cells in several lines, as lists."""
+        """Yield the table in the first of `LAYOUTS` that fits, or as lists."""
         room_for_plots = options.max_width >= DRAWN_FROM and any(self.table.intervals)
-        for gap, folded, plots in WAYS:
+        for gap, folded, plots in LAYOUTS:
             if plots and not room_for_plots:
                 continue
             columns = self._columns(plots=plots)
-            measured = [each.widths(console, options.update(width=UNBOUNDED)) for each in columns]
+            measured = [column.widths(console, options.update(width=UNBOUNDED)) for column in columns]
             room = options.max_width - gap * (len(columns) - 1)
-            if sum(each.minimum if folded else each.maximum for each in measured) <= room:
-                yield self._drawn(columns, shared(measured, room), gap)
+            if sum(widths.minimum if folded else widths.maximum for widths in measured) <= room:
+                yield self._drawn(columns, distribute(measured, room), gap)
                 return
         yield from self._lists()
 
     def _drawn(self, columns: Sequence[_Column], widths: Sequence[int], gap: int) -> RichTable:
-        """Every width is given: left to itself, rich breaks lines below the least width and cuts the last column."""
-        found = _table(gap)
+        """Return a table with all widths set, because rich would split words and cut the last column."""
+        table = _table(gap)
         for column, width in zip(columns, widths, strict=True):
-            found.add_column(column.head, justify="right" if column.number else "left", overflow="fold", width=width)
+            table.add_column(column.head, justify="right" if column.number else "left", overflow="fold", width=width)
         for row in zip(*(column.cells for column in columns), strict=True):
-            found.add_row(*row)
-        return found
+            table.add_row(*row)
+        return table
 
     def _columns(self, *, plots: bool) -> list[_Column]:
-        found = []
+        columns = []
         for number, column in enumerate(self.table.columns):
             if plots and column.kind == "verdict":
-                found.append(_Column(Text("│ equal speed"), self._plots(number), whole=True))
+                columns.append(_Column(Text("│ equal speed"), self._plots(number), whole=True))
             name = self.first if number == 0 else column.name
             cells = tuple(Text(row[number], style=_style(column, row[number])) for row in self.table.rows)
             whole = column.number or column.kind == "nowrap"
-            found.append(_Column(Text(name), cells, number=column.number, whole=whole))
-        return found
+            columns.append(_Column(Text(name), cells, number=column.number, whole=whole))
+        return columns
 
     def _plots(self, number: int) -> tuple[Text, ...]:
-        """Each row's interval, in the colour of its verdict, which is in column `number`."""
+        """Return each row's interval in the colour of its verdict, which is in column `number`."""
         axis = axis_for([bounds for bounds in self.table.intervals if bounds], PLOT_WIDTH)
         return tuple(
             Text(
@@ -239,7 +239,7 @@ def _outliers(result: Result) -> Iterable[RenderableType]:
 
 
 def _checks(result: Result) -> Iterable[RenderableType]:
-    mark, style = LACKS_ROUNDS if certificate.only_needs_rounds(result) else MARKS[certificate.worst_outcome(result)]
+    mark, style = NEEDS_ROUNDS if certificate.only_needs_rounds(result) else MARKS[certificate.worst_outcome(result)]
     yield Text(f"{mark} {certificate.summary(result)}", style=style)
     yield from (Text(f"✗ {line}", style=BAD) for line in certificate.trouble(result))
 
@@ -248,8 +248,8 @@ def _remarks(result: Result) -> Iterable[RenderableType]:
     yield from (Text(f"! {line}", style="yellow") for line in view.remarks(result))
 
 
-def _beside(result: Result) -> Iterable[RenderableType]:
-    """What is known whatever was measured: notes, and the machine."""
+def _notes(result: Result) -> Iterable[RenderableType]:
+    """Yield notes and the machine."""
     yield from (Text(f"note: {note}", style="dim") for note in result.notes)
     if line := machine.line(result.fingerprint):
         yield Text(line, style="dim")
@@ -266,7 +266,7 @@ def _table(gap: int = 2) -> RichTable:
 
 
 def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> RenderableType:
-    """Several cases, one after the other; those that were compiled for targets, together."""
+    """Return the report of several cases; those that were compiled for targets share one part."""
     parts: list[RenderableType] = []
     given = list(results)
     for result, outcomes in given:
@@ -280,9 +280,9 @@ def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> R
 
 
 def _compiled(given: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> Iterable[RenderableType]:
-    """Targets by variants."""
+    """Yield the report of cases that were compiled for targets."""
     results = [result for result, _ in given]
-    yield Text(view.title(results[0].case, of_all=True), style="bold")
+    yield Text(view.title(results[0].case, all_cases=True), style="bold")
     yield Text()
     yield from (Text(sentence) for sentence in targets.sentences(*results))
     for table in targets.tables(results):

@@ -1,4 +1,4 @@
-"""The report as CSV: one row for each case and variant, every number in a column of its own, for spreadsheets."""
+"""Write the report as CSV for spreadsheets: a row for each case and variant, a column for each number."""
 
 import csv
 import io
@@ -8,17 +8,17 @@ from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Result
 from accelbench.verdict.redaction import redact_invalid
 
-ASKED = ("case", "workload", "precision", "profile", "target", "currency", "variant", "use", "baseline")
-FOUND = ("verdict", "noisy", "invalid", "seconds", "speedup", "speedupLower", "speedupUpper", "rounds", "failure")
+SETTINGS = ("case", "workload", "precision", "profile", "target", "currency", "variant", "use", "baseline")
+FINDINGS = ("verdict", "noisy", "invalid", "seconds", "speedup", "speedupLower", "speedupUpper", "rounds", "failure")
 
 
 def report(results: Iterable[Result]) -> str:
-    """With a header; seconds are per unit, and empty is what was not measured or may not be shown."""
+    """Return CSV with a header; seconds are per unit; a cell is empty if the value is unknown or invalid."""
     rows = [row for result in results for row in _rows(redact_invalid(result))]
     parameters = list(dict.fromkeys(name for row in rows for name in row if name.startswith("parameter.")))
     numbers = [number.name for number in MEASURED.values()]
     text = io.StringIO()
-    writer = csv.DictWriter(text, [*ASKED, *parameters, *FOUND, *numbers], restval="", lineterminator="\n")
+    writer = csv.DictWriter(text, [*SETTINGS, *parameters, *FINDINGS, *numbers], restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

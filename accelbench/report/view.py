@@ -1,6 +1,6 @@
-"""What a report says of a result, before it is drawn: rows of text that the terminal and Markdown share.
+"""Turn a result into sentences and tables of text, which every report paints. Pure.
 
-Pure. Nothing is computed here that the result does not state; numbers are only brought into readable form.
+Nothing is computed that the result does not state; numbers are only formatted.
 """
 
 import re
@@ -21,9 +21,10 @@ from accelbench.verdict.redaction import compared_seconds, rejections, step_seco
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 SENTENCES = 3
+"""Most sentences of a finding."""
 SENTENCE_ENDS = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
-NOTHING_SECONDS = 0.001
-"""Phases shorter than this are not told apart from nothing."""
+SHORTEST_PHASE_SECONDS = 0.001
+"""Shorter phases have no digits: an eager variant's compile phase is only two readings of the clock."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class VariantRow:
 
 @dataclass(frozen=True)
 class ObservationRow:
-    """One thing that was observed of one variant; `differs` where launches do not agree."""
+    """Describe one observation of one variant; `differs` is True if launches do not agree."""
 
     variant: str
     name: str
@@ -66,18 +67,21 @@ class ObservationRow:
     differs: bool
 
 
-def title(case: Case, *, of_all: bool = False) -> str:
-    """The case in one line: workload, parameters, precision, profile or target; `of_all` cases, what they share."""
-    shared = {name: value for name, value in case.parameters.items() if not (of_all and name in case.swept)}
+def title(case: Case, *, all_cases: bool = False) -> str:
+    """Return the case in one line: workload, parameters, precision, profile or target.
+
+    With `all_cases`, it describes all cases of a run that was compiled for targets, without what the sweep varies.
+    """
+    shared = {name: value for name, value in case.parameters.items() if not (all_cases and name in case.swept)}
     parameters = ", ".join(f"{name} {value}" for name, value in shared.items())
     what = f"{case.workload} ({parameters})" if parameters else case.workload
-    if of_all:
+    if all_cases:
         return f"{what}, {case.measurement.precision}, compiled and not run"
     return f"{what}, {case.measurement.precision}, {case.accelerator.label}"
 
 
 def state(result: Result) -> str:
-    """What to say before anything else of a result that is not whole, or has nothing; else empty."""
+    """Return a warning that the result is incomplete or empty; an empty text if it is neither."""
     if result.complete:
         return basis(result) if nothing_measured(result) else ""
     words: dict[StopReason | None, str] = {
@@ -92,55 +96,55 @@ def state(result: Result) -> str:
 
 
 def nothing_measured(result: Result) -> bool:
-    """Whether no launch counts and none failed: there is nothing that a table or a check could say."""
-    told = any(variant.launches or variant.seconds or variant.failure for variant in result.variants)
-    return not (told or result.certificate.checks or result.observations or result.compiled)
+    """Return True if there is nothing to put into a table: no launch that counts, no failure, no check."""
+    measured = any(variant.launches or variant.seconds or variant.failure for variant in result.variants)
+    return not (measured or result.certificate.checks or result.observations or result.compiled)
 
 
 def sentences(result: Result) -> tuple[str, ...]:
-    """The findings, in at most `SENTENCES` sentences; the most telling comparisons first where there are more."""
+    """Return the findings; with more than `SENTENCES` comparisons, the surest gain, a count, and the least sure."""
     return () if nothing_measured(result) else _findings(result)
 
 
 def _findings(result: Result) -> tuple[str, ...]:
     comparisons = result.ranked
     if result.observations:
-        return tuple(f"{each.headline}." for each in result.observations)
+        return tuple(f"{observations.headline}." for observations in result.observations)
     if not comparisons and result.variants:
         names = ", ".join(variant.name for variant in result.variants)
         return (f"{names}: measured alone, compared with nothing.",) if len(result.variants) == 1 else ()
     if len(comparisons) > 1 and all(comparison.invalid for comparison in comparisons):
-        return _nothing_stands(comparisons)
+        return _no_speedups(comparisons)
     if len(comparisons) <= SENTENCES:
-        return _each_once(comparison.sentence for comparison in comparisons)
+        return _without_repetitions(comparison.sentence for comparison in comparisons)
     ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not ranked:
-        return _nothing_stands(comparisons)
+        return _no_speedups(comparisons)
     counts = Counter(
         comparison.verdict or ("noisy" if comparison.noisy else "without a verdict") for comparison in comparisons
     )
-    said = ", ".join(
+    verdicts = ", ".join(
         f"{counts[verdict]} {verdict}"
         for verdict in ("faster", "slower", "equivalent", "inconclusive", "noisy", "without a verdict")
         if counts[verdict]
     )
-    against = f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {said}."
-    return _each_once((ranked[0].sentence, against, *(each.sentence for each in ranked[1:][-1:])))
+    against = f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {verdicts}."
+    return _without_repetitions((ranked[0].sentence, against, *(last.sentence for last in ranked[1:][-1:])))
 
 
-def _each_once(texts: Iterable[str]) -> tuple[str, ...]:
-    """The texts without sentences that one before them has: two comparisons share a baseline, and what is odd of it."""
-    said: set[str] = set()
+def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts without sentences of earlier ones, such as those about a baseline that comparisons share."""
+    seen: set[str] = set()
     kept = []
     for text in texts:
-        parts = [part for part in SENTENCE_ENDS.split(text) if part not in said]
-        said.update(parts)
+        parts = [part for part in SENTENCE_ENDS.split(text) if part not in seen]
+        seen.update(parts)
         kept.append(" ".join(parts))
     return tuple(filter(None, kept))
 
 
-def _nothing_stands(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Why none of several comparisons has a speedup; each one's own sentence says it again and again."""
+def _no_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    """Return why none of several comparisons has a speedup, in one sentence instead of theirs."""
     failed = Counter(name for comparison in comparisons for name in comparison.invalid)
     if not failed:
         return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))[:SENTENCES]
@@ -171,39 +175,39 @@ def verdict_table(result: Result) -> Table:
 
 
 def variant_rows(result: Result) -> tuple[VariantRow, ...]:
-    """The verdict table, the baseline first, then as the manifest lists them."""
-    return _rows(result, result.comparisons, {each.name: step_seconds(each) for each in result.variants})
+    """Return the rows of the verdict table, the baseline first, the others in the manifest's order."""
+    return _rows(result, result.comparisons, {one.name: step_seconds(one) for one in result.variants})
 
 
 def compared_rows(result: Result) -> tuple[VariantRow, ...]:
-    """A row for each comparison: all but the baseline, and each variant's 99th percentile below its median call."""
+    """Return a row for each comparison; for the protocol latency, a variant's 99th percentile follows its median."""
     rows = [row for row in variant_rows(result) if row.name != result.case.baseline]
     if not result.tail_comparisons:
         return tuple(rows)
-    compared = {comparison.variant for comparison in result.tail_comparisons}
-    tails = {row.name: row for row in tail_rows(result) if row.name in compared}
-    found = []
+    tails = {row.name: row for row in tail_rows(result) if row.comparison}
+    quantiles = []
     for row in rows:
-        found.append(replace(row, name=f"{row.name} p50"))
+        quantiles.append(replace(row, name=f"{row.name} p50"))
         if row.name in tails:
-            found.append(replace(tails[row.name], name=f"{row.name} p99"))
-    return tuple(found)
+            quantiles.append(replace(tails[row.name], name=f"{row.name} p99"))
+    return tuple(quantiles)
 
 
 def tail_rows(result: Result) -> tuple[VariantRow, ...]:
-    """The same by the 99th percentile of the calls, where the protocol is latency; `seconds` is that percentile."""
-    slow = {}
+    """Return the rows for the 99th percentile of calls; empty if the protocol is not latency."""
+    percentiles = {}
     for variant in result.variants:
         times = [float(launch.p99_seconds) for launch in variant.launches if launch.p99_seconds]
         if times:
-            slow[variant.name] = geometric_mean(times)
-    return tuple(row for row in _rows(result, result.tail_comparisons, slow) if row.name in slow)
+            percentiles[variant.name] = geometric_mean(times)
+    rows = _rows(result, result.tail_comparisons, percentiles)
+    return tuple(row for row in rows if row.name in percentiles)
 
 
 def _rows(
     result: Result, comparisons: Sequence[Comparison], seconds: Mapping[str, float | None]
 ) -> tuple[VariantRow, ...]:
-    """`seconds` by variant; the speedup of each comparison is the ratio of two of them."""
+    """Return a row for each variant; times have enough digits that dividing them gives the speedups."""
     compared = {comparison.variant: comparison for comparison in comparisons}
     digits = figures.digits_that_agree(
         (before, after, float(comparison.speedup))
@@ -212,18 +216,19 @@ def _rows(
         if (before := seconds.get(comparison.baseline)) and (after := seconds.get(comparison.variant))
     )
     return tuple(
-        _row(result, each, compared.get(each.name), seconds.get(each.name), digits) for each in ordered(result)
+        _row(result, variant, compared.get(variant.name), seconds.get(variant.name), digits)
+        for variant in baseline_first(result)
     )
 
 
 def _over_fewer_rounds(result: Result, comparison: Comparison) -> bool:
-    """Whether one side has launches that the other lacks: then its time rests on more rounds than the speedup."""
-    rounds = {each.name: {launch.round for launch in each.launches} for each in result.variants}
+    """Return True if the sides have launches of different rounds: the speedup is then not the ratio of their times."""
+    rounds = {variant.name: {launch.round for launch in variant.launches} for variant in result.variants}
     return rounds.get(comparison.baseline) != rounds.get(comparison.variant)
 
 
-def ordered(result: Result) -> tuple[VariantResult, ...]:
-    """The variants, the baseline first, then as the manifest lists them."""
+def baseline_first(result: Result) -> tuple[VariantResult, ...]:
+    """Return the variants, the baseline first, the others in the manifest's order."""
     return tuple(sorted(result.variants, key=lambda variant: variant.name != result.case.baseline))
 
 
@@ -257,9 +262,9 @@ def _verdict(result: Result, variant: VariantResult, comparison: Comparison | No
 
 
 def _no_interval(result: Result, comparison: Comparison) -> str:
-    """Why a comparison that no check stands against has neither verdict nor interval."""
+    """Return why a valid comparison has no interval."""
     if not comparison.rounds:
-        failed = any(each.name == comparison.baseline and each.failure for each in result.variants)
+        failed = any(variant.name == comparison.baseline and variant.failure for variant in result.variants)
         return "not compared" if failed else "no complete round"
     return "too few rounds" if comparison.rounds < MINIMUM_PAIRS else "rounds differ too much"
 
@@ -282,7 +287,7 @@ def observation_table(result: Result) -> Table | None:
 
 
 def phases_shown(result: Result) -> tuple[Phase, ...]:
-    """The phases that any variant went through, in the order in which a launch does."""
+    """Return the phases that any variant reached, in the order of a launch."""
     seen = {time.phase for variant in result.variants for time in variant.phases}
     return tuple(phase for phase in PHASES if phase in seen)
 
@@ -292,7 +297,7 @@ def phase_table(result: Result) -> Table | None:
     shown = phases_shown(result)
     columns = (TableColumn("variant"), *(TableColumn(phase, number=True) for phase in shown))
     rows = []
-    for variant in ordered(result):
+    for variant in baseline_first(result):
         times = {time.phase: phase_seconds(float(time.median_seconds)) for time in variant.phases}
         if times:
             rows.append((variant.name, *(times.get(phase, "") for phase in shown)))
@@ -300,13 +305,12 @@ def phase_table(result: Result) -> Table | None:
 
 
 def phase_seconds(seconds: float) -> str:
-    """A phase's seconds; below a millisecond no digits."""
-    # An eager variant's compile phase is two readings of the clock; to give them digits would be to claim something.
-    return figures.seconds(seconds) if seconds >= NOTHING_SECONDS else "< 1 ms"
+    """Return a phase's seconds as text."""
+    return figures.seconds(seconds) if seconds >= SHORTEST_PHASE_SECONDS else "< 1 ms"
 
 
 def remarks(result: Result) -> tuple[str, ...]:
-    """Which rounds were disturbed, and what to do about that, or about an interval that decides nothing."""
+    """Return sentences about disturbed rounds and missing verdicts, with advice."""
     return (*advice.on_disturbed_rounds(result), *advice.on_missing_verdicts(result))
 
 
@@ -326,7 +330,7 @@ def _why_stopped(result: Result, stopped: StopReason) -> str:
 
 
 def basis(result: Result) -> str:
-    """What the numbers rest on: rounds, why there were no more, confidence, and the wall time."""
+    """Return the number of rounds, why there were no more, the confidence, and the wall time."""
     rounds = "1 round" if result.rounds == 1 else f"{result.rounds} rounds" if result.rounds else "no valid round"
     why = _why_stopped(result, result.stopped) if result.stopped else ""
     words = [f"{rounds}: {why}" if "(" in why else f"{rounds} ({why})" if why else rounds]
@@ -342,17 +346,17 @@ def basis(result: Result) -> str:
     return ", ".join(words)
 
 
-def time_is(result: Result) -> tuple[str, ...]:
-    """What the times are, and which of them are not those that a speedup is the ratio of; empty without any."""
+def time_notes(result: Result) -> tuple[str, ...]:
+    """Return what the times are, and which of them do not divide to a speedup; empty without any time."""
     if not any(variant.seconds for variant in result.variants):
         return ()
     lines = [f"time per {result.unit}: {TIME.get(result.protocol or 'steady', TIME['steady'])}"]
-    for each in result.comparisons:
-        times = compared_seconds(result, each)
-        if times and each.speedup and _over_fewer_rounds(result, each):
-            digits = figures.digits_that_agree([(*times, float(each.speedup))])
+    for comparison in result.comparisons:
+        times = compared_seconds(result, comparison)
+        if times and comparison.speedup and _over_fewer_rounds(result, comparison):
+            digits = figures.digits_that_agree([(*times, float(comparison.speedup))])
             before, after = (figures.seconds(time, digits) for time in times)
-            rounds = f"{each.rounds} rounds" if each.rounds != 1 else "1 round"
-            both = f"{each.baseline} took {before} and {each.variant} {after}"
-            lines.append(f"{each.variant} is compared over the {rounds} that both have: {both}")
+            rounds = f"{comparison.rounds} rounds" if comparison.rounds != 1 else "1 round"
+            both = f"{comparison.baseline} took {before} and {comparison.variant} {after}"
+            lines.append(f"{comparison.variant} is compared over the {rounds} that both have: {both}")
     return tuple(lines)

@@ -29,7 +29,8 @@ def test_the_command_of_a_run_measures_the_same_run(example: Path) -> None:
 
 
 def test_the_command_of_a_single_result_measures_its_case() -> None:
-    case = sample.case()
+    measurement = sample.case().measurement.model_copy(update={"accept_noise": True, "seed": 7})
+    case = sample.case(measurement=measurement)
     [run] = load_manifests(piped(reproduce.command(reproduce.of_case(case))), "again")
     [again] = plan_cases(run, "cpu")
     for field in ("workload", "parameters", "variants", "baseline", "measurement", "accelerator"):
