@@ -1,4 +1,4 @@
-"""accelbench settles JAX-against-PyTorch questions with paired, checked experiments."""
+"""Answer JAX-against-PyTorch questions with paired, checked experiments."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """`compare`, imported when somebody asks for it: a launch imports nothing that it does not need."""
+    """Import `compare` on first use: a launch must not import what it does not need."""
     if name == "compare":
         from accelbench.notebook import compare
 

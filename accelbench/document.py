@@ -1,7 +1,7 @@
-"""What every document of accelbench has in common: frozen, closed, camelCase outside, no floats in what is stored.
+"""Define what all documents of accelbench share: frozen, closed, camelCase names, no floats in stored values.
 
-The case document, the result document and the API types all build on `Document`; they are written once, here and in
-`accelbench.api`, and read by the command line, the operator and the runner.
+The case document, the result document and the API types build on `Document`. They are defined once, here and in
+`accelbench.api`; the command line, the operator and the runner read them.
 """
 
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 DECIMAL_PATTERN = r"^-?[0-9]+(\.[0-9]+)?$"
 
 DecimalString = Annotated[str, StringConstraints(pattern=DECIMAL_PATTERN, max_length=40)]
-"""A number as Kubernetes stores it, without exponent: `0.00123`. Units stand in the field's name."""
+"""Number as Kubernetes stores it, without exponent: `0.00123`. The field's name has the unit."""
 
 
 def decimal_string(value: float, digits: int = 6) -> str:
@@ -42,39 +42,39 @@ def timestamp(moment: datetime) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` on one line and without control characters, so that no reader takes a part of it for a line of ours."""
+    """Escape control and line-break characters, so that no reader takes a part of `text` for a separate line."""
     return "".join(
         character if character.isprintable() or character == "\t" else repr(character)[1:-1] for character in text
     )
 
 
 def on_one_line(text: str) -> str:
-    """`text` for people: what is no space and no character to be seen is escaped, as are those that turn text round."""
+    """Put `text` on one line and escape invisible characters, including those that reverse text."""
     return text if text.isprintable() else printable(" ".join(text.split()))
 
 
 Line = Annotated[str, AfterValidator(on_one_line)]
-"""A text that people will read, on a terminal and elsewhere, and that anyone may have written: a program under test, an
-exception, a file. Whoever reads it from a document gets one line, and nothing that a terminal obeys."""
+"""Text for people on a terminal or elsewhere, from any source: a program under test, an exception, a file. A document
+holds it on one line, without characters that a terminal would obey."""
 
 
 _GIVEN: dict[frozenset[str], set[str]] = {}
 
 
 class Document(BaseModel):
-    """A frozen model with camelCase names outside, which refuses fields that it does not know."""
+    """Define a frozen model with camelCase names outside; unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     def model_post_init(self, _context: Any, /) -> None:
-        """Documents that were given the same fields share the set of them.
+        """Share the set of given fields among documents with the same fields.
 
-        Each would have one of its own: nearly half of the memory that an operator holds of a run. Nothing changes it:
+        A set for each document would be nearly half of the memory that an operator needs for a run. Sharing is safe:
         documents are frozen, and a copy gets a set of its own.
         """
         given = frozenset(self.model_fields_set)
         object.__setattr__(self, "__pydantic_fields_set__", _GIVEN.setdefault(given, set(given)))
 
     def to_json(self) -> str:
-        """The document as compact JSON: camelCase, nothing that is unset."""
+        """Return the document as compact JSON: camelCase, without unset values."""
         return self.model_dump_json(by_alias=True, exclude_none=True)

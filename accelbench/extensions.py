@@ -1,7 +1,7 @@
-"""Descriptors found by name, ours and other people's.
+"""Find descriptors by name: built-in ones and those of installed packages.
 
-Ours are the modules of a package, one each, with the descriptor in a constant. Others come from entry points of the
-group that has the package's name, each under its own name. Nothing is imported before it is asked for.
+Built-in descriptors are the modules of a package, one each, with the descriptor in a constant. Others come from entry
+points of the group that has the package's name. Modules are imported only when their descriptor is needed.
 """
 
 import pkgutil
@@ -15,11 +15,11 @@ from accelbench.problem import unknown
 
 
 class Named(Protocol):
-    """What a descriptor has."""
+    """Require a name of every descriptor."""
 
     @property
     def name(self) -> str:
-        """Under which it is found."""
+        """Return the name under which it is found."""
         ...
 
 
@@ -27,10 +27,13 @@ D = TypeVar("D", bound=Named)
 
 
 class Registry(Generic[D]):
-    """The descriptors of one kind."""
+    """Find the descriptors of one kind."""
 
     def __init__(self, group: str, kind: type[D], error: type[LookupError]) -> None:
-        """`group`: our package, and the group of entry points; `error` is raised where a name leads nowhere."""
+        """Create the registry of `group`, our package and the group of entry points.
+
+        `error` is raised for a name without a valid descriptor.
+        """
         self._group, self._kind, self._error = group, kind, error
         self._word = kind.__name__.lower()
 
@@ -45,38 +48,38 @@ class Registry(Generic[D]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Ours first."""
+        """Return all names, built-in ones first."""
         return (*self._built_in, *sorted(self._installed.keys() - set(self._built_in)))
 
     def find(self, name: str) -> D:
-        """The descriptor of that name; raises the registry's error, with the nearest name or with what is wrong."""
+        """Return the descriptor of that name; raises the registry's error, with the nearest name or the mistake."""
         if name in self._built_in:
-            found: object = getattr(import_module(f"{self._group}.{name}"), self._word.upper())
+            descriptor: object = getattr(import_module(f"{self._group}.{name}"), self._word.upper())
         elif name in self._installed:
             point = self._installed[name]
             try:
-                found = point.load()
+                descriptor = point.load()
             except Exception as error:
                 why = f"{type(error).__name__}: {error}"
                 raise self._error(f"{self._word} {name} ({point.value}): {why}") from error
         else:
             raise self._error(unknown(self._word, name, self.names))
-        if not isinstance(found, self._kind) or found.name != name:
+        if not isinstance(descriptor, self._kind) or descriptor.name != name:
             raise self._error(f"{self._word} {name}: its entry point is not a {self._kind.__name__} of that name")
-        return found
+        return descriptor
 
     def every(self) -> tuple[D, ...]:
-        """All that can be found, ours first; what is broken is left out, and said where it is asked for by name."""
-        found = []
+        """Return all valid descriptors, built-in ones first; `find` reports the mistakes of the others."""
+        descriptors = []
         for name in self.names:
             try:
-                found.append(self.find(name))
+                descriptors.append(self.find(name))
             except self._error:
                 continue
-        return tuple(found)
+        return tuple(descriptors)
 
 
 def load(path: str) -> object:
-    """What `module:name` names; imports the module."""
+    """Import `module` and return `name` of it, for the path `module:name`."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)

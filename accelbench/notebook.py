@@ -1,7 +1,7 @@
-"""`accelbench.compare`: functions of a notebook or a program, measured as `accelbench run` measures a file.
+"""Define `accelbench.compare`: measure functions of a notebook or a program as `accelbench run` measures a file.
 
-Whoever calls has both frameworks in memory, compiled and warm. So nothing is timed here: the functions are written into
-a script, by cloudpickle, and every launch is a fresh process that imports its own framework alone.
+The calling process may have both frameworks in memory, compiled and warm, so nothing is timed in it: cloudpickle writes
+the functions into a script, and every launch is a fresh process that imports only its own framework.
 """
 
 import base64
@@ -40,35 +40,38 @@ if TYPE_CHECKING:
 
 FunctionOrArrays = Callable[..., Mapping[str, Any]] | Mapping[str, Any]
 LARGEST_BYTES = 32 * 1024 * 1024
-"""Every launch reads the script anew; larger arrays are better drawn by a function."""
+"""Every launch reads the script again; a function should draw larger arrays."""
 PAGE_HEIGHT = 900
-"""Pixels that the report takes in a notebook."""
+"""Height of the report in a notebook, in pixels."""
 INSTALL = "pip install 'accelbench[notebook]'"
 
 
 class CannotBeSentError(ValueError):
-    """A function or an array cannot be sent to a process of its own; the message says why and what to write instead."""
+    """Report a function or an array that cannot be sent to another process, and what to write instead."""
 
 
 @dataclass(frozen=True, repr=False)
 class ComparedFunctions:
-    """What came of it: the results, and the directory with everything that `accelbench report` reads."""
+    """Hold the results of `compare`, and the directory that `accelbench report` reads.
+
+    Printing it prints the report; a notebook shows it as a page.
+    """
 
     outcome: RunOutcome
     directory: Path
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """One for each case; a comparison without a sweep has one."""
+        """Return one result for each case; a comparison without a sweep has one."""
         return tuple(result for result, _ in self.outcome.measured)
 
     @property
     def result(self) -> Result:
-        """The first."""
+        """Return the first result."""
         return self.results[0]
 
     def __repr__(self) -> str:
-        """The findings, and where everything else is."""
+        """Return the findings and the directory of the results."""
         sentences = (sentence for result in self.results for sentence in view.sentences(result))
         return "\n".join([*sentences, self._where()])
 
@@ -76,14 +79,14 @@ class ComparedFunctions:
         return f"results: {self.directory}"
 
     def __str__(self) -> str:
-        """The report as in a terminal."""
+        """Return the report as in a terminal."""
         paper = Console(width=100, color_system=None, markup=False, emoji=False)
         with paper.capture() as captured:
             paper.print(terminal.reports(self.outcome.measured))
         return captured.get() + self._where()
 
     def _repr_html_(self) -> str:
-        """The page that `accelbench run` writes, in a frame of its own; the terminal's where it cannot be drawn."""
+        """Return the page that `accelbench run` writes in a frame, or the terminal's report."""
         page = self.directory / "report.html"
         if not page.exists():
             return f"<pre>{html.escape(str(self))}</pre>"
@@ -103,16 +106,36 @@ def compare(
     out: Path | str | None = None,
     **functions: Callable[..., Any],
 ) -> ComparedFunctions:
-    """Which is faster, and do they compute the same? `compare(jax=f, pytorch=g, arrays={"x": x})`.
+    """Measure which function is faster, and check that all compute the same.
 
-    Each of `functions` is called by its framework's name and takes `arrays` by their names: NumPy arrays, or a function
-    of a random generator that draws them. `reference` is what is right, in NumPy; without it the baseline's own program
-    is, in float64 on the CPU. `variants` names modes, such as `jax/jit`, the baseline first. `settings` are fields of a
-    BenchmarkRun, such as `{"measurement.rounds.max": 20}`. Results go to `out`, a new directory.
+    Args:
+        arrays: NumPy arrays by name, or a function of a NumPy random generator that returns them. Functions take them
+            by
+            these names.
+        reference: Function of the arrays in NumPy that returns the right result; by default the baseline's own program
+            in
+            float64 on the CPU.
+        variants: Modes to compare, such as `jax/jit`, the baseline first; by default the first mode of each framework.
+        settings: Fields of a BenchmarkRun's spec, such as `{"measurement.rounds.max": 20}`.
+        accept_noise: True to keep rounds that other load disturbed; there is then no verdict.
+        processors: Number of CPUs that each launch may use; by default all.
+        name: Name of the workload.
+        out: New directory for the results; by default a new one in `results`.
+        **functions: A function for each framework, by the framework's name.
 
-    Raises CannotBeSentError; TypeError and ValueError where no such run can be; FileExistsError where `out` holds
-    something; KeyboardInterrupt when it was interrupted, once what
-    was measured has been written; RuntimeError where there is no result.
+    Returns:
+        The results, which print as a report.
+
+    Raises:
+        CannotBeSentError: A function or an array cannot be sent to another process.
+        TypeError: An argument has a wrong type.
+        ValueError: Such a run is not possible.
+        FileExistsError: `out` is not empty.
+        KeyboardInterrupt: It was interrupted; what was measured is stored.
+        RuntimeError: There is no result.
+
+    Example:
+        >>> compare(jax=f, pytorch=g, arrays={"x": x})
     """
     _refuse(functions, arrays, reference)
     if not FILE_NAME.fullmatch(f"{name}{SCRIPT_SUFFIX}"):
@@ -159,10 +182,10 @@ def compare(
 def _refuse(
     functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
 ) -> None:
-    """Raises TypeError and ValueError where arguments are not what they are called."""
-    for each in functions:
-        if each not in frameworks.names():
-            raise ValueError(f"compare({each}=...): {unknown('framework', each, frameworks.names())}")
+    """Raise TypeError or ValueError for invalid arguments."""
+    for name in functions:
+        if name not in frameworks.names():
+            raise ValueError(f"compare({name}=...): {unknown('framework', name, frameworks.names())}")
     if not functions:
         raise ValueError("nothing to compare: give a function for each framework, as in compare(jax=f, pytorch=g, ...)")
     if not callable(arrays) and not isinstance(arrays, Mapping):
@@ -180,8 +203,8 @@ def _refuse(
 
 def _refuse_other_arrays(name: str, function: Callable[..., Any], arrays: Mapping[str, Any]) -> None:
     signature = inspect.signature(function)
-    for each in signature.parameters.values():
-        _parameter(name, each)
+    for parameter in signature.parameters.values():
+        _parameter(name, parameter)
     try:
         signature.bind(**arrays)
     except TypeError as error:
@@ -191,7 +214,7 @@ def _refuse_other_arrays(name: str, function: Callable[..., Any], arrays: Mappin
 def script_text(
     functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
 ) -> str:
-    """A script that `accelbench run` takes: every function pickled, its source beside it where there is one."""
+    """Return a script for `accelbench run` with every function pickled, next to its source if there is one."""
     parts = dict(functions) | ({"reference": reference} if reference is not None else {})
     drawn = arrays if callable(arrays) else partial(given, _in_numpy(arrays))
     text = [
@@ -204,19 +227,19 @@ def script_text(
 
 
 def given(arrays: Mapping[str, Any], rng: "Generator") -> Mapping[str, Any]:
-    """The arrays that somebody gave, whatever is drawn."""
+    """Return the arrays that the user passed."""
     del rng
     return arrays
 
 
 def _in_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays, whichever framework holds them, floats in float64: variants get them in the precision asked for."""
+    """Convert arrays of any framework to NumPy, floats to float64: variants get the requested precision."""
     import numpy as np
 
-    found = {}
+    converted = {}
     for name, array in arrays.items():
         detached = array.detach().cpu() if hasattr(array, "detach") else array
-        # NumPy has no bfloat16; everything else goes as it is, integers and complex numbers too.
+        # NumPy has no bfloat16; all other types are kept, including integers and complex numbers.
         bfloat16 = str(getattr(detached, "dtype", "")) == "torch.bfloat16"
         try:
             values = np.asarray(detached.float() if bfloat16 else detached)
@@ -224,17 +247,17 @@ def _in_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
             raise CannotBeSentError(f'arrays["{name}"] is not an array: {error}') from error
         if values.dtype.kind in "OUSMm":
             raise CannotBeSentError(f'arrays["{name}"] is a {type(array).__name__}; it has to be an array of numbers')
-        found[name] = values.astype(np.float64) if values.dtype.kind not in "biuc" else values
-    return found
+        converted[name] = values.astype(np.float64) if values.dtype.kind not in "biuc" else values
+    return converted
 
 
 def _sent(name: str, function: Callable[..., Any]) -> Iterator[str]:
-    """Lines that define `name` as what was sent; raises CannotBeSentError."""
+    """Yield lines that define `name` as the pickled function; raises CannotBeSentError."""
     _refuse_compiled(name, function)
     content = _pickled(name, function)
     with contextlib.suppress(OSError, TypeError):  # a partial, or typed into a plain interpreter
         yield "".join(f"# {line}\n" for line in inspect.getsource(function).rstrip().splitlines())
-    parameters = ", ".join(_parameter(name, each) for each in inspect.signature(function).parameters.values())
+    parameters = ", ".join(_parameter(name, taken) for taken in inspect.signature(function).parameters.values())
     yield f'{name} = Pickled("{name}", "{parameters}", "{base64.b64encode(content).decode()}")\n'
 
 
@@ -245,13 +268,13 @@ def _parameter(name: str, parameter: inspect.Parameter) -> str:
 
 
 def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
-    """What is compiled already is not what a variant says: the mode decides."""
+    """Raise CannotBeSentError for a compiled function: the variant's mode decides how it is compiled."""
     own = str(getattr(function, "__module__", "")).partition(".")[0] in frameworks.packages()
     compiler = {"PjitFunction": "jax.jit"}.get(type(function).__name__) if not own else None
     if compiler or hasattr(function, "_torchdynamo_orig_callable"):
         raise CannotBeSentError(
-            f"{name} is compiled already, by {compiler or 'torch.compile'}; give the function itself, and say how it "
-            f'is run: compare(..., variants=["pytorch/compile", "jax/jit"])'
+            f"{name} is already compiled by {compiler or 'torch.compile'}; pass the function itself, and select the "
+            f'modes: compare(..., variants=["pytorch/compile", "jax/jit"])'
         )
 
 

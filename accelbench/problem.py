@@ -1,4 +1,4 @@
-"""What is wrong with a manifest, said the same way at every door: which field, what about it, what to do."""
+"""Describe what is wrong with a manifest in the same way everywhere: the field, the mistake, what to do."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,28 +9,28 @@ from accelbench.document import on_one_line
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with one field; `path` as kubectl writes it: `spec.variants[1].use`."""
+    """Describe one mistake in one field; `path` is as kubectl writes it: `spec.variants[1].use`."""
 
     path: str
     message: str
 
     def __str__(self) -> str:
-        """`path: message`, or the message alone where no field is to blame."""
+        """Return `path: message`, or the message alone without a path."""
         return on_one_line(f"{self.path}: {self.message}" if self.path else self.message)
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """`unknown WHAT "NAME"`, with the nearest known name, or all of them where none is near."""
+    """Return `unknown WHAT "NAME"`, with the nearest known name, or all of them if none is near."""
     return f'unknown {what} "{name}"; {nearest(name, known)}'
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`did you mean NAME?`, or all known names where none is near."""
+    """Return `did you mean NAME?`, or all known names if none is near."""
     choices = sorted(known)
     near = similar(name, choices)
     return f"did you mean {near}?" if near else f"one of: {', '.join(choices)}"
 
 
 def similar(name: str, known: Iterable[str]) -> str | None:
-    """The known name that it is nearest to, if one is near."""
+    """Return the nearest known name, or None if none is near."""
     return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)), None)

@@ -194,6 +194,6 @@ def test_functions_of_a_process_that_has_both_frameworks_are_measured_in_fresh_o
     first, *findings, compiled = done.stdout.splitlines()
     assert first == "passed compared.py <iframe srcdoc="
     assert "jax/jit" in "".join(findings)
-    assert compiled.startswith("jax is compiled already, by jax.jit; give the function itself")
+    assert compiled.startswith("jax is already compiled by jax.jit; pass the function itself")
     assert "fork" not in done.stderr
     assert {path.name for path in (tmp_path / "results").iterdir()} >= {"compared.py", "report.html", "all.result.json"}
