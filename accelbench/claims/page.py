@@ -38,7 +38,7 @@ VERDICT_MEANINGS: dict[ClaimVerdict, str] = {
 MEASURED_VERDICTS: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "inconclusive")
 """Verdicts that rest on a measurement."""
 HOW = (
-    "A verdict follows from the files' conditions and from the measurement; nobody writes it by hand. Each comment was "
+    "A verdict follows from the files' conditions and from the measurement; none is written by hand. Each comment was "
     "written for one verdict, and disappears if a new measurement changes that verdict; one that was written for older "
     "numbers says so. Where an article says that something can happen, one example confirms it, and nothing refutes it."
 )

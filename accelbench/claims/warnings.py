@@ -11,7 +11,7 @@ DOUBTFUL = "too narrow"
 """Words with which a comparison's sentence doubts its interval."""
 
 UNSHOWN_NOTES = ("discarded", "quarantined", "left out, to fit")
-"""Beginnings of notes that a reader of the page does not need."""
+"""Words of notes that a reader of the page does not need."""
 
 
 def of(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ def _of_result(result: Result, compared: Collection[str]) -> list[str]:
 
 
 def _notes(result: Result) -> list[str]:
-    """Return the notes that are about the measurement and not already part of `disturbed`."""
+    """Return the notes that are about the measurement and not already part of the advice on disturbed rounds."""
     return [note for note in result.notes if not result.compiled and not any(each in note for each in UNSHOWN_NOTES)]
 
 

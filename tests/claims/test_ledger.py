@@ -1,5 +1,6 @@
-"""The ledger beside the manifests."""
+"""The ledger and the manifests."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from accelbench.local.manifests import read
 
 ROOT = Path(__file__).parents[2]
 CLAIMS = load(ROOT / "examples" / "claims")
+RANGE = re.compile(r"\d[\u00d7x]?\s*(?:-|to)\s*\d+(?:\.\d+)?\s*[x\u00d7]")
+"""`2-3x`, `1.3x to 2x`."""
 MANIFESTS = {manifest for claim in CLAIMS for manifest in (*claim.manifests, *claim.beside)}
 
 
@@ -139,3 +142,16 @@ def test_seconds_of_a_machine_are_claimed_of_that_machine() -> None:
         timed = any(each.metric in {"seconds", "compileSeconds"} for run in asked for each in run.spec.expectations)
         if timed and not claim.decides_by_itself:
             assert claim.machine, claim.row
+
+
+def test_a_range_that_is_claimed_has_two_ends() -> None:
+    claimed = [claim for claim in CLAIMS if RANGE.search(claim.quote) and not claim.own]
+    assert claimed
+    for claim in claimed:
+        assert claim.majorities, claim.row
+        assert all(each.at_least and each.at_most for each in claim.majorities), claim.row
+
+
+def test_every_condition_names_its_hardware() -> None:
+    named = re.compile(r"\b(CPU|GPU|TPU|H100|RTX 3090)\b|author's machine")
+    assert [claim.row for claim in CLAIMS if not claim.own and not named.search(claim.confirms)] == []
