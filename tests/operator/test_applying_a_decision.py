@@ -100,7 +100,8 @@ def test_a_job_is_not_deleted_while_its_result_is_not_stored_whatever_the_store_
 
 def test_only_the_job_with_the_uid_that_was_meant_is_deleted(world: World) -> None:
     world.do(CREATE)
-    world.do(DeleteJob(ATTEMPT.job, "another"))
+    with pytest.raises(ConflictError, match="UID"):
+        world.do(DeleteJob(ATTEMPT.job, "another"))
 
     assert ATTEMPT.job in world.cluster.jobs
 

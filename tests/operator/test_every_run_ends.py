@@ -17,7 +17,7 @@ from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.reconcile import Reconciler
 from accelbench_operator.runs.status import finished_at
 from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
-from operator_world.simulated import ENDINGS, KilledError, SimulatedCluster, is_over
+from operator_world.played import ENDINGS, KilledError, PlayedCluster, is_over
 
 RETRY_SECONDS = 60.0
 KEY = Key("BenchmarkRun", NAMESPACE, NAME, UID)
@@ -39,7 +39,7 @@ POLICIES = st.sampled_from([{"suspend": True}, {"suspend": False}, {"cancel": Tr
 class Process:
     """One life of the operator after another."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: PlayedCluster) -> None:
         self._cluster = cluster
         self._runner = asyncio.Runner()
         self.start()
@@ -70,7 +70,7 @@ class Process:
         self._runner.close()
 
 
-def play(cluster: SimulatedCluster, process: Process, step: tuple) -> None:
+def play(cluster: PlayedCluster, process: Process, step: tuple) -> None:
     match step:
         case ("reconcile",):
             process.reconcile()
@@ -89,7 +89,7 @@ def play(cluster: SimulatedCluster, process: Process, step: tuple) -> None:
             happen(cluster, step)
 
 
-def happen(cluster: SimulatedCluster, step: tuple) -> None:
+def happen(cluster: PlayedCluster, step: tuple) -> None:
     """What the operator has no part in."""
     match step:
         case ("start",):
@@ -107,7 +107,7 @@ def happen(cluster: SimulatedCluster, step: tuple) -> None:
             cluster.set_policy(**policy)
 
 
-def drain(cluster: SimulatedCluster, process: Process, *, pods_end: bool) -> int:
+def drain(cluster: PlayedCluster, process: Process, *, pods_end: bool) -> int:
     """Go on without further faults until the run has finished; returns how many reconciles that took."""
     for count in range(400):
         if cluster.run is None or finished_at(read_status(cluster.run)):
@@ -125,7 +125,7 @@ def drain(cluster: SimulatedCluster, process: Process, *, pods_end: bool) -> int
     raise AssertionError(f"not finished: {cluster.run['status']}")
 
 
-def settle(cluster: SimulatedCluster, process: Process) -> None:
+def settle(cluster: PlayedCluster, process: Process) -> None:
     for _ in range(3):
         cluster.list_into(process.store)
         process.reconcile()
@@ -158,7 +158,7 @@ def test_every_case_ends_with_one_result_or_one_reason_whatever_fails(
 ) -> None:
     policy = {"parallelism": parallelism, "infrastructureRetries": retries}
     supply = faults(drawn)
-    cluster = SimulatedCluster(run_manifest(sizes=(64, 128, 256), runPolicy=policy), lambda: next(supply))
+    cluster = PlayedCluster(run_manifest(sizes=(64, 128, 256), runPolicy=policy), lambda: next(supply))
     process = Process(cluster)
     try:
         for step in steps:
@@ -192,7 +192,7 @@ def test_a_run_that_is_suspended_resumed_and_cancelled_at_will_ends_and_leaves_n
     steps: list[tuple], drawn: list[str], pods_end: bool
 ) -> None:
     supply = faults(drawn)
-    cluster = SimulatedCluster(run_manifest(sizes=(64, 128), runPolicy={"parallelism": 2}), lambda: next(supply))
+    cluster = PlayedCluster(run_manifest(sizes=(64, 128), runPolicy={"parallelism": 2}), lambda: next(supply))
     process = Process(cluster)
     try:
         for step in steps:
@@ -226,7 +226,7 @@ def test_a_run_that_is_suspended_resumed_and_cancelled_at_will_ends_and_leaves_n
 )
 def test_a_queue_may_take_a_jobs_pod_again_and_again_and_no_case_is_lost(steps: list[tuple]) -> None:
     policy = {"parallelism": 2, "infrastructureRetries": 0}
-    cluster = SimulatedCluster(run_manifest(sizes=(64, 128), runPolicy=policy), lambda: "")
+    cluster = PlayedCluster(run_manifest(sizes=(64, 128), runPolicy=policy), lambda: "")
     process = Process(cluster)
     try:
         for step in steps:

@@ -23,7 +23,7 @@ from accelbench_operator.runs.reconcile import PROGRESS_DELAY, Reconciler
 from accelbench_operator.runs.status import finished_at
 from accelbench_operator.runs.waits import FIRST_QUESTION, FIRST_RETRY, MINIMUM_TRIES, REPORTED_TRIES, Wait, retry_delay
 from operator_world.builders import NAME, NAMESPACE, NOW, SETTINGS, UID, run_manifest
-from operator_world.simulated import SimulatedCluster
+from operator_world.played import PlayedCluster
 
 KEY = Key("BenchmarkRun", NAMESPACE, NAME, UID)
 QUOTA = ForbiddenError(403, "exceeded quota: few")
@@ -35,7 +35,7 @@ class World:
     """The operator's own code in a simulated cluster, looked at as a user does."""
 
     def __init__(self, **policy: Any) -> None:
-        self.cluster = SimulatedCluster(run_manifest(runPolicy={"infrastructureRetries": 0} | policy), lambda: "")
+        self.cluster = PlayedCluster(run_manifest(runPolicy={"infrastructureRetries": 0} | policy), lambda: "")
         self.store = Store()
         applier = Applier(self.cluster, RunObjects(self.store), self.cluster.clock)
         self._reconciler = Reconciler(self.cluster, RunObjects(self.store), applier, SETTINGS, self.cluster.clock)
@@ -150,7 +150,7 @@ def no_pod() -> Provoked:
     world = World()
     world.go_on()
     uid = world.cluster.jobs[world.job]["metadata"]["uid"]
-    world.cluster.posted.append(event(world, uid, "FailedCreate", 'pods "x" is forbidden: exceeded quota: few'))
+    world.cluster.post(event(world, uid, "FailedCreate", 'pods "x" is forbidden: exceeded quota: few'))
     world.go_on(timedelta(seconds=world.go_on() or 0))
     return Provoked(
         world,
@@ -165,7 +165,7 @@ def a_silent_node() -> Provoked:
     world.cluster.start_pods()
     [pod] = world.cluster.pods.values()
     pod["status"] = {"phase": "Pending"}
-    world.cluster.posted.append(event(world, pod["metadata"]["uid"], "FailedMount", 'configmap "x" not found'))
+    world.cluster.post(event(world, pod["metadata"]["uid"], "FailedMount", 'configmap "x" not found'))
     world.go_on(timedelta(seconds=world.go_on() or 0))
     return Provoked(
         world, 'The node is preparing the pod: FailedMount: configmap "x" not found. Create it', DAY - FIRST_QUESTION
@@ -213,7 +213,7 @@ def between_attempts() -> Provoked:
     world = World(infrastructureRetries=10).started()
     world.cluster.end(world.job, "evicted")
     [pod] = world.cluster.pods.values()
-    world.cluster.logs[pod["metadata"]["name"]] = ""
+    world.cluster.logs[pod["metadata"]["uid"]] = ""
     since = world.cluster.now
     world.go_on()
     says = f"attempt 2 starts at {timestamp(since + FIRST_RETRY)}, after Disrupted: pod"
@@ -225,8 +225,8 @@ def the_pod_before() -> Provoked:
     pods = dict(world.cluster.pods)
     world.cluster.set_policy(suspend=True)
     world.go_on()
-    world.cluster.pods |= pods
-    [pod] = pods.values()
+    world.cluster.pods.update(pods)
+    [pod] = world.cluster.pods.values()
     pod["metadata"]["deletionTimestamp"] = world.cluster.clock().isoformat()
     world.cluster.set_policy(suspend=False)
     since = world.cluster.now

@@ -18,7 +18,7 @@ from accelbench_operator.runs.observed import observe_job, observe_pod
 from accelbench_operator.runs.reconcile import Reconciler
 from accelbench_operator.settings import Settings
 from operator_world.builders import NAME, NAMESPACE, SETTINGS, UID, run_manifest
-from operator_world.simulated import SimulatedCluster
+from operator_world.played import PlayedCluster
 
 KEY = Key("BenchmarkRun", NAMESPACE, NAME, UID)
 
@@ -27,14 +27,14 @@ class Log:
     """As large as it may be."""
 
 
-def reconciler(cluster: SimulatedCluster, settings: Settings = SETTINGS) -> Reconciler:
+def reconciler(cluster: PlayedCluster, settings: Settings = SETTINGS) -> Reconciler:
     store = Store()
     applier = Applier(cluster, RunObjects(store), cluster.clock)
     return Reconciler(cluster, RunObjects(store), applier, settings, cluster.clock)
 
 
-def new_cluster(**policy: Any) -> SimulatedCluster:
-    return SimulatedCluster(run_manifest(sizes=(64, 128), runPolicy=policy), lambda: "")
+def new_cluster(**policy: Any) -> PlayedCluster:
+    return PlayedCluster(run_manifest(sizes=(64, 128), runPolicy=policy), lambda: "")
 
 
 def test_a_run_that_changed_while_it_was_decided_on_is_looked_at_again_before_anything_is_done() -> None:
@@ -156,7 +156,7 @@ def test_an_event_that_cannot_be_posted_stops_nothing() -> None:
 
 
 def test_a_run_of_another_class_is_left_alone() -> None:
-    cluster = SimulatedCluster(run_manifest(className="staging"), lambda: "")
+    cluster = PlayedCluster(run_manifest(className="staging"), lambda: "")
     assert asyncio.run(reconciler(cluster).reconcile(KEY)) is None
     assert cluster.created == []
     assert "status" not in cluster.run
@@ -217,7 +217,7 @@ def test_what_a_newer_operator_wrote_into_a_status_stays_and_hides_nothing() -> 
 
 def test_an_accepted_run_keeps_its_profile_and_image_whatever_the_operator_is_set_to_later() -> None:
     big = Profiles(parse_profiles("big: {platform: cpu, cpu: 8}", "x"))
-    cluster = SimulatedCluster(run_manifest(sizes=(64, 128), accelerator={"profile": "big"}), lambda: "")
+    cluster = PlayedCluster(run_manifest(sizes=(64, 128), accelerator={"profile": "big"}), lambda: "")
     asyncio.run(reconciler(cluster, settings=replace(SETTINGS, profiles=big)).reconcile(KEY))
     later = reconciler(cluster, settings=Settings(runner_image="runner:2", profiles=Profiles()))
     cluster.set_policy(parallelism=2)
@@ -264,7 +264,7 @@ def test_a_finished_run_of_a_platform_that_was_taken_away_is_still_read_and_goes
 
 def test_a_refused_run_goes_in_time() -> None:
     manifest = run_manifest(workload={"name": "nothing"}, runPolicy={"ttlSecondsAfterFinished": 60})
-    cluster = SimulatedCluster(manifest, lambda: "")
+    cluster = PlayedCluster(manifest, lambda: "")
     asyncio.run(reconciler(cluster).reconcile(KEY))
     assert read_status(cluster.run).phase == "InvalidSpec"
     cluster.advance(timedelta(seconds=120))
@@ -284,7 +284,7 @@ def test_what_this_operator_wrote_is_no_news_and_what_a_user_wrote_is() -> None:
     assert cluster.run["status"]["phase"] == "Suspended"
 
 
-def counted(cluster: SimulatedCluster, request: str) -> list[Any]:
+def counted(cluster: PlayedCluster, request: str) -> list[Any]:
     """What that request is made with from now on."""
     made: list[Any] = []
     real = getattr(cluster, request)
@@ -382,7 +382,7 @@ def test_a_finished_run_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) ->
     assert cluster.run is None
 
 
-def measure_next(cluster: SimulatedCluster, operator: Reconciler, *kinds: str) -> None:
+def measure_next(cluster: PlayedCluster, operator: Reconciler, *kinds: str) -> None:
     """The pods that are there end, and the operator's watches tell of these kinds."""
     cluster.start_pods()
     for name in list(cluster.jobs):

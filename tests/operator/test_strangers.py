@@ -63,7 +63,7 @@ def test_a_pod_that_somebody_took_the_labels_off_is_still_its_jobs_pod(world: Wo
     world.cluster.start_pods()
     world.cluster.list_into(world.store)
     [pod] = world.cluster.pods.values()
-    pod["metadata"]["labels"] = {}
+    pod["metadata"]["labels"] = {"batch.kubernetes.io/job-name": ATTEMPT.job}  # the Job controller's own
     world.store.replace("Pod", None, [], world.store.now)
     world.do(Collect(ATTEMPT, last=False))
     assert [pod.case for (pod,) in world.objects.observed(KEY).pods.values()] == [ATTEMPT.case]

@@ -33,7 +33,7 @@ from operator_world.builders import (
     running,
 )
 from operator_world.decisions import finished, message, next_for
-from operator_world.simulated import SimulatedCluster
+from operator_world.played import PlayedCluster
 
 PLAN = make_plan()
 LIMITED = make_plan(runPolicy={"startDeadlineSeconds": 60})
@@ -213,7 +213,7 @@ def workload(*conditions: tuple[str, str, str, str], active: bool = True, checks
 
 
 def asked(found: Any = None, queues: tuple[str, ...] = ("team-a",), job: Any = HELD) -> QueueReport:
-    cluster = SimulatedCluster(run_manifest(), lambda: "")
+    cluster = PlayedCluster(run_manifest(), lambda: "")
     cluster.workload, cluster.queues = found, queues
     return asyncio.run(read_queue(cluster, job, NOW))
 
@@ -292,7 +292,7 @@ def test_a_run_that_names_a_priority_and_no_queue_is_not_held() -> None:
 
 
 def test_the_operator_finds_out_by_itself_and_forgets_with_the_run() -> None:
-    cluster = SimulatedCluster(run_manifest(), lambda: "")
+    cluster = PlayedCluster(run_manifest(), lambda: "")
     applier = Applier(cluster, RunObjects(Store()), cluster.clock)
     cluster.workload = workload(FULL)
     asyncio.run(applier.apply(ReadQueue(ATTEMPT), PLAN, observe([HELD])))

@@ -104,6 +104,8 @@ class Watch:
 class ApiServer:
     """See above. `changed` is told of everything that is stored: ADDED, MODIFIED or DELETED, and the version."""
 
+    version = Version
+
     def __init__(self, time: SimulatedTime, random: Random) -> None:
         self._time = time
         self._random = random
@@ -275,7 +277,7 @@ class ApiServer:
 
     def _store(self, kind: str, id_: Id, manifest: Manifest) -> Version:
         before = self.objects.get(id_)
-        version = Version(id_, self._next(), self._numbered(manifest))
+        version = self.version(id_, self._next(), self._numbered(manifest))
         self.objects[id_] = version
         self._remember(kind, version, before)
         return version

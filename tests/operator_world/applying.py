@@ -12,7 +12,7 @@ from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.objects import RunObjects
 from operator_world.builders import NAME, NAMESPACE, UID, make_attempt, make_plan, run_manifest
-from operator_world.simulated import SimulatedCluster
+from operator_world.played import PlayedCluster
 
 PLAN = make_plan()
 CASE = PLAN.cases[0].name
@@ -23,7 +23,7 @@ KEY = Key("BenchmarkRun", NAMESPACE, NAME, UID)
 
 class World:
     def __init__(self) -> None:
-        self.cluster = SimulatedCluster(run_manifest(), lambda: "")
+        self.cluster = PlayedCluster(run_manifest(), lambda: "")
         self.store = Store()
         self.objects = RunObjects(self.store)
         self.applier = Applier(self.cluster, self.objects, self.cluster.clock)

@@ -27,8 +27,8 @@ from operator_world.api_server import Id
 from operator_world.builders import SETTINGS
 from operator_world.laws import held
 from operator_world.nodes import DEADLINE, NODE_LOST, Fate
+from operator_world.played import ENDINGS
 from operator_world.scenarios import QUEUE
-from operator_world.simulated import ENDINGS
 from operator_world.world import World
 
 PERIOD_SECONDS = 60.0

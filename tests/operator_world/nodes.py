@@ -14,7 +14,7 @@ from accelbench.api import labels
 from accelbench.api.case import Case
 from accelbench.document import timestamp
 from operator_world.api_server import ApiServer, Id, Manifest, Version
-from operator_world.simulated import ending
+from operator_world.played import ending
 from operator_world.simulated_time import SimulatedTime
 
 NODE_GIVEN_UP_SECONDS = 300.0

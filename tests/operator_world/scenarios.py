@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from accelbench.api import labels
 from operator_world.connection import FAULTS
 from operator_world.nodes import DEADLINE, NODE_LOST, Fate
-from operator_world.simulated import ENDINGS
+from operator_world.played import ENDINGS
 
 INDEX = st.integers(0, 3)
 SECONDS = st.sampled_from([1.0, 10.0, 60.0, 400.0, 2000.0])
