@@ -1,4 +1,4 @@
-"""`accelbench check FILE`: are the variants right? Each runs twice, and nothing is timed."""
+"""`accelbench check FILE`: check that variants compute the right values; each runs twice, and nothing is timed."""
 
 import sys
 from functools import partial
@@ -50,28 +50,28 @@ def check(file: str, variants: "Sequence[str]", assignments: "Sequence[str]", ou
         sys.exit(Exit.INVALID_SPEC)
 
     codes: list[Exit] = []
-    found = []
+    documents = []
     with Signals() as signals:
         for run, platform in zip(runs, platforms, strict=True):
-            for variant, what in missing_frameworks(run).items():
-                click.echo(f"warning: {variant} will fail: {what}", err=True)
-            for case, ended in _checked(run, platform, script_of(run, file), signals):
-                if ended.result is None or not ended.result.complete:
-                    codes.append(_stopped(case, ended, signals))
+            for variant, hint in missing_frameworks(run).items():
+                click.echo(f"warning: {variant} will fail: {hint}", err=True)
+            for case, exited in _run_checks(run, platform, script_of(run, file), signals):
+                if exited.result is None or not exited.result.complete:
+                    codes.append(_explain_missing(case, exited, signals))
                     continue
-                found.append(checked.as_json(ended.result))
-                codes.append(checked.exit_for(checked.checked(ended.result)))
+                documents.append(checked.as_json(exited.result))
+                codes.append(checked.exit_for(checked.checked(exited.result)))
                 if output is Output.TABLE:
-                    console().print(checked.report(ended.result))
+                    console().print(checked.report(exited.result))
     if output is Output.JSON:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(documents, indent=2, ensure_ascii=False))
     sys.exit(Exit.worst(codes))
 
 
-def _checked(
+def _run_checks(
     run: "BenchmarkRun", platform: str, script: "Path | None", signals: "Signals"
 ) -> "Iterator[tuple[Case, RunnerExit]]":
-    """What the runner made of each case, until a signal came."""
+    """Yield each case with its runner's exit, and stop at the first signal."""
     import tempfile
     from pathlib import Path
 
@@ -82,33 +82,37 @@ def _checked(
 
     with tempfile.TemporaryDirectory(prefix="accelbench-check-") as temporary:
         directory = RunDirectory(Path(temporary))
-        started = partial(
+        run_check = partial(
             run_case,
             signals=signals,
-            on_event=_tell,
+            on_event=_print_event,
             on_tick=lambda: None,
             environment=script_environment(script, directory),
             check=True,
         )
         for case in plan_cases(run, platform):
             if signals.received is None:
-                yield case, started(case, directory.log(case.name))
+                yield case, run_check(case, directory.log(case.name))
 
 
-def _tell(event: "Event") -> None:
+def _print_event(event: "Event") -> None:
     from accelbench.delivery.log import LaunchStarted
 
     if isinstance(event, LaunchStarted):
         click.echo(f"{event.variant}: run {event.round} of 2", err=True)
 
 
-def _stopped(case: "Case", ended: "RunnerExit", signals: "Signals") -> Exit:
-    """Says why there is no result."""
+def _explain_missing(case: "Case", exited: "RunnerExit", signals: "Signals") -> Exit:
+    """Print why there is no result, and return the exit code."""
     from accelbench.local.run import EXIT_OF_SIGNAL
 
     if signals.received is not None:
         click.echo("interrupted: nothing was checked", err=True)
         return EXIT_OF_SIGNAL[signals.received.name]
-    for line in (*ended.problems, f"{case.name}: the runner ended with status {ended.code} and no result", *ended.tail):
+    for line in (
+        *exited.problems,
+        f"{case.name}: the runner ended with status {exited.code} and no result",
+        *exited.tail,
+    ):
         click.echo(line, err=True)
     return Exit.INTERNAL

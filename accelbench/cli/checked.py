@@ -1,4 +1,4 @@
-"""What `accelbench check` says of a result: of each variant what passed, what failed and what is untested. Pure."""
+"""Report the outcome of each check of each variant, for `accelbench check`. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,97 +21,97 @@ STYLES = {outcome: style for outcome, (_, style) in MARKS.items()}
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found out about one variant."""
+    """Hold the checks of one variant."""
 
     variant: str
     failure: str
-    """Why it did not run to its end; empty: it did."""
+    """Reason why it did not finish; empty: it finished."""
     checks: tuple[Check, ...] = ()
     numbers: Numbers = field(default_factory=Numbers)
 
     def of(self, outcome: CheckOutcome) -> tuple[Check, ...]:
-        """The checks with that outcome."""
+        """Return the checks with that outcome."""
         return tuple(check for check in self.checks if check.outcome == outcome)
 
     @property
     def failed(self) -> bool:
-        """Something is wrong with it."""
+        """Return True if the variant or one of its checks failed."""
         return bool(self.failure or self.of("failed"))
 
 
 def checked(result: Result) -> tuple[Checked, ...]:
-    """Every variant of the result; one that failed has passed nothing."""
-    found = []
+    """Return the checks of every variant; a failed variant has none."""
+    variants = []
     for variant in result.variants:
         if failure := variant.failure:
             phase = f" in phase {failure.phase}" if failure.phase else ""
-            found.append(Checked(variant.name, f"{failure.reason}{phase}: {failure.message}"))
+            variants.append(Checked(variant.name, f"{failure.reason}{phase}: {failure.message}"))
         else:
-            checks = tuple(each for each in result.certificate.checks if each.variant in {variant.name, None})
-            found.append(Checked(variant.name, "", checks, variant.numbers))
-    return tuple(found)
+            checks = tuple(check for check in result.certificate.checks if check.variant in {variant.name, None})
+            variants.append(Checked(variant.name, "", checks, variant.numbers))
+    return tuple(variants)
 
 
 def exit_for(variants: Sequence[Checked]) -> Exit:
-    """What a script is told; what could not be checked is not wrong."""
-    codes = [Exit.VARIANT_FAILED for each in variants if each.failure]
-    codes += [Exit.INVALID_MEASUREMENT for each in variants if each.of("failed")]
+    """Return the exit code; untested checks do not change it."""
+    codes = [Exit.VARIANT_FAILED for variant in variants if variant.failure]
+    codes += [Exit.INVALID_MEASUREMENT for variant in variants if variant.of("failed")]
     return Exit.worst(codes)
 
 
 def conclusion(variants: Sequence[Checked]) -> str:
-    """The finding in a sentence."""
-    if failed := [each.variant for each in variants if each.failed]:
+    """Return the conclusion as a sentence."""
+    if failed := [checked.variant for checked in variants if checked.failed]:
         return f"Failed: {', '.join(failed)}."
-    if any(each.of("untested") or not each.checks for each in variants):
+    if any(variant.of("untested") or not variant.checks for variant in variants):
         return "Nothing failed, but not everything could be checked."
     return "Every check passed."
 
 
 def report(result: Result) -> RenderableType:
-    """The case for the terminal."""
+    """Return the report of a case for the terminal."""
     variants = checked(result)
     parts: list[RenderableType] = [Text(title(result.case), style="bold")]
-    for each in variants:
-        parts += [Text(), Text(f"{each.variant}: {_counts(each)}"), Padding(_table(each), (0, 0, 0, 2))]
+    for variant in variants:
+        parts += [Text(), Text(f"{variant.variant}: {_counts(variant)}"), Padding(_table(variant), (0, 0, 0, 2))]
     if result.notes:
         parts += [Text(), *(Text(f"note: {note}", style="dim") for note in result.notes)]
-    failed = any(each.failed for each in variants)
+    failed = any(variant.failed for variant in variants)
     parts += [Text(), Text(conclusion(variants), style=STYLES["failed"] if failed else "bold")]
     return Group(*parts)
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """The same for scripts."""
+    """Return the report of a case for scripts."""
     return {
         "case": result.case.name,
         "notes": list(result.notes),
         "variants": [
             {
-                "name": each.variant,
-                "failure": each.failure or None,
+                "name": variant.variant,
+                "failure": variant.failure or None,
                 "checks": [
-                    {"name": check.name, "outcome": check.outcome, "reading": check.reading} for check in each.checks
+                    {"name": check.name, "outcome": check.outcome, "reading": check.reading} for check in variant.checks
                 ],
-                "compiled": _compiled(each.numbers) or None,
+                "compiled": _compiled(variant.numbers) or None,
             }
-            for each in checked(result)
+            for variant in checked(result)
         ],
     }
 
 
 def _counts(variant: Checked) -> str:
-    """`10 passed, 1 failed, 1 untested`."""
+    """Return, for example, `10 passed, 1 failed, 1 untested`."""
     if variant.failure:
         return "failed"
-    counted = [f"{len(found)} {outcome}" for outcome in get_args(CheckOutcome) if (found := variant.of(outcome))]
+    counted = [f"{len(checks)} {outcome}" for outcome in get_args(CheckOutcome) if (checks := variant.of(outcome))]
     return ", ".join(counted) or "nothing checked"
 
 
 def _table(variant: Checked) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
-    for outcome, name, what in _rows(variant):
-        table.add_row(Text(name, style=STYLES[outcome]), Text(what))
+    for outcome, heading, text in _rows(variant):
+        table.add_row(Text(heading, style=STYLES[outcome]), Text(text))
     return table
 
 
@@ -124,8 +124,8 @@ def _rows(variant: Checked) -> Iterator[tuple[CheckOutcome, str, str]]:
     if passed := variant.of("passed"):
         yield "passed", "passed", ", ".join(check.name for check in passed)
     if compiled := _compiled(variant.numbers):
-        told = (f"{MEASURED[field].heading}: {number_text(variant.numbers, field)}" for field in compiled)
-        yield "passed", "compiled", ", ".join(told)
+        numbers = (f"{MEASURED[field].heading}: {number_text(variant.numbers, field)}" for field in compiled)
+        yield "passed", "compiled", ", ".join(numbers)
 
 
 def _line(check: Check) -> str:
@@ -133,6 +133,6 @@ def _line(check: Check) -> str:
 
 
 def _compiled(numbers: Numbers) -> dict[str, int | float]:
-    """What is known of the program, by field."""
+    """Return the numbers that describe the compiled program, by field."""
     program = (field for field, number in MEASURED.items() if number.table == "program")
     return {field: value for field in program if (value := numbers.value(field)) is not None}

@@ -1,7 +1,7 @@
-"""Results of claims on disk: where they lie, which of them count, and what they settle.
+"""Read the results of claims from disk, and settle the claims.
 
-Below the results each hardware has a directory, programs compiled for others have `targets`; each claim's manifest has
-one below that.
+The results of a manifest are in HARDWARE/NAME below the results' directory; those of programs that were compiled for
+other devices are in targets/NAME.
 """
 
 import functools
@@ -24,103 +24,103 @@ if TYPE_CHECKING:
 
 TARGETS = "targets"
 PROFILES = {"gpu": "nvidia"}
-"""Hardware that a manifest does not name by itself."""
+"""Profile that replaces the manifest's, by hardware."""
 
 
 @dataclass(frozen=True)
 class ClaimRun:
-    """What one of a claim's manifests asks on some hardware, and where its results lie."""
+    """Describe one manifest of a claim, as it runs on one kind of hardware."""
 
     name: str
-    asked: "BenchmarkRun"
+    manifest: "BenchmarkRun"
     directory: RunDirectory
     able: bool
-    """It can be run there for the claim: on hardware that the claim is about, or for a target."""
+    """The claim is about this hardware, or the manifest compiles for a target."""
     possible: bool
-    """It can be run there at all: it asks for no other kind of device."""
+    """The manifest needs no other kind of device."""
 
     @property
     def where(self) -> str:
-        """The directory that it shares with all of that hardware."""
+        """Return the name of the directory of this hardware's results."""
         return self.directory.path.parent.name
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What it compiles for in place of running."""
-        return self.asked.spec.accelerator.targets or ()
+        """Return the targets that it compiles for instead of measuring."""
+        return self.manifest.spec.accelerator.targets or ()
 
     @property
     def missing(self) -> str:
-        """The compilers to install before it can be run; empty where all are there."""
+        """Return how to install the compilers that it lacks; empty if it lacks none."""
         from accelbench import targets
 
         return "; ".join(dict.fromkeys(filter(None, (targets.find(name).missing for name in self.targets))))
 
 
-def runs(claim: "Claim", here: "Hardware", results: Path, *, beside: bool = False) -> Iterator[ClaimRun]:
-    """Of the manifests that decide; `beside`: of those that only stand beside.
+def runs(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool = False) -> Iterator[ClaimRun]:
+    """Yield a run for each manifest that decides the claim or, with `beside`, for each that decides nothing.
 
     Raises InvalidSpecError and InvalidLedgerError.
     """
     from accelbench.local.manifests import read
 
-    for manifest in claim.beside if beside else claim.manifests:
-        name = manifest.removesuffix(".yaml")
-        [asked] = read(str(ledger.directory() / manifest), [])
-        if here in PROFILES and not asked.spec.accelerator.targets:
-            [asked] = read(str(ledger.directory() / manifest), [f"accelerator.profile={PROFILES[here]}"])
+    for file in claim.beside if beside else claim.manifests:
+        name = file.removesuffix(".yaml")
+        [manifest] = read(str(ledger.directory() / file), [])
+        if hardware in PROFILES and not manifest.spec.accelerator.targets:
+            [manifest] = read(str(ledger.directory() / file), [f"accelerator.profile={PROFILES[hardware]}"])
         if not beside:
-            ledger.check_variants(claim, manifest, asked)
-        compiled = bool(asked.spec.accelerator.targets)
-        directory = RunDirectory(results / (TARGETS if compiled else here) / name)
-        possible = compiled or asked.spec.accelerator.profile == PROFILES.get(here, "cpu")
-        able = compiled or (possible and here in claim.hardware and not claim.machine)
-        yield ClaimRun(name, asked, directory, able=able, possible=possible)
+            ledger.check_variants(claim, file, manifest)
+        compiled = bool(manifest.spec.accelerator.targets)
+        directory = RunDirectory(results / (TARGETS if compiled else hardware) / name)
+        possible = compiled or manifest.spec.accelerator.profile == PROFILES.get(hardware, "cpu")
+        able = compiled or (possible and hardware in claim.hardware and not claim.machine)
+        yield ClaimRun(name, manifest, directory, able=able, possible=possible)
 
 
 def stored(run: ClaimRun) -> "dict[str, Result]":
-    """What was measured to its end, as the same question and from the same source, by the case's name."""
+    """Return the complete results of the same manifest and workload source, by case name."""
     if not run.directory.begun:
         return {}
     try:
         record, results = run.directory.load()
     except UnreadableResultError as error:
-        click.echo(f"{error}; it is run again", err=True)
+        click.echo(f"{error}; running it again", err=True)
         return {}
-    if not _same_question(record.run, run.asked):
+    if not _same_measurement(record.run, run.manifest):
         return {}
     return {result.case.name: result for result in results if result.complete and not older(result)}
 
 
 def settled(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> Settled:
-    """The claim on the first hardware that it is about and that was measured to the end; else on the first of all.
+    """Settle the claim on the first hardware that has complete results for it, or else on the first of the list.
 
-    What was measured on the others stands beside.
+    Results of other hardware are shown, but decide nothing.
     """
-    here = next((each for each in hardware if _is_measured(claim, each, results)), hardware[0])
-    decide, beside = list(runs(claim, here, results)), list(runs(claim, here, results, beside=True))
+    here = next((kind for kind in hardware if _is_measured(claim, kind, results)), hardware[0])
+    decisive, beside = list(runs(claim, here, results)), list(runs(claim, here, results, beside=True))
     for other in hardware:
         if other != here:
             both = (*runs(claim, other, results), *runs(claim, other, results, beside=True))
-            beside += [each for each in both if each.where != TARGETS]
+            beside += [run for run in both if run.where != TARGETS]
     return settle(
         claim,
-        [Asked(each.name, load(claim, each), each.targets) for each in decide],
+        [Asked(run.name, load(claim, run), run.targets) for run in decisive],
         here=here,
-        beside=[found for each in beside if (found := load(claim, each))],
+        beside=[loaded for run in beside if (loaded := load(claim, run))],
     )
 
 
 def _is_measured(claim: "Claim", here: "Hardware", results: Path) -> bool:
-    """Whether all that decides was measured there to its end."""
-    found = [load(claim, each) for each in runs(claim, here, results) if each.where != TARGETS]
-    return here in claim.hardware and bool(found) and all(each and each.whole for each in found)
+    """Return True if every manifest that decides the claim has complete results on this hardware."""
+    loaded = [load(claim, run) for run in runs(claim, here, results) if run.where != TARGETS]
+    return here in claim.hardware and bool(loaded) and all(run and run.whole for run in loaded)
 
 
 def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
-    """None where it was not run, or where something else was asked than today.
+    """Load the results of a run; None if there are none, or if the manifest has changed since.
 
-    Bounds that changed after the result are another question too, unless the ledger says why.
+    Changed expectations count as a changed manifest, unless the ledger explains them.
     """
     from accelbench.claims.page import measured
     from accelbench.local.results import read
@@ -129,38 +129,38 @@ def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     if not run.directory.begun:
         return None
     try:
-        found = read(run.directory.path)
+        loaded = read(run.directory.path)
     except UnreadableResultError as error:
-        click.echo(f"{error}; it counts as not run", err=True)
+        click.echo(f"{error}; ignoring it", err=True)
         return None
-    if found.record is None or not _same_question(found.record.run, run.asked):
+    if loaded.record is None or not _same_measurement(loaded.record.run, run.manifest):
         return None
     decides = f"{run.name}.yaml" in claim.manifests and not claim.decides_by_itself
-    changed = decides and run.able and found.record.run.spec.expectations != run.asked.spec.expectations
-    explained = all(claim.explains(measured(result)) for result in found.results)
+    changed = decides and run.able and loaded.record.run.spec.expectations != run.manifest.spec.expectations
+    explained = all(claim.explains(measured(result)) for result in loaded.results)
     if changed and not explained:
         click.echo(
-            f"row {claim.row}: the bounds of {run.name} changed after its result, and its history does not say why",
+            f"row {claim.row}: the bounds of {run.name} changed after its result, and its history gives no reason",
             err=True,
         )
         return None
     return MeasuredRun(
-        [(result, evaluate(run.asked.spec.expectations, result)) for result in found.results],
-        cases=len(found.record.cases),
+        [(result, evaluate(run.manifest.spec.expectations, result)) for result in loaded.results],
+        cases=len(loaded.record.cases),
         name=run.name,
         where=run.where,
-        older=any(older(result) for result in found.results),
+        older=any(older(result) for result in loaded.results),
         bounds_changed=changed or (claim.decides_by_itself and not claim.own and explained),
     )
 
 
-def _same_question(recorded: "BenchmarkRun", asked: "BenchmarkRun") -> bool:
-    """The same measurement, whatever it was expected to show."""
-    unbound = [
-        each.model_copy(update={"spec": each.spec.model_copy(update={"expectations": ()})})
-        for each in (recorded, asked)
-    ]
-    return unbound[0] == unbound[1]
+def _same_measurement(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
+    """Return True if two runs differ in their expectations at most."""
+    return _without_expectations(recorded) == _without_expectations(manifest)
+
+
+def _without_expectations(run: "BenchmarkRun") -> "BenchmarkRun":
+    return run.model_copy(update={"spec": run.spec.model_copy(update={"expectations": ()})})
 
 
 def older(result: "Result") -> bool:
@@ -173,7 +173,7 @@ def older(result: "Result") -> bool:
 
 @functools.cache
 def _source(workload: str) -> str | None:
-    """The digest of a workload's source, as a result would have it today."""
+    """Return the digest of a workload's source, as a new result would have it."""
     from accelbench import catalogue
     from accelbench.machine import fingerprint
 

@@ -1,4 +1,4 @@
-"""`accelbench claims`: what articles say, run here and settled."""
+"""`accelbench claims`: list the claims of articles, run their manifests here, and settle them."""
 
 import importlib.util
 import sys
@@ -41,7 +41,7 @@ results_option = click.option(
 
 @click.group(cls=Group)
 def claims() -> None:
-    """Claims of articles about JAX and PyTorch: list, run, settle."""
+    """List, run and settle claims of articles about JAX and PyTorch."""
 
 
 @claims.command("list", cls=Command)
@@ -57,16 +57,16 @@ def list_(rows: str, hardware: str, results: Path, output: Output) -> None:
 
     from accelbench.terminal.console import console
 
-    claims, here = _chosen(rows, hardware)
-    settled = [_settle(claim, here, results) for claim in claims]
+    claims, kinds = _choose(rows, hardware)
+    settled = [_settle(claim, kinds, results) for claim in claims]
     if output is Output.JSON:
-        click.echo(json.dumps([_as_json(each) for each in settled], indent=2, ensure_ascii=False))
+        click.echo(json.dumps([_as_json(item) for item in settled], indent=2, ensure_ascii=False))
         return
     table = Table("row", "article", "what is asked", "verdict here", box=None, pad_edge=False)
-    for each in settled:
-        table.add_row(str(each.claim.row), each.claim.article, each.claim.asks, each.verdict)
+    for item in settled:
+        table.add_row(str(item.claim.row), item.claim.article, item.claim.asks, item.verdict)
     console(listing=True).print(table)
-    click.echo(f"Verdicts are from the results in {results}. docs/claims.md has ours.", err=True)
+    click.echo(f"Verdicts are from the results in {results}. docs/claims.md has accelbench's own.", err=True)
 
 
 @claims.command("run", cls=Command)
@@ -77,61 +77,73 @@ def list_(rows: str, hardware: str, results: Path, output: Output) -> None:
 @click.option("--beside", is_flag=True, help="Also run manifests that decide nothing here.")
 def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> None:
     """Run the claims that can be settled here, except those already run from the workload's present source."""
-    from accelbench.cli import claimed
     from accelbench.local.interrupt import Signals
     from accelbench.plan.cases import count_cases
 
-    claims, (here, *others) = _chosen(rows, hardware)
+    claims, (kind, *others) = _choose(rows, hardware)
     if others:
-        _end("error: a run takes place on one kind of hardware: --hardware cpu or --hardware gpu", Exit.USAGE)
-    afresh: set[Path] = set()  # rows share runs
-    whole = True
+        _exit("error: a run takes place on one kind of hardware: --hardware cpu or --hardware gpu", Exit.USAGE)
+    measured: set[Path] = set()  # several rows can share a directory
+    complete = True
     with Signals() as signals:
         for claim in claims:
-            with _told():
-                runs = [each for each in claimed.runs(claim, here, results) if each.able or (beside and each.possible)]
-                if beside:
-                    runs += [each for each in claimed.runs(claim, here, results, beside=True) if each.possible]
+            runs = _runs(claim, kind, results, beside=beside)
             if not runs:
-                click.echo(f"row {claim.row}: {_why_not(claim)}", err=True)
+                click.echo(f"row {claim.row}: {_untestable(claim)}", err=True)
                 continue
-            stored = [{} if again else claimed.stored(each) for each in runs]
-            todo = [
-                (each, done)
-                for each, done in zip(runs, stored, strict=True)
-                if each.directory.path not in afresh and len(done) < count_cases(each.asked)
+            stored = [({} if again else _stored(run)) for run in runs]
+            pending = [
+                (run, done)
+                for run, done in zip(runs, stored, strict=True)
+                if run.directory.path not in measured and len(done) < count_cases(run.manifest)
             ]
-            if not todo and afresh.isdisjoint(each.directory.path for each in runs):
-                click.echo(
-                    f"row {claim.row}: {_settle(claim, [here], results).verdict} (already run; --again reruns it)"
-                )
+            if not pending and measured.isdisjoint(run.directory.path for run in runs):
+                verdict = _settle(claim, [kind], results).verdict
+                click.echo(f"row {claim.row}: {verdict} (already run; --again reruns it)")
                 continue
             click.echo(f"row {claim.row}: {claim.asks}", err=True)
-            for each, done in todo:
-                if missing := each.missing:
-                    click.echo(f"row {claim.row}: {each.name} is left: {missing}", err=True)
+            for run, done in pending:
+                if missing := run.missing:
+                    click.echo(f"row {claim.row}: skipping {run.name}: {missing}", err=True)
                     continue
-                whole &= _measure(each, signals, done)
-                afresh.add(each.directory.path)
-            _tell(_settle(claim, [here], results), runs)
-    if not whole:
+                complete &= _measure(run, signals, done)
+                measured.add(run.directory.path)
+            _print_verdict(_settle(claim, [kind], results), runs)
+    if not complete:
         sys.exit(Exit.INTERNAL)
 
 
-def _tell(settled: "Settled", runs: "Sequence[ClaimRun]") -> None:
-    """The verdict, what it rests on, and where that is."""
+def _runs(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool) -> "list[ClaimRun]":
+    """Return the claim's runs for this hardware; with `beside` also those that decide nothing."""
+    from accelbench.cli import claimed
+
+    with _exit_on_error():
+        runs = [run for run in claimed.runs(claim, hardware, results) if run.able or (beside and run.possible)]
+        if beside:
+            runs += [run for run in claimed.runs(claim, hardware, results, beside=True) if run.possible]
+    return runs
+
+
+def _stored(run: "ClaimRun") -> "Mapping[str, Result]":
+    from accelbench.cli import claimed
+
+    return claimed.stored(run)
+
+
+def _print_verdict(settled: "Settled", runs: "Sequence[ClaimRun]") -> None:
+    """Print the verdict, its findings, and the directories of the results."""
     from accelbench.claims.words import plainly
 
     row = f"row {settled.claim.row}"
     click.echo(f"{row}: {settled.verdict}")
     for sentence in settled.found:
         click.echo(f"  {plainly(sentence)}")
-    for each in runs:
-        if each.directory.begun:
-            click.echo(f"{row}: results in {each.directory.path}", err=True)
+    for run in runs:
+        if run.directory.begun:
+            click.echo(f"{row}: results in {run.directory.path}", err=True)
 
 
-def _why_not(claim: "Claim") -> str:
+def _untestable(claim: "Claim") -> str:
     from accelbench.claims.ledger import UNNAMED
 
     if claim.machine == UNNAMED:
@@ -140,9 +152,9 @@ def _why_not(claim: "Claim") -> str:
 
 
 def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") -> bool:
-    """All cases that are not done; ends the process where it cannot go on, or was told to stop.
+    """Run the cases that are not done, and return True if each has a result.
 
-    Returns whether each left its result.
+    An interrupt, an invalid manifest or an unwritable directory ends the process.
     """
     from accelbench.local.device import platform_of, require_a_framework
     from accelbench.local.errors import InvalidSpecError
@@ -151,19 +163,19 @@ def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") 
     from accelbench.terminal.console import console
 
     try:
-        require_a_framework(run.asked)
+        require_a_framework(run.manifest)
         with display(console(stderr=True)) as shown:
-            platform = platform_of(run.asked)
-            outcome = measure(run.asked, platform, run.directory, signals=signals, display=shown, done=done)
+            platform = platform_of(run.manifest)
+            outcome = measure(run.manifest, platform, run.directory, signals=signals, display=shown, done=done)
     except InvalidSpecError as error:
-        _end(error.explained(), Exit.INVALID_SPEC)
+        _exit(error.explained(), Exit.INVALID_SPEC)
     except OSError as error:
-        _end(f"error: {error.filename or run.directory.path}: {error.strerror}", Exit.USAGE)
+        _exit(f"error: {error.filename or run.directory.path}: {error.strerror}", Exit.USAGE)
     trouble = [line for case in outcome.cases for line in case.trouble]
     for line in trouble:
         click.echo(line, err=True)
     if signals.received is not None:
-        _end("interrupted: the claims that were settled are kept", outcome.exit)
+        _exit("interrupted: the claims that were settled are kept", outcome.exit)
     return not trouble
 
 
@@ -186,15 +198,15 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> No
     try:
         about = articles.load(ledger.directory())
     except ledger.InvalidLedgerError as error:
-        _end(f"error: {error}", Exit.INTERNAL)
-    claims, here = _chosen(rows, hardware)
-    settled = [_settle(claim, here, results) for claim in claims]
-    if any(each.claim.over for each in settled):
+        _exit(f"error: {error}", Exit.INTERNAL)
+    claims, kinds = _choose(rows, hardware)
+    settled = [_settle(claim, kinds, results) for claim in claims]
+    if any(item.claim.over for item in settled):
         _require_scipy()
     link = "/".join(results.parts[1:] if results.parts[:1] == ("docs",) else results.parts)
     if pictures is not None:
         _draw(settled, pictures)
-    click.echo(page(settled, about, here=here[0], results=link, pictures=drawn.described(settled)), nl=False)
+    click.echo(page(settled, about, here=kinds[0], results=link, pictures=drawn.described(settled)), nl=False)
 
 
 def _draw(settled: "list[Settled]", directory: Path) -> None:
@@ -202,46 +214,46 @@ def _draw(settled: "list[Settled]", directory: Path) -> None:
     from accelbench.local.directory import write_atomically
 
     if importlib.util.find_spec("matplotlib") is None:
-        _end("error: pictures need matplotlib: pip install 'accelbench[report]'", Exit.USAGE)
+        _exit("error: pictures need matplotlib: pip install 'accelbench[report]'", Exit.USAGE)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, svg in pictures.drawn(settled).items():
             write_atomically(directory / name, svg)
     except OSError as error:
-        _end(f"error: {error.filename or directory}: {error.strerror}", Exit.USAGE)
+        _exit(f"error: {error.filename or directory}: {error.strerror}", Exit.USAGE)
 
 
-def _chosen(rows: str, hardware: str) -> "tuple[tuple[Claim, ...], list[Hardware]]":
+def _choose(rows: str, hardware: str) -> "tuple[tuple[Claim, ...], list[Hardware]]":
     from accelbench.claims import ledger
 
     try:
-        here = [ledger.hardware(name.strip()) for name in hardware.split(",")]
-        return ledger.choose(ledger.load(ledger.directory()), rows), here
+        kinds = [ledger.hardware(name.strip()) for name in hardware.split(",")]
+        return ledger.choose(ledger.load(ledger.directory()), rows), kinds
     except (ValueError, ledger.UnknownRowError) as error:
-        _end(f"error: {error}", Exit.USAGE)
+        _exit(f"error: {error}", Exit.USAGE)
     except ledger.InvalidLedgerError as error:
-        _end(f"error: {error}", Exit.INTERNAL)
+        _exit(f"error: {error}", Exit.INTERNAL)
 
 
-def _settle(claim: "Claim", here: "Sequence[Hardware]", results: Path) -> "Settled":
+def _settle(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> "Settled":
     from accelbench.cli import claimed
 
-    with _told():
-        return claimed.settled(claim, here, results)
+    with _exit_on_error():
+        return claimed.settled(claim, hardware, results)
 
 
 @contextmanager
-def _told() -> "Iterator[None]":
-    """Ends the process where a manifest, the ledger, or what settles a suite is amiss."""
+def _exit_on_error() -> "Iterator[None]":
+    """End the process if a manifest or the ledger is invalid, or scipy is missing."""
     from accelbench.claims.ledger import InvalidLedgerError
     from accelbench.local.errors import InvalidSpecError
 
     try:
         yield
     except InvalidSpecError as error:
-        _end(error.explained(), Exit.INVALID_SPEC)
+        _exit(error.explained(), Exit.INVALID_SPEC)
     except InvalidLedgerError as error:
-        _end(f"error: {error}", Exit.INTERNAL)
+        _exit(f"error: {error}", Exit.INTERNAL)
     except ModuleNotFoundError:
         _require_scipy()
         raise
@@ -249,7 +261,7 @@ def _told() -> "Iterator[None]":
 
 def _require_scipy() -> None:
     if importlib.util.find_spec("scipy") is None:
-        _end("error: intervals over a suite need scipy: pip install 'accelbench[report]'", Exit.USAGE)
+        _exit("error: intervals over a suite need scipy: pip install 'accelbench[report]'", Exit.USAGE)
 
 
 def _as_json(settled: "Settled") -> dict[str, object]:
@@ -267,6 +279,6 @@ def _as_json(settled: "Settled") -> dict[str, object]:
     }
 
 
-def _end(message: str, code: Exit) -> NoReturn:
+def _exit(message: str, code: Exit) -> NoReturn:
     click.echo(message, err=True)
     sys.exit(code)

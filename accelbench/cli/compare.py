@@ -1,4 +1,4 @@
-"""`accelbench compare A B`: two results or two series, each variant before and after."""
+"""`accelbench compare A B`: compare each variant of two results or two series."""
 
 import sys
 from collections.abc import Sequence

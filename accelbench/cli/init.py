@@ -1,4 +1,4 @@
-"""`accelbench init NAME`: a script and a manifest to start from, which `accelbench check` passes as they are."""
+"""`accelbench init NAME`: write a script and a manifest to start from, which pass `accelbench check`."""
 
 import keyword
 import re
@@ -12,7 +12,7 @@ from accelbench.local.exits import Exit
 from accelbench.terminal.program import Command
 
 TAKEN = {"arrays", "reference", "jax", "pytorch", "numpy"}
-"""What functions of a script are called that mean something."""
+"""Names of functions that have a meaning in a script."""
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 
 
@@ -54,11 +54,11 @@ def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
     from accelbench.api.case import name_of_file
 
     if not FILE_NAME.fullmatch(name) or keyword.iskeyword(name):
-        what = "a name consists of lower-case letters, digits and underscores, such as my_filter"
-        raise click.BadParameter(f"{name}: {what}", param_hint="NAME")
+        rule = "a name consists of lower-case letters, digits and underscores, such as my_filter"
+        raise click.BadParameter(f"{name}: {rule}", param_hint="NAME")
     if name in frameworks.packages() | {"numpy", "accelbench"} | sys.stdlib_module_names:
-        what = f"{name}.py would hide the Python package {name}: choose another name"
-        raise click.BadParameter(what, param_hint="NAME")
+        message = f"{name}.py would hide the Python package {name}: choose another name"
+        raise click.BadParameter(message, param_hint="NAME")
     if name_of_file(name) in catalogue.names():
         raise click.BadParameter(
             f"accelbench already has a workload {name_of_file(name)}: choose another name", param_hint="NAME"
@@ -71,15 +71,15 @@ def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
 
 
 def script_text(name: str, jax: str, pytorch: str) -> str:
-    """The script: y = x / (1 + x^2) in NumPy, JAX and PyTorch."""
-    called = (("jax", jax), ("pytorch", pytorch))
-    aliases = "".join(f"{framework} = {function}\n" for framework, function in called if function != framework)
+    """Return a script that computes y = x / (1 + x^2) in NumPy, JAX and PyTorch."""
+    functions = (("jax", jax), ("pytorch", pytorch))
+    aliases = "".join(f"{framework} = {function}\n" for framework, function in functions if function != framework)
     title = name.replace("_", " ").capitalize()
     return Template(SCRIPT).substitute(title=title, jax=jax, pytorch=pytorch) + (f"\n\n{aliases}" if aliases else "")
 
 
 def manifest_text(name: str) -> str:
-    """The manifest: PyTorch in eager mode against JAX under jit."""
+    """Return a manifest that compares PyTorch in eager mode with JAX under jit."""
     from accelbench.local.manifests import USUAL, time_limit
 
     return Template(MANIFEST).substitute(file=name, name=name.replace("_", "-").strip("-"), seconds=time_limit(USUAL))
@@ -89,26 +89,26 @@ SCRIPT = '''"""$title: the same function in JAX and in PyTorch."""
 
 
 def arrays(rng, size: int = 512):
-    """What goes in: both get the same numbers, by these names. Set size in the manifest, or with --set size=1024."""
+    """Draw the inputs; both functions get them by these names. Set size in the manifest, or with --set size=1024."""
     return {"x": rng.standard_normal((size, size))}
 
 
 def $jax(x):
-    """In JAX. jit is placed around it, according to the variant."""
+    """Compute it in JAX; the variant decides about jit."""
     import jax.numpy as jnp
 
     return x / (1 + jnp.square(x))
 
 
 def $pytorch(x):
-    """In PyTorch."""
+    """Compute it in PyTorch."""
     import torch
 
     return x / (1 + torch.square(x))
 
 
 def reference(x):
-    """What is right, in NumPy and float64. Left out, it is what the baseline computes in float64 on the CPU."""
+    """Compute the right values in NumPy and float64; without this function the baseline in float64 defines them."""
     import numpy as np
 
     return x / (1 + np.square(x))
@@ -123,7 +123,7 @@ metadata:
   name: $name
 spec:
   workload:
-    script: {file: $file.py} # beside this manifest
+    script: {file: $file.py} # next to this manifest
     parameters: {size: 512}
   variants:
     - use: pytorch/eager

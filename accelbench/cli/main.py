@@ -1,6 +1,6 @@
-"""The `accelbench` command: one module a subcommand, each importing what it needs only when it runs.
+"""Define the `accelbench` command, with one module for each subcommand.
 
-`accelbench --help` imports neither pydantic nor a framework; a test holds that line.
+Subcommands import inside their functions, so that `accelbench --help` imports neither pydantic nor a framework.
 """
 
 import click
@@ -22,7 +22,7 @@ from accelbench.terminal.program import CONTEXT_SETTINGS, Group, replace_unencod
 @click.group("accelbench", cls=Group, epilog=help_text(), context_settings=CONTEXT_SETTINGS)
 @click.version_option(accelbench.__version__, message="accelbench %(version)s", help="Print the version and exit.")
 def app() -> None:
-    """Which is faster, JAX or PyTorch, by how much, and how certain is that?
+    """Compare JAX and PyTorch: which is faster, by how much, and how certain is that?
 
     Runs benchmarks on this machine. accelbench's Kubernetes operator runs the same manifests, with the same checks, in
     a cluster.
@@ -34,6 +34,6 @@ for command in (run, init, check, validate, workloads, profiles, report, compare
 
 
 def main() -> None:
-    """The console script."""
+    """Run the command, as the console script does."""
     replace_unencodable()
     app()

@@ -1,4 +1,4 @@
-"""`accelbench profiles [NAME]`: the profiles of a cluster, and which of its nodes fits which."""
+"""`accelbench profiles [NAME]`: print the profiles of a cluster and the nodes that fit them."""
 
 import click
 

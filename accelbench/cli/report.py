@@ -1,4 +1,4 @@
-"""`accelbench report RESULT`: a verdict once more, from what a run left on disk."""
+"""`accelbench report RESULT`: print the report of results on disk."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`accelbench validate FILE...`: the refusals of the API server and the operator, before anything is applied."""
+"""`accelbench validate FILE...`: check manifests as the API server and the operator do."""
 
 import sys
 from collections.abc import Sequence
@@ -23,23 +23,23 @@ def validate(files: Sequence[str], output: Output) -> None:
     from accelbench.local.manifests import read
     from accelbench.plan.cases import count_cases
 
-    found: list[dict[str, object]] = []
+    checked: list[dict[str, object]] = []
     for file in files:
         try:
             runs = read(file)
         except InvalidSpecError as error:
-            found.append({"file": file, "valid": False, "problems": [str(problem) for problem in error.problems]})
+            checked.append({"file": file, "valid": False, "problems": [str(problem) for problem in error.problems]})
             if output is Output.TABLE:
                 click.echo(error.explained(), err=True)
             continue
-        found.append({"file": file, "valid": True, "problems": []})
+        checked.append({"file": file, "valid": True, "problems": []})
         if output is Output.TABLE:
             for run in runs:
                 size = f"{_count(count_cases(run), 'case')}, {_count(len(run.spec.variants), 'variant')}"
                 click.echo(f"benchmarkrun/{run.metadata.name} is valid ({size})")
     if output is Output.JSON:
-        click.echo(json.dumps(found, indent=2))
-    if not all(entry["valid"] for entry in found):
+        click.echo(json.dumps(checked, indent=2))
+    if not all(entry["valid"] for entry in checked):
         sys.exit(Exit.INVALID_SPEC)
 
 

@@ -1,4 +1,4 @@
-"""`accelbench workloads [NAME]`: what there is to be measured, with parameters and variants."""
+"""`accelbench workloads [NAME]`: list the workloads, or print one with its parameters and variants."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from accelbench.workload import Workload
 
 GAP = 2
-"""Columns between columns."""
+"""Blank columns between columns."""
 NARROWEST_SUMMARY = 20
 
 
@@ -42,8 +42,9 @@ def workloads(name: str | None, output: Output) -> None:
     shown: RenderableType
     out = console(listing=name is None)
     if name is None:
-        all_ = {each: _load_or_explain(each) for each in catalogue.names()}
-        described, shown = [_described(each, found) for each, found in all_.items()], _all(all_, out.width)
+        workloads = {name: _load_or_explain(name) for name in catalogue.names()}
+        described = [_described(name, workload) for name, workload in workloads.items()]
+        shown = _all(workloads, out.width)
     else:
         try:
             workload = _find(name)
@@ -57,7 +58,7 @@ def workloads(name: str | None, output: Output) -> None:
 
 
 def _load_or_explain(name: str) -> "Workload | str":
-    """The workload, or what is wrong with the package that has it: one of them is no reason to show none."""
+    """Return the workload, or the fault of its package, so that a broken package does not hide the others."""
     from accelbench import catalogue
 
     try:
@@ -66,8 +67,8 @@ def _load_or_explain(name: str) -> "Workload | str":
         return str(error)
 
 
-def _described(name: str, found: "Workload | str") -> dict[str, Any]:
-    return {"name": name, "broken": found} if isinstance(found, str) else describe(found)
+def _described(name: str, workload: "Workload | str") -> dict[str, Any]:
+    return {"name": name, "broken": workload} if isinstance(workload, str) else describe(workload)
 
 
 def _find(name: str) -> "Workload":
@@ -85,7 +86,7 @@ def _find(name: str) -> "Workload":
 
 
 def describe(workload: "Workload") -> dict[str, Any]:
-    """Name, summary, parameters and variants, as JSON has them."""
+    """Return name, summary, parameters and variants for JSON."""
     from accelbench import frameworks
     from accelbench.catalogue import options_model
 
@@ -106,7 +107,7 @@ def describe(workload: "Workload") -> dict[str, Any]:
 
 
 def _observed(workload: "Workload") -> dict[str, str]:
-    """What is observed instead of a time, and what it means; empty for a workload that is timed."""
+    """Return what is observed instead of a time, with its meaning; empty for a timed workload."""
     from accelbench.catalogue.observations import STANDARD
 
     timed = workload.measure(workload.Parameters()).protocol != "observe"
@@ -124,16 +125,16 @@ def _summary(workload: "Workload") -> str:
     return (type(workload).__doc__ or "").strip().split("\n")[0]
 
 
-def _all(found: "Mapping[str, Workload | str]", width: int) -> "RenderableType":
+def _all(workloads: "Mapping[str, Workload | str]", width: int) -> "RenderableType":
     from rich.text import Text
 
     table = _table("workload", "what it computes", "variants")
-    # Names are what a reader types: none is broken in its middle.
+    # Names must not wrap, because people copy them.
     name_column, summary_column, use_column = table.columns
-    uses = (use for each in found.values() if not isinstance(each, str) for use in each.variants())
-    name_column.width, use_column.min_width = max(map(len, found)), max((len(f"{use},") for use in uses), default=0)
+    uses = (use for workload in workloads.values() if not isinstance(workload, str) for use in workload.variants())
+    name_column.width, use_column.min_width = max(map(len, workloads)), max((len(f"{use},") for use in uses), default=0)
     summary_column.max_width = max(NARROWEST_SUMMARY, width - name_column.width - use_column.min_width - 2 * GAP)
-    for name, workload in found.items():
+    for name, workload in workloads.items():
         if isinstance(workload, str):
             table.add_row(name, Text(f"broken: {workload}"), "")
         else:
@@ -168,7 +169,7 @@ def _one(workload: "Workload") -> "RenderableType":
 
 
 def allowed(schema: dict[str, Any]) -> str:
-    """What a JSON schema lets through, for people."""
+    """Describe the values that a JSON schema allows."""
     if "enum" in schema:
         return ", ".join(map(str, schema["enum"]))
     bounds = [

@@ -27,7 +27,7 @@ def test_the_list_says_whose_results_its_verdicts_are_from(tmp_path: Path) -> No
     done = accelbench("claims", "list", "--rows", "33", cwd=tmp_path)
     assert done.stdout.splitlines()[0].split() == ["row", "article", "what", "is", "asked", "verdict", "here"]
     assert "not-measured-yet" in done.stdout
-    assert "the results in results/claims. docs/claims.md has ours" in done.stderr
+    assert "the results in results/claims. docs/claims.md has accelbench's own" in done.stderr
 
 
 def test_a_claim_is_run_settled_kept_and_not_run_again(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_what_other_hardware_has_to_settle_can_be_measured_here_and_stands_besid
 def test_what_needs_a_compiler_that_is_not_there_is_left_and_names_it(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "4,33", cwd=tmp_path, play="good")
     assert done.returncode == Exit.SUCCESS, done.stderr
-    left = "row 4: 04-one-fused-kernel-on-targets is left: compiling for h100 needs"
+    left = "row 4: skipping 04-one-fused-kernel-on-targets: compiling for h100 needs"
     assert left in done.stderr
     assert "row 4: not-measured-yet" in done.stdout
     assert "row 33: confirmed" in done.stdout
@@ -152,11 +152,11 @@ def test_a_damaged_result_is_said_before_it_is_replaced(tmp_path: Path, file: st
     (tmp_path / damaged).write_text(text)
     reported = accelbench("claims", "report", "--rows", "33", cwd=tmp_path)
     assert f"{damaged}: not a result of accelbench" in reported.stderr
-    assert reported.stderr.strip().endswith("; it counts as not run")
+    assert reported.stderr.strip().endswith("; ignoring it")
     assert "| 1 | not measured yet | " in reported.stdout
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     assert f"{damaged}: not a result of accelbench" in again.stderr
-    assert "; it is run again" in again.stderr
+    assert "; running it again" in again.stderr
     assert "row 33: confirmed" in again.stdout
 
 
