@@ -191,12 +191,12 @@ class DeliveredDocument:
 
     @property
     def text(self) -> str:
-        """Its JSON, inflated at each call; empty if the payload is not valid or too large."""
+        """Return its JSON, inflated at each call; empty if the payload is not valid or too large."""
         return _inflate(self.payload, LARGEST[self.kind])
 
     @property
     def flaw(self) -> str:
-        """Why it must not be used; empty if its JSON has the digest that its lines name."""
+        """Return why it must not be used; empty if its JSON has the digest that its lines name."""
         if digest_of(self.text) == self.digest:
             return ""
         if _is_larger(self.payload, most := LARGEST[self.kind]):

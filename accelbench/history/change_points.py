@@ -31,7 +31,7 @@ class SeriesChange:
 
     @property
     def sentence(self) -> str:
-        """The finding in a sentence."""
+        """Return the finding in a sentence."""
         change = f"{self.ratio:.3g} times as long" if self.ratio > 1 else f"{1 / self.ratio:.3g} times as fast"
         takes = "takes" if self.ratio > 1 else "is"
         where = f"result {self.number} of {self.of} in {self.side}"

@@ -38,7 +38,7 @@ class VariantChange:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """Failed checks that left a side without a result that counts."""
+        """Return the failed checks because of which no result of a side counts."""
         if self.verdict is not None:
             return ()
         return tuple(dict.fromkeys((*self.before.invalid, *self.after.invalid)))
@@ -59,7 +59,7 @@ class RunComparison:
 
     @property
     def insisted(self) -> tuple[Difference, ...]:
-        """Differences that matter and were allowed."""
+        """Return the differences that matter and were allowed."""
         return tuple(one for one in self.differences if one.matters and one not in self.refused)
 
 

@@ -82,17 +82,17 @@ class Sample:
 
     @property
     def launches(self) -> tuple[float, ...]:
-        """Logarithms of all launches."""
+        """Return the logarithms of all launches."""
         return tuple(value for result in self.logs for value in result)
 
     @property
     def results(self) -> tuple[float, ...]:
-        """Logarithm of each result: the mean over its launches."""
+        """Return the logarithm of each result: the mean over its launches."""
         return tuple(statistics.fmean(result) for result in self.logs)
 
     @property
     def seconds(self) -> float | None:
-        """Geometric mean over the results, in seconds or as a ratio; None without any."""
+        """Return the geometric mean over the results, in seconds or as a ratio; None without any."""
         return geometric_mean(map(math.exp, self.results)) if self.logs else None
 
 

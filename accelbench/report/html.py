@@ -99,29 +99,29 @@ class CasePage:
 
     @property
     def when(self) -> str:
-        """When it was measured or compiled."""
+        """Return when it was measured or compiled."""
         return f"{'compiled' if self._compiled else 'measured'} {self.result.started[:16].replace('T', ' ')} UTC"
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The findings."""
+        """Return the findings."""
         return targets.sentences(self.result) if self._compiled else view.sentences(self.result)
 
     @property
     def trouble(self) -> tuple[str, ...]:
-        """Failures and failed checks; the sentences of a compiled case already contain its failures."""
+        """Return failures and failed checks; the sentences of a compiled case already contain its failures."""
         return () if self._compiled else certificate.trouble(self.result)
 
     @property
     def finding(self) -> str:
-        """Heading of the table of verdicts."""
+        """Return the heading of the table of verdicts."""
         if self._compiled:
             return "Compiled, not run"
         return "Observations" if self.result.observations else "Verdict"
 
     @property
     def verdicts(self) -> Table | None:
-        """The table below that heading."""
+        """Return the table below that heading."""
         if self._compiled:
             return targets.memory([self.result])
         if observed := view.observation_table(self.result):
@@ -130,35 +130,35 @@ class CasePage:
 
     @property
     def basis(self) -> str:
-        """Sentences about rounds, confidence and the meaning of the times."""
+        """Return sentences about rounds, confidence and the meaning of the times."""
         lines = targets.footnotes([self.result]) if self._compiled else (view.basis(self.result),)
         return " ".join(map(_sentence, (*lines, *(() if self._compiled else view.time_notes(self.result)))))
 
     @property
     def work(self) -> Table | None:
-        """Work, memory and energy, or the memory that a compiled program is planned to take."""
+        """Return work, memory and energy, or the memory that a compiled program will take."""
         return targets.sizes([self.result]) if self._compiled else details.work(self.result)
 
     @property
     def programs(self) -> Table | None:
-        """Numbers of the compiled programs."""
+        """Return the numbers of the compiled programs."""
         return targets.programs([self.result]) if self._compiled else details.programs(self.result)
 
     @property
     def work_about(self) -> str:
-        """Where limits and bytes come from; empty if no share of a limit is shown."""
+        """Return where limits come from; empty if no share of a limit is shown."""
         return _work_about(self.result)
 
     @cached_property
     def forest(self) -> "Plot | None":
-        """The plot of speedups."""
+        """Draw the speedups."""
         from accelbench.report.plots import forest
 
         return forest.plot(self.result, f"{self.id}-forest")
 
     @property
     def forest_caption(self) -> str:
-        """Caption of the plot of speedups."""
+        """Return the caption of the plot of speedups."""
         measurement, baseline = self.result.case.measurement, self.result.case.baseline
         margin = f"{100 * float(measurement.equivalence_margin):.4g} %"
         confidence = figures.percent(float(measurement.confidence))
@@ -169,21 +169,21 @@ class CasePage:
 
     @cached_property
     def phases_plot(self) -> "Plot | None":
-        """The plot of phases."""
+        """Draw the phases."""
         from accelbench.report.plots import phases
 
         return phases.plot(self.result, f"{self.id}-phases") if self._drawn_whole else None
 
     @cached_property
     def amortisation(self) -> "Plot | None":
-        """The plot of when compiling pays back."""
+        """Draw when compiling pays back."""
         from accelbench.report.plots import amortisation
 
         return amortisation.plot(self.result, f"{self.id}-amortisation") if self._drawn_whole else None
 
     @cached_property
     def blocks(self) -> "Plot | None":
-        """The plot of all blocks, or of the launches' summaries if the blocks are not at hand."""
+        """Draw all blocks, or the summaries of launches if the blocks are not available."""
         from accelbench.report.plots import blocks
 
         if not self._drawn_whole:
@@ -196,29 +196,29 @@ class CasePage:
 
     @property
     def blocks_caption(self) -> str:
-        """Caption of the plot of blocks."""
+        """Return the caption of the plot of blocks."""
         return _blocks_caption(self.result, whole=bool(self._series))
 
     @property
     def checks_summary(self) -> str:
-        """How many checks passed."""
+        """Return how many checks passed."""
         return _sentence(certificate.summary(self.result))
 
     @property
     def open_checks(self) -> Table:
-        """Checks that did not pass, with their readings."""
+        """Return the checks that did not pass, with their readings."""
         checks = [check for check in self.result.certificate.checks if check.outcome != "passed"]
         return _checks("Checks that failed or are untested", checks)
 
     @property
     def passed_checks(self) -> Table:
-        """Checks that passed, with their readings."""
+        """Return the checks that passed, with their readings."""
         passed = [check for check in self.result.certificate.checks if check.outcome == "passed"]
         return _checks(f"Checks that passed, each with its reading: {len(passed)}", passed)
 
     @property
     def fingerprint(self) -> Table:
-        """The fingerprint, entry by entry."""
+        """Return the fingerprint, entry by entry."""
         columns = (TableColumn("what"), TableColumn("value"))
         return Table("Fingerprint", columns, tuple(sorted(self.result.fingerprint.items())))
 

@@ -1,6 +1,6 @@
-"""Targets by variants: does it fit, and what the compiler made of it. Rows of text that every report shares. Pure.
+"""Build the tables of programs that were compiled for targets: whether they fit, and what they consist of. Pure.
 
-No time of a program is here, for none is known; what compiling took is said as what it is.
+The programs did not run, so the only time is that of compiling.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,9 +11,9 @@ from accelbench.api.result import Result, VariantResult
 from accelbench.report.table import Table, TableColumn, filled
 
 BAR = 12
-"""Characters of a bar that stands for the whole of a device's memory."""
+"""Characters of a bar for all of a device's memory."""
 NAMES = 2
-"""Columns that name what a row is about."""
+"""Columns that identify a row: target and variant."""
 ESTIMATE = "≈"
 ESTIMATES = f"{ESTIMATE} is an estimate: on the device itself a compiler tunes kernels, and may choose others"
 DISPATCHED = (
@@ -35,18 +35,18 @@ KINDS = (
 
 
 def is_compiled(result: Result) -> bool:
-    """Whether the case was compiled for a target, and not measured."""
+    """Return True if the case was compiled for a target instead of measured."""
     return result.case.accelerator.target is not None
 
 
 def tables(results: Sequence[Result]) -> tuple[Table, ...]:
-    """All that have something to say, a row for each target and variant."""
-    found = (memory(results), sizes(results), programs(results), fused(results))
-    return tuple(table for table in found if table is not None)
+    """Return all tables that are not empty, with a row for each target and variant."""
+    every = (memory(results), sizes(results), programs(results), fused(results))
+    return tuple(table for table in every if table is not None)
 
 
 def memory(results: Sequence[Result]) -> Table | None:
-    """Whether each program fits, and its memory against the device's."""
+    """Return whether each program fits, and its memory as a share of the device's."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -56,7 +56,7 @@ def memory(results: Sequence[Result]) -> Table | None:
         TableColumn("of", number=True),
     )
     rows = []
-    for target, variant, compiled in _each(results):
+    for target, variant, compiled in _programs(results):
         if compiled is None:
             rows.append((target, variant.name, "not compiled", "", "", ""))
             continue
@@ -67,7 +67,7 @@ def memory(results: Sequence[Result]) -> Table | None:
                 variant.name,
                 f"{sign}{'fits' if compiled.fits else 'does not fit'}",
                 bar(compiled.peak_bytes, compiled.device_memory_bytes),
-                _Shown(variant, compiled).size("peak_bytes"),
+                _NumberTexts(variant, compiled).size("peak_bytes"),
                 figures.quantity(compiled.device_memory_bytes, "B") if compiled.device_memory_bytes else "",
             )
         )
@@ -75,13 +75,13 @@ def memory(results: Sequence[Result]) -> Table | None:
 
 
 def sizes(results: Sequence[Result]) -> Table | None:
-    """What the memory of one device is for, `reused` being outputs in the memory of arguments; FLOP of all devices."""
+    """Return the parts of one device's memory and the FLOP of all; `reused` are outputs that alias arguments."""
     fields = ("argument_bytes", "output_bytes", "aliased_bytes", "temporary_bytes")
     heads = ("arguments", "outputs", "reused", "temporary", "FLOP")
     columns = (TableColumn("target"), TableColumn("variant"), *(TableColumn(head, number=True) for head in heads))
     rows = (
-        (target, variant.name, *(_Shown(variant, compiled).size(field) for field in fields), flops(variant))
-        for target, variant, compiled in _each(results)
+        (target, variant.name, *(_NumberTexts(variant, compiled).size(field) for field in fields), flops(variant))
+        for target, variant, compiled in _programs(results)
         if compiled is not None
     )
     table = filled("Memory of one device, and floating-point operations of all", columns, rows)
@@ -89,7 +89,7 @@ def sizes(results: Sequence[Result]) -> Table | None:
 
 
 def programs(results: Sequence[Result]) -> Table | None:
-    """What each program is made of, and what compiling it took."""
+    """Return the contents of each program, and time and memory of the compiler."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -104,66 +104,68 @@ def programs(results: Sequence[Result]) -> Table | None:
         (
             target,
             variant.name,
-            (shown := _Shown(variant, compiled)).count("program_size"),
-            shown.count("kernels"),
-            shown.count("fusions"),
+            (texts := _NumberTexts(variant, compiled)).count("program_size"),
+            texts.count("kernels"),
+            texts.count("fusions"),
             collectives(variant),
-            *(("", "") if compiled.dispatched else (compiling(variant), shown.size("compile_peak_memory_bytes"))),
+            *(("", "") if compiled.dispatched else (compiling(variant), texts.size("compile_peak_memory_bytes"))),
         )
-        for target, variant, compiled in _each(results)
+        for target, variant, compiled in _programs(results)
         if compiled is not None
     )
     return filled("The program, each instruction once, and what compiling took", columns, rows)
 
 
 def fused(results: Sequence[Result]) -> Table | None:
-    """The kernels that the compiler made of most operations, by these; alike ones together."""
+    """Return the kernels that fuse the most operations."""
     columns = (TableColumn("target"), TableColumn("variant"), TableColumn("what one kernel computes", kind="sentence"))
     rows = (
-        (target, variant.name, "; ".join(each.fused)) for target, variant, each in _each(results) if each and each.fused
+        (target, variant.name, "; ".join(compiled.fused))
+        for target, variant, compiled in _programs(results)
+        if compiled and compiled.fused
     )
     table = filled("The largest kernels, by what they compute", columns, rows)
     return table if table and len(table.columns) > NAMES else None
 
 
 def sentences(*results: Result) -> tuple[str, ...]:
-    """The findings, those that are alike for several targets once."""
-    said = [sentence for result in results for sentence in _sentences(result)]
-    return tuple(dict.fromkeys(said)) or ("Nothing was compiled.",)
+    """Return the findings without repetitions."""
+    every = [sentence for result in results for sentence in _sentences(result)]
+    return tuple(dict.fromkeys(every)) or ("Nothing was compiled.",)
 
 
 def _sentences(result: Result) -> Iterator[str]:
-    names = {each.variant for each in result.compiled}
-    for each in result.compiled:
-        yield f"{each.headline}."
-        if each.refused:
-            yield f"The compiler says of {each.variant}: {each.refused}"
-        if each.devices > 1 and not each.divided:
-            why = NOT_DIVIDED_TORCH if each.dispatched else NOT_DIVIDED
-            whole = f"each of {each.target}'s {each.devices} devices does all of it"
-            yield f"{each.variant} is not divided: {whole}. {why}"
+    names = {compiled.variant for compiled in result.compiled}
+    for compiled in result.compiled:
+        yield f"{compiled.headline}."
+        if compiled.refused:
+            yield f"The compiler says of {compiled.variant}: {compiled.refused}"
+        if compiled.devices > 1 and not compiled.divided:
+            why = NOT_DIVIDED_TORCH if compiled.dispatched else NOT_DIVIDED
+            whole = f"each of {compiled.target}'s {compiled.devices} devices does all of it"
+            yield f"{compiled.variant} is not divided: {whole}. {why}"
     for variant in result.variants:
         if variant.name not in names and variant.failure:
             yield f"{variant.name} was not compiled: {variant.failure.message.rstrip('.')}."
 
 
 def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
-    """What a reader must know of the figures."""
-    found = [each for result in results for each in result.compiled]
-    estimated = any(each.estimates and not each.dispatched for each in found)
-    dispatched = any(each.dispatched for each in found)
+    """Return what limits the meaning of the numbers."""
+    every = [compiled for result in results for compiled in result.compiled]
+    estimated = any(compiled.estimates and not compiled.dispatched for compiled in every)
+    dispatched = any(compiled.dispatched for compiled in every)
     return (*((ESTIMATES,) if estimated else ()), *((DISPATCHED,) if dispatched else ()), NO_TIME)
 
 
 def label(result: Result) -> str:
-    """The target, and what tells the case from others of the same target."""
+    """Return the target and what distinguishes the case from others of the same target."""
     swept = ", ".join(f"{name} {value}" for name, value in result.case.swept.items())
     target = result.case.accelerator.target or ""
     return f"{target}, {swept}" if swept else target
 
 
 def bar(part: int | None, whole: int | None) -> str:
-    """A bar of `BAR` characters, full where all of the memory is held, and with an arrow beyond."""
+    """Return a bar of `BAR` characters with the share of memory; an arrow marks more than all of it."""
     if part is None or not whole:
         return ""
     cells = round(BAR * part / whole)
@@ -172,31 +174,31 @@ def bar(part: int | None, whole: int | None) -> str:
 
 
 def collectives(variant: VariantResult) -> str:
-    """By kind, how many and how much they leave on a device: `2 all-reduce (4.19 MB)`; `none`."""
+    """Return the collectives by kind with their bytes on a device: `2 all-reduce (4.19 MB)`; `none`."""
     numbers = variant.numbers
     if numbers.collectives is None:
         return ""
     parts = []
     for kind, count, size in KINDS:
-        if found := getattr(numbers, count):
-            parts.append(f"{found} {kind} ({figures.quantity(getattr(numbers, size) or 0, 'B')})")
+        if number := getattr(numbers, count):
+            parts.append(f"{number} {kind} ({figures.quantity(getattr(numbers, size) or 0, 'B')})")
     return ", ".join(parts) or ("none" if not numbers.collectives else f"{numbers.collectives} others")
 
 
 def flops(variant: VariantResult) -> str:
-    """Floating-point operations of one call: `26.8 G`."""
-    found = variant.numbers.flops_per_call
-    return "" if found is None else figures.quantity(found, "").strip()
+    """Return the floating-point operations of one call: `26.8 G`."""
+    flops = variant.numbers.flops_per_call
+    return "" if flops is None else figures.quantity(flops, "").strip()
 
 
 def compiling(variant: VariantResult) -> str:
-    """Seconds that compiling took."""
-    found = next((each for each in variant.phases if each.phase == "compile"), None)
-    return figures.seconds(float(found.median_seconds)) if found else ""
+    """Return the seconds that compiling took, as text."""
+    time = next((time for time in variant.phases if time.phase == "compile"), None)
+    return figures.seconds(float(time.median_seconds)) if time else ""
 
 
-class _Shown:
-    """Numbers of a variant as they are shown: with a sign where they are estimates."""
+class _NumberTexts:
+    """Format a variant's numbers, with a sign in front of estimates."""
 
     def __init__(self, variant: VariantResult, compiled: CompiledVariant) -> None:
         self._numbers = variant.numbers
@@ -215,8 +217,8 @@ class _Shown:
         return ESTIMATE if alias in self._estimates else ""
 
 
-def _each(results: Sequence[Result]) -> Iterator[tuple[str, VariantResult, CompiledVariant | None]]:
+def _programs(results: Sequence[Result]) -> Iterator[tuple[str, VariantResult, CompiledVariant | None]]:
     for result in results:
-        compiled = {each.variant: each for each in result.compiled}
+        compiled = {one.variant: one for one in result.compiled}
         for variant in result.variants:
             yield label(result), variant, compiled.get(variant.name)

@@ -40,7 +40,7 @@ class VariantRow:
 
     @property
     def bounds(self) -> Bounds | None:
-        """The speedup's interval, if there is one."""
+        """Return the speedup's interval; None without one."""
         found = self.comparison
         if found is None or not (found.speedup and found.lower and found.upper):
             return None
@@ -48,12 +48,12 @@ class VariantRow:
 
     @property
     def speedup(self) -> str:
-        """The speedup, as text."""
+        """Return the speedup as text."""
         return figures.speedup(self.bounds.estimate) if self.bounds else ""
 
     @property
     def interval(self) -> str:
-        """The interval, as text."""
+        """Return the interval as text."""
         return figures.interval(self.bounds.lower, self.bounds.upper) if self.bounds else ""
 
 

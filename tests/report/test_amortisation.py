@@ -37,7 +37,7 @@ def test_a_curve_crosses_the_baseline_where_the_result_says() -> None:
 def test_what_is_shown_is_the_results_answer_and_not_one_of_its_own() -> None:
     plot = amortisation.plot(sample.result(), "amortisation")
     assert plot is not None
-    assert "jax/jit pays back after 1,240 products (1,180 to 1,310); jax/op-by-op pays back never" in plot.says
+    assert "jax/jit pays back after 1,240 products (1,180 to 1,310); jax/op-by-op pays back never" in plot.description
 
 
 def test_beside_an_invalid_comparison_and_where_first_calls_cost_the_same_there_is_no_curve() -> None:

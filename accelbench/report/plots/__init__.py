@@ -1,0 +1,1 @@
+"""Draw the plots of the HTML page."""

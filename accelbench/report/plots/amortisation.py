@@ -1,6 +1,6 @@
-"""Speedup of everything done so far, the first call included: from which step on is compiling worth it?
+"""Draw the speedup of all work done so far, first call included, to show when compiling pays back.
 
-The answer itself, with its interval, is the result's (`Comparison.paysBack`); the curves only show how it comes about.
+The answer with its interval is the result's (`Comparison.pays_back`); the curves only illustrate it.
 """
 
 import math
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 FEWEST_STEPS = 1e3
 MOST_STEPS = 1e12
 BEYOND = 30
-"""The axis reaches this factor beyond the last answer, so that it is seen where each curve ends up."""
+"""Factor by which the axis reaches beyond the last answer, so that each curve approaches its limit."""
 POINTS = 120
 BAR = 3
-"""Pixels that an interval is high."""
+"""Height of an interval in pixels."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A variant against its baseline: what each pays once, beyond a step, and what for every step, in seconds."""
+    """Hold the cost of the first call, beyond a step, and of each step, for a variant and its baseline."""
 
     variant: str
     pays_back: Payback
     first_seconds: tuple[float, float]
-    """The baseline's, the variant's."""
+    """The baseline's and the variant's."""
     step_seconds: tuple[float, float]
 
     def speedup(self, steps: float) -> float:
-        """Of all that is done after so many steps; not a number where a first call was quicker than its steps."""
+        """Return the speedup of all work up to this number of steps; NaN if a first call was quicker than its steps."""
         before, after = (
             first + steps * step for first, step in zip(self.first_seconds, self.step_seconds, strict=True)
         )
@@ -47,16 +47,16 @@ class Curve:
 
 
 def curves(result: Result) -> tuple[Curve, ...]:
-    """One for each variant whose first call differs from the baseline's, and of which it is known when it pays back."""
-    found = (_curve(comparison, result) for comparison in result.comparisons)
-    return tuple(curve for curve in found if curve is not None)
+    """Return the curve of each variant whose first call costs more or less than the baseline's and may pay back."""
+    candidates = (_curve(comparison, result) for comparison in result.comparisons)
+    return tuple(curve for curve in candidates if curve is not None)
 
 
 def _curve(comparison: Comparison, result: Result) -> Curve | None:
     answer = comparison.pays_back
     if answer is None or abs(float(answer.extra_seconds)) < NOTHING_SECONDS:
         return None
-    # The answer rests on the rounds that both have: so do the curves, or they would not cross where it says.
+    # Like the answer, the curves use only rounds that both have; otherwise they would cross somewhere else.
     times = compared_seconds(result, comparison)
     if times is None:
         return None
@@ -70,7 +70,7 @@ def _curve(comparison: Comparison, result: Result) -> Curve | None:
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """The curves of all variants; None without one."""
+    """Draw the curves of all variants; None without one."""
     drawn = curves(result)
     if not drawn:
         return None
@@ -108,25 +108,20 @@ def plot(result: Result, name: str) -> Plot | None:
         for number, (curve, line) in enumerate(zip(drawn, heights, strict=True)):
             ink, dashes = canvas.series_style(number)
             axes.plot(steps, line, color=ink, linestyle=dashes, linewidth=2, label=curve.variant)
-            _answer(axes, curve.pays_back, ink, last, aside=BAR * (number - (len(drawn) - 1) / 2))
+            _draw_answer(axes, curve.pays_back, ink, last, aside=BAR * (number - (len(drawn) - 1) / 2))
         figure.legend(
             loc="upper left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, handlelength=2.2,
             columnspacing=1.4, handletextpad=0.5, borderpad=0.3, labelcolor=Ink.TEXT.value,
         )  # fmt: skip
         return figure
 
-    return canvas.draw(name, _says(result, drawn), make)
+    return canvas.draw(name, describe(result), make)
 
 
-def describe(result: Result) -> str:
-    """What the plot shows, in words."""
-    return _says(result, curves(result))
+def _draw_answer(axes: "Axes", answer: Payback, ink: str, last: float, *, aside: float) -> None:
+    """Draw the answer as a ring and its interval as a bar, up to the end of the axis if it has no upper end.
 
-
-def _answer(axes: "Axes", answer: Payback, ink: str, last: float, *, aside: float) -> None:
-    """The result's own: a ring where it has an estimate, and its interval, to the axis' end where that is open.
-
-    Intervals lie `aside` pixels from the line at 1x, or they would hide each other.
+    Bars are `aside` pixels away from the line at 1x, so that they do not hide each other.
     """
     from matplotlib.transforms import ScaledTranslation
 
@@ -147,9 +142,13 @@ def _ratio(value: float) -> str:
     return f"{value:,.10g}x"
 
 
-def _says(result: Result, drawn: tuple[Curve, ...]) -> str:
-    found = "; ".join(f"{curve.variant} pays back {details.pays_back(curve.pays_back, result.unit)}" for curve in drawn)
+def describe(result: Result) -> str:
+    """Describe the plot in words."""
+    drawn = curves(result)
+    answers = "; ".join(
+        f"{curve.variant} pays back {details.pays_back(curve.pays_back, result.unit)}" for curve in drawn
+    )
     ends = "; ".join(
         f"{curve.variant} {figures.speedup(curve.step_seconds[0] / curve.step_seconds[1])}" for curve in drawn
     )
-    return f"Speedup over {result.case.baseline} with the first call counted: {found}. In the long run: {ends}."
+    return f"Speedup over {result.case.baseline} with the first call counted: {answers}. In the long run: {ends}."

@@ -1,4 +1,4 @@
-"""Every launch's blocks in the order in which they ran: drift, steps and outliers as they were."""
+"""Draw the blocks of every launch in the order in which they ran, with drift, steps and outliers."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 PANEL = 96
 LINEAR_TO = 5
-"""Where the slowest block took more than this many times the quickest, only a logarithm shows both."""
+"""Ratio of the slowest to the quickest block above which the scale is logarithmic."""
 POINTS = 4000
-"""So many blocks are drawn at most; of more, every launch's extremes and a part of the rest."""
+"""Most blocks to draw; beyond it, the extremes of each launch and a part of the rest are drawn."""
 
 
 def plot(
@@ -26,9 +26,9 @@ def plot(
     *,
     quarantined: AbstractSet[int] = frozenset(),
 ) -> Plot | None:
-    """A panel for each variant, over rounds, those shaded that were discarded; None where nothing was timed.
+    """Draw a panel for each variant over the rounds, with discarded rounds shaded; None if nothing was timed.
 
-    All panels have one kind of scale, or a reader takes one for the other.
+    All panels have the same kind of scale, so that they can be compared.
     """
     shown = {variant: launches for variant, launches in series.items() if any(launch.seconds for launch in launches)}
     if not shown:
@@ -55,7 +55,7 @@ def plot(
                 axes.set_xlabel("round (times are logarithmic)" if logarithmic else "round")
         return figure
 
-    return canvas.draw(name, _says(shown, ordered), make)
+    return canvas.draw(name, _describe(shown, ordered), make)
 
 
 def _panel(
@@ -86,7 +86,7 @@ def _panel(
             axes.plot([slot + 0.5] * 2, [min(launch.seconds), max(launch.seconds)], color=ink.value, linewidth=2)
         for index in thinned(launch.seconds, most) if launch.whole else ():
             at = slot + 0.06 + 0.88 * (index + 0.5) / len(launch.seconds)
-            # A line without length and with round ends is a dot, and all dots are one path.
+            # A line of zero length with round ends is a dot; this way all dots are one path.
             dots[ink][0].extend((at, at, float("nan")))
             dots[ink][1].extend((launch.seconds[index], launch.seconds[index], float("nan")))
         line = Ink.MUTED if launch.round in quarantined else Ink.TEXT
@@ -105,7 +105,7 @@ def _values(launches: Sequence[LaunchSeries]) -> list[float]:
 
 
 def thinned(values: Sequence[float], most: int) -> list[int]:
-    """Indices of at most about `most` values: of every stretch its least and its greatest, so no outlier is lost."""
+    """Return the indices of about `most` values: minimum and maximum of each stretch, so that outliers are kept."""
     if len(values) <= most:
         return list(range(len(values)))
     stretches = max(1, most // 2)
@@ -117,11 +117,11 @@ def thinned(values: Sequence[float], most: int) -> list[int]:
     return sorted(kept)
 
 
-def _says(shown: Mapping[str, Sequence[LaunchSeries]], ordered: Sequence[str]) -> str:
-    found = []
+def _describe(shown: Mapping[str, Sequence[LaunchSeries]], ordered: Sequence[str]) -> str:
+    ranges = []
     for variant in ordered:
         values = _values(shown[variant])
-        counted = f"{len(shown[variant])} launches"
-        found.append(f"{variant} {figures.seconds(min(values))} to {figures.seconds(max(values))} ({counted})")
+        launches = f"{len(shown[variant])} launches"
+        ranges.append(f"{variant} {figures.seconds(min(values))} to {figures.seconds(max(values))} ({launches})")
     what = "of every block" if all(launch.whole for variant in ordered for launch in shown[variant]) else "of launches"
-    return f"Time per step {what}, in run order: {'; '.join(found)}."
+    return f"Time per step {what}, in run order: {'; '.join(ranges)}."

@@ -1,10 +1,10 @@
-"""From a matplotlib figure to SVG that belongs to its page: its fonts, its colours in light and dark, real text.
+"""Turn matplotlib figures into SVG that uses the page's font and colours, in light and dark, with real text.
 
-matplotlib knows one colour for a line, a page two. So plots are drawn in stand-in colours (`Ink`), each of which is
-replaced by a CSS variable that the page defines for either scheme. Text stays text: it can be read, found and copied.
+matplotlib has one colour for a line, a page has one for each colour scheme. Plots are therefore drawn in placeholder
+colours (`Ink`), which are replaced by CSS variables. Text stays text, so that it can be read aloud and searched.
 
-A plot is drawn twice, for a desktop and for a phone, and the page shows the one that fits: scaled down to a phone, the
-text of a wide one could not be read. matplotlib is imported only here and below, and only when something is drawn.
+A plot is drawn twice, for a desktop and for a phone, because scaled text would be too small. matplotlib is imported
+only when something is drawn.
 """
 
 import io
@@ -30,7 +30,7 @@ LINK = "{http://www.w3.org/1999/xlink}href"
 
 
 class Ink(Enum):
-    """A colour by its part in a plot: the stand-in that matplotlib draws with. On the page: `var(--NAME)`."""
+    """Name the colours of plots; the value is the placeholder that matplotlib draws with."""
 
     TEXT = "#010000"
     MUTED = "#010001"
@@ -54,39 +54,39 @@ class Ink(Enum):
 
     @property
     def variable(self) -> str:
-        """What stands for it in the page's style sheet."""
+        """Return the name of its variable in the page's style sheet."""
         return f"--{self.name.lower().replace('_', '-')}"
 
 
 SERIES = tuple(ink for ink in Ink if ink.name.startswith("SERIES_"))
 DASHES = ("solid", (0, (5, 2)), (0, (1, 1.5)))
-"""Series after the eighth repeat the colours with another line; no two of sixteen look alike."""
+"""Line styles; series after the eighth repeat the colours with the next style."""
 
 
 def series_style(number: int) -> tuple[str, Any]:
-    """Colour and line of the series with this number, from 0."""
+    """Return colour and line style of the series with this number, from 0."""
     return SERIES[number % len(SERIES)].value, DASHES[number // len(SERIES) % len(DASHES)]
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing for each width, and what it shows in one or two sentences, for those who do not see it."""
+    """Hold a drawing for each width and a description in words for readers who do not see it."""
 
     name: str
     wide: str
     narrow: str
-    says: str
+    description: str
 
 
-def draw(name: str, says: str, make: Callable[[int], "Figure"]) -> Plot:
-    """The plot that `make` draws for a width in pixels; `name` is unique on its page."""
+def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
+    """Draw a plot with `make`, which takes a width in pixels; `name` is unique on its page."""
     with _settings():
-        wide, narrow = (_svg(make(width), f"{name}-{width}", says) for width in (WIDE, NARROW))
-    return Plot(name=name, wide=wide, narrow=narrow, says=says)
+        wide, narrow = (_svg(make(width), f"{name}-{width}", description) for width in (WIDE, NARROW))
+    return Plot(name=name, wide=wide, narrow=narrow, description=description)
 
 
 def standalone(plot: Plot) -> str:
-    """The wide drawing as a file of its own, which brings the page's colours for either scheme."""
+    """Return the wide drawing as an SVG file with the page's colours for both schemes."""
     css = files("accelbench.report").joinpath("page", "report.css").read_text(encoding="utf-8")
     colours = css[: css.index("* {")]
     style = f"<style>{colours}text {{ font-family: var(--font) }}</style>"
@@ -95,14 +95,14 @@ def standalone(plot: Plot) -> str:
 
 
 def figure(width: int, height: float) -> "Figure":
-    """An empty figure of this many pixels, with no window and no state beside it."""
+    """Return an empty figure of this size in pixels, without matplotlib's global state."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width / POINTS_PER_INCH, height / POINTS_PER_INCH), facecolor="none")
 
 
 def place(drawn: "Figure", *, left: float, top: float, right: float, bottom: float) -> "Axes":
-    """Axes with margins in pixels, without a frame."""
+    """Add axes without a frame, with margins in pixels."""
     width, height = drawn.get_size_inches() * POINTS_PER_INCH
     axes = drawn.add_axes(
         (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
@@ -116,7 +116,7 @@ def place(drawn: "Figure", *, left: float, top: float, right: float, bottom: flo
 
 
 def text_width(text: str) -> float:
-    """About how many pixels a text takes; on the generous side, for fonts differ."""
+    """Return an upper estimate of a text's width in pixels; fonts differ."""
     return 0.62 * FONT_SIZE * len(text)
 
 
@@ -126,11 +126,11 @@ def _settings() -> AbstractContextManager[None]:
     return mpl.rc_context(
         {
             "font.family": "sans-serif",
-            "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: widths are the same on every machine
+            "font.sans-serif": ["DejaVu Sans"],  # matplotlib ships it, so widths are the same on every machine
             "font.size": FONT_SIZE,
             "svg.fonttype": "none",
             "svg.hashsalt": "accelbench",
-            "path.simplify": False,  # an outlier is no noise to be smoothed away
+            "path.simplify": False,  # keep outliers
             "text.parse_math": False,
             "text.color": Ink.TEXT.value,
             "axes.labelcolor": Ink.MUTED.value,
@@ -140,17 +140,17 @@ def _settings() -> AbstractContextManager[None]:
     )
 
 
-def _svg(drawn: "Figure", name: str, says: str) -> str:
+def _svg(drawn: "Figure", name: str, description: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
     FigureCanvasSVG(drawn).print_svg(buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     root = ET.fromstring(buffer.getvalue())  # noqa: S314 - drawn one line above
-    return _adopt(root, name, says)
+    return _adopt(root, name, description)
 
 
-def _adopt(root: ET.Element, name: str, says: str) -> str:
-    """The drawing as a part of a page: no styles or ids that reach beyond it, colours and font of the page."""
+def _adopt(root: ET.Element, name: str, description: str) -> str:
+    """Return the drawing as a part of a page: with the page's colours and font, and ids that are unique there."""
     _strip(root)
     referenced: set[str] = set()
     for element in root.iter():
@@ -168,7 +168,7 @@ def _adopt(root: ET.Element, name: str, says: str) -> str:
     for attribute in ("width", "height", "version"):
         root.attrib.pop(attribute, None)
     root.set("role", "img")
-    root.set("aria-label", says)
+    root.set("aria-label", description)
     return re.sub(r">\s+<", "><", ET.tostring(root, encoding="unicode"))
 
 
@@ -179,21 +179,21 @@ def _strip(root: ET.Element) -> None:
                 parent.remove(child)
 
 
-def _tenths(found: re.Match[str]) -> str:
-    """A coordinate to a tenth of a pixel: nobody sees more, and six digits are half of the page."""
-    return f"{float(found[0]):.1f}".removesuffix(".0")
+def _tenths(match: re.Match[str]) -> str:
+    """Return a coordinate to a tenth of a pixel; six digits would double the size of the page."""
+    return f"{float(match[0]):.1f}".removesuffix(".0")
 
 
 def _rename_references(element: ET.Element, name: str) -> set[str]:
-    """Ids are unique on the page: prefixed with the plot's name wherever this element refers to one."""
-    found = set()
+    """Prefix the ids that this element refers to with the plot's name, and return them."""
+    identities = set()
     if (target := element.attrib.pop(LINK, "")[1:]) != "":
         element.set("href", f"#{name}-{target}")
-        found.add(target)
+        identities.add(target)
     if (clip := element.get("clip-path", "")[5:-1]) != "":  # url(#ID)
         element.set("clip-path", f"url(#{name}-{clip})")
-        found.add(clip)
-    return found
+        identities.add(clip)
+    return identities
 
 
 def _page_style(style: str) -> str:

@@ -1,7 +1,6 @@
-"""Speedups with their intervals beside the margin within which a difference does not matter."""
+"""Draw speedups with their intervals and the margin of equivalence."""
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from accelbench.api.result import Result
@@ -23,11 +22,11 @@ VERDICTS = {
 STACKED_FROM = 0.6
 ROW = 32
 STACKED_ROW = 46
-"""With a line of text above the interval; in pixels."""
+"""Height in pixels of a row with a line of text above the interval."""
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """The speedups of one case; None without any that could be drawn."""
+    """Draw the speedups of one case; None without any."""
     rows = view.compared_rows(result)
     drawn = [row.bounds for row in rows if row.bounds]
     if not drawn:
@@ -38,11 +37,11 @@ def plot(result: Result, name: str) -> Plot | None:
     room = max((high / low) ** 0.06, 1.004)
     low, high = low / room, high * room
 
-    found = [_finding(row) for row in rows]
-    gutters = (max(map(canvas.text_width, (row.name for row in rows))), max(map(canvas.text_width, found)))
+    findings = [_finding(row) for row in rows]
+    gutters = (max(map(canvas.text_width, (row.name for row in rows))), max(map(canvas.text_width, findings)))
 
     def make(width: int) -> "Figure":
-        # On a phone the texts stand above their interval, else on either side of it.
+        # Texts are on both sides of the interval, or above it if there is no room.
         stacked = sum(gutters) > STACKED_FROM * width
         left, right = (8, 8) if stacked else (gutters[0] + 16, gutters[1] + 16)
         height = STACKED_ROW if stacked else ROW
@@ -53,7 +52,7 @@ def plot(result: Result, name: str) -> Plot | None:
             upper = number + (0.5 if stacked else 0)
             axes.fill_between([1 / margin, margin], upper, number + 1, color=Ink.BAND.value, linewidth=0)
             axes.plot([1, 1], [upper, number + 1], color=Ink.MUTED.value, linewidth=1)
-            _texts(axes, row, found[number], at=number + (0.28 if stacked else 0.5), stacked=stacked)
+            _texts(axes, row, findings[number], at=number + (0.28 if stacked else 0.5), stacked=stacked)
             _interval(axes, row, at=number + (0.75 if stacked else 0.5))
         label = f"{result.case.baseline} = 1x"
         axes.text(1, -0.12, label, ha=_side(low, high), color=Ink.MUTED.value, clip_on=False)
@@ -61,12 +60,7 @@ def plot(result: Result, name: str) -> Plot | None:
         axes.set_xlabel("speedup (logarithmic)")
         return figure
 
-    return canvas.draw(name, _says(result, rows, margin), make)
-
-
-def describe(result: Result) -> str:
-    """What the plot shows, in words."""
-    return _says(result, view.compared_rows(result), 1 + float(result.case.measurement.equivalence_margin))
+    return canvas.draw(name, describe(result), make)
 
 
 def _finding(row: view.VariantRow) -> str:
@@ -96,7 +90,7 @@ def _interval(axes: "Axes", row: view.VariantRow, *, at: float) -> None:
 
 
 def _side(low: float, high: float) -> str:
-    """On which side of 1 its label finds room."""
+    """Return the alignment with which the label at 1 has room."""
     share = math.log(1 / low) / math.log(high / low)
     return "left" if share < 0.3 else "right" if share > 0.7 else "center"  # noqa: PLR2004
 
@@ -105,11 +99,12 @@ def _ratio(value: float) -> str:
     return f"{value:,.10g}x"
 
 
-def _says(result: Result, rows: Sequence[view.VariantRow], margin: float) -> str:
-    found = [
+def describe(result: Result) -> str:
+    """Describe the plot in words."""
+    findings = [
         f"{row.name} {row.speedup}, {row.interval}, {row.verdict}" if row.bounds else f"{row.name} {row.verdict}"
-        for row in rows
+        for row in view.compared_rows(result)
     ]
-    within = f"{100 * (margin - 1):.4g} %"
+    within = f"{100 * float(result.case.measurement.equivalence_margin):.4g} %"
     against = f"Speedups against {result.case.baseline}, with their intervals"
-    return f"{against}; within {within} is equivalent: {'; '.join(found)}."
+    return f"{against}; within {within} is equivalent: {'; '.join(findings)}."

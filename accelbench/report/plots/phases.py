@@ -1,4 +1,4 @@
-"""Where a launch's seconds go, phase after phase."""
+"""Draw how long each phase of a launch takes."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,13 @@ INKS: dict[Phase, Ink] = {
     "warm-up": Ink.MUTED,
     "steady": Ink.GREY,
 }
-"""Grey is measurement overhead, absent in normal use."""
+"""Colour of each phase; grey is measurement overhead, absent in normal use."""
 ROW = 40
 LEGEND_ROW = 22
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """The phases of every variant that reached one; None where none did."""
+    """Draw the phases of each variant that reached one; None if none did."""
     ordered = sorted(result.variants, key=lambda variant: variant.name != result.case.baseline)
     rows = {
         variant.name: {time.phase: float(time.median_seconds) for time in variant.phases}
@@ -66,20 +66,20 @@ def plot(result: Result, name: str) -> Plot | None:
         )  # fmt: skip
         return figure
 
-    return canvas.draw(name, _says(rows), make)
+    return canvas.draw(name, _describe(rows), make)
 
 
 def _seconds(value: float) -> str:
     return f"{value:g} s"
 
 
-def _says(rows: dict[str, dict[Phase, float]]) -> str:
-    found = []
+def _describe(rows: dict[str, dict[Phase, float]]) -> str:
+    sums = []
     for variant, times in rows.items():
         before = sum(seconds for phase, seconds in times.items() if phase not in {"warm-up", "steady"})
         longest = max(
             (phase for phase in times if phase not in {"warm-up", "steady"}), key=lambda p: times[p], default=""
         )
         most = f", most of it in {longest}" if longest else ""
-        found.append(f"{variant} {figures.seconds(before)}{most}")
-    return f"Seconds of a launch until its first step is done: {'; '.join(found)}."
+        sums.append(f"{variant} {figures.seconds(before)}{most}")
+    return f"Seconds of a launch until its first step is done: {'; '.join(sums)}."

@@ -1,4 +1,4 @@
-"""Ticks that people read: 1, 2, 5, 10 on a logarithmic axis, as many as there is room for, and their labels. Pure."""
+"""Choose round ticks for linear and logarithmic axes, as many as there is room for. Pure."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 _DECADE = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.7, 2, 2.5, 3, 4, 5, 6, 8))
 _LINEAR_BELOW = 1.6
-"""An axis that spans less than this factor is so nearly linear that its ticks are evenly spaced."""
+"""Factor below which the ticks of a logarithmic axis are evenly spaced."""
 
 
 def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers between `low` and `high`, at most `most`, at least 1 if any are there at all."""
+    """Return at most `most` round numbers between `low` and `high`, at least one if there is any."""
     if high / low < _LINEAR_BELOW:
         return _even(low, high, most)
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
@@ -31,7 +31,7 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def linear_ticks(high: float, most: int) -> list[float]:
-    """Round numbers from 0 to `high`, at most `most` beside the 0."""
+    """Return 0 and at most `most` round numbers up to `high`."""
     return [0.0, *_even(high * 1e-9, high, most)]
 
 
@@ -47,7 +47,7 @@ def _even(low: float, high: float, most: int) -> list[float]:
 
 
 def set_ticks(axes: "Axes", ticks: Sequence[float], label: Callable[[float], str], *, which: str = "x") -> None:
-    """These ticks and no other."""
+    """Set the ticks of an axis and remove minor ticks."""
     from matplotlib.ticker import NullLocator
 
     axis = axes.xaxis if which == "x" else axes.yaxis
