@@ -32,8 +32,8 @@ from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs.collect import outcome
 from accelbench_operator.runs.events import transitions
 from accelbench_operator.runs.failure import AttemptFailure
-from accelbench_operator.runs.observed import observe_result, summarize
 from accelbench_operator.runs.status import RunProgress, progress_status
+from accelbench_operator.runs.summary import observe_result, summarize
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
 from fuzz.world import ATTEMPT, CASE, MOMENT, NOW, PLAN, snapshot_of
 from fuzz.written import assert_line, assert_markdown, assert_readable

@@ -29,7 +29,7 @@ from accelbench_operator.engine.kinds import Key
 from accelbench_operator.metrics.families import operator_families, result_families
 from accelbench_operator.metrics.snapshot import LiveCase, QueueHealth, Snapshot
 from accelbench_operator.metrics.telemetry import Telemetry
-from accelbench_operator.runs.observed import summarize
+from accelbench_operator.runs.summary import summarize
 from cluster.build import binaries
 from cluster.ports import free_port
 from cluster.processes import Processes, end_processes

@@ -23,7 +23,7 @@ from accelbench.api.result import (
 from accelbench_operator.engine.api import RequestKind
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.metrics.snapshot import LiveCase, QueueHealth, Snapshot
-from accelbench_operator.runs.observed import summarize
+from accelbench_operator.runs.summary import summarize
 
 PROGRAM = dict.fromkeys(
     (

@@ -4,7 +4,8 @@ import pytest
 
 from accelbench.api.case import ConfigMapKey
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench_operator.runs.observed import observe_pod, summarize_event
+from accelbench_operator.runs.event_messages import summarize_event
+from accelbench_operator.runs.observed import observe_pod
 from accelbench_operator.runs.pending import explain_pending
 from operator_world.builders import make_attempt, make_job, make_plan
 

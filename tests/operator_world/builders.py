@@ -23,8 +23,8 @@ from accelbench.plan.names import attempt_name
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs.accept import Plan, accept
 from accelbench_operator.runs.attempts import Observed
-from accelbench_operator.runs.observed import ObservedJob, ObservedPod, summarize
-from accelbench_operator.runs.summary import Summary
+from accelbench_operator.runs.observed import ObservedJob, ObservedPod
+from accelbench_operator.runs.summary import Summary, summarize
 from accelbench_operator.settings import Settings
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

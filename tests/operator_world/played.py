@@ -21,7 +21,8 @@ from accelbench.document import timestamp
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.cluster import KUEUE, Cluster
-from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod, observe_result
+from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod
+from accelbench_operator.runs.summary import observe_result
 from operator_world.api_server import ApiServer, Id, RefusedError, Version
 from operator_world.builders import NAMESPACE, make_headline, make_log, make_result
 from operator_world.connection import Answer

@@ -9,7 +9,7 @@ from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.runs.accept import Plan, Refused, accept
 from accelbench_operator.runs.job import build_job
-from accelbench_operator.runs.observed import summarize
+from accelbench_operator.runs.summary import summarize
 from operator_world.builders import IMAGE, make_plan, run_manifest
 from targets.documents import compiled
 

@@ -58,14 +58,8 @@ from accelbench_operator.runs.job import (
 from accelbench_operator.runs.kueue import read_queue
 from accelbench_operator.runs.memory import RunMemory
 from accelbench_operator.runs.objects import RunObjects
-from accelbench_operator.runs.observed import (
-    ObservedPod,
-    observe_job,
-    observe_pod,
-    observe_result,
-    owned_by,
-    reporting_pod,
-)
+from accelbench_operator.runs.observed import ObservedPod, observe_job, observe_pod, owned_by, reporting_pod
+from accelbench_operator.runs.summary import observe_result
 from accelbench_operator.runs.waits import Wait
 
 logger = logging.getLogger(__name__)

@@ -9,14 +9,35 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from accelbench.cluster_api.errors import ApiError
+from accelbench_operator.engine.kinds import Manifest
 from accelbench_operator.runs.cluster import Cluster
-from accelbench_operator.runs.observed import EventSummary, summarize_event
+from accelbench_operator.runs.observed import describe
 
 FRESH = timedelta(seconds=5)
 TIMES_AS_LONG = 20
 """A list that took long is kept for so many times as long, so that Events stay a small part of the server's work."""
+
+
+class EventSummary(NamedTuple):
+    """Summarize an Event; of two about one object the greater counts: the newer, and within a second the warning."""
+
+    at: datetime
+    is_warning: bool
+    message: str
+
+
+def summarize_event(event: Manifest) -> EventSummary:
+    """Return time, severity and message of an Event."""
+    return EventSummary(_event_time(event), event.get("type") == "Warning", describe(event))
+
+
+def _event_time(event: Manifest) -> datetime:
+    return datetime.fromisoformat(
+        event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
+    )
 
 
 @dataclass(frozen=True)

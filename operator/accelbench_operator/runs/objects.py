@@ -11,14 +11,8 @@ from accelbench_operator.engine.store import Store, name_of
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.failure import disruption_of
 from accelbench_operator.runs.memory import RunMemory
-from accelbench_operator.runs.observed import (
-    ObservedJob,
-    ObservedPod,
-    observe_job,
-    observe_pod,
-    observe_result,
-)
-from accelbench_operator.runs.summary import Summary
+from accelbench_operator.runs.observed import ObservedJob, ObservedPod, observe_job, observe_pod
+from accelbench_operator.runs.summary import Summary, observe_result
 
 
 def owned_by_runs(class_name: str) -> tuple[Owned, ...]:

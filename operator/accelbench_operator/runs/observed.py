@@ -1,31 +1,20 @@
-"""Reduce Jobs, pods and results to the fields that decisions need.
+"""Reduce Jobs and pods to the fields that decisions need.
 
 A runner's pod is 4 KiB of JSON and 75 KiB as a model of the kubernetes client; a few hundred bytes of it are kept, so
 that thousands of runs fit into a small container.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from accelbench.api import labels
-from accelbench.api.numbers import MEASURED
-from accelbench.api.result import Result
-from accelbench.cluster_api.kinds import JOB, POD, RESULT
-from accelbench.document import on_one_line
-from accelbench.plan.names import result_name
-from accelbench.verdict.redaction import redact_invalid, step_seconds
+from accelbench.cluster_api.kinds import JOB, POD
 from accelbench_operator.engine.kinds import Key, Manifest, controller_of
 from accelbench_operator.runs.pod_template import CONTAINER
-from accelbench_operator.runs.summary import Summary, VariantSummary
 
 TRACKED = "batch.kubernetes.io/job-tracking"
 """The finalizer that a Job's pod has until its end is counted, or until the Job is suspended."""
-MAXIMUM_SOURCE = 128
-MAXIMUM_CHECKS = 32
-"""Limits of what is held of a result, which a program may have written: characters, and names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +119,13 @@ def observe_job(body: Manifest) -> ObservedJob | None:
         key=Key.of(JOB.name, body),
         owner=owner,
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
-        created=_created(metadata),
+        created=created_at(metadata),
         started=parse_time(status.get("startTime")),
         suspended=suspend or is_noted,
         ended="Complete" in conditions or "Failed" in conditions,
-        failure=_sentence(conditions.get("Failed")),
+        failure=describe(conditions.get("Failed")),
         queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
-        held=changed if is_noted else _created(metadata) if suspend and not changed else None,
+        held=changed if is_noted else created_at(metadata) if suspend and not changed else None,
     )
 
 
@@ -153,10 +142,10 @@ def observe_pod(body: Manifest) -> ObservedPod:
     return ObservedPod(
         key=Key.of(POD.name, body),
         # A pod can outlive the Job that controls it, so its label names the run.
-        owner=_run_uid(metadata),
+        owner=run_uid_of(metadata),
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
         job=controller_of(body).get("name", ""),
-        created=_created(metadata),
+        created=created_at(metadata),
         phase=status.get("phase", "Pending"),
         accepted=parse_time(status.get("startTime")),
         running=_start(running.get("startedAt") or ended.get("startedAt")),
@@ -165,106 +154,14 @@ def observe_pod(body: Manifest) -> ObservedPod:
         exit_code=ended.get("exitCode"),
         reason=ended.get("reason", ""),
         message=ended.get("message", ""),
-        disruption=_sentence(disruption) if disruption.get("status") == "True" else "",
+        disruption=describe(disruption) if disruption.get("status") == "True" else "",
         pod_reason=status.get("reason", ""),
         pod_message=status.get("message", ""),
         node=(body.get("spec") or {}).get("nodeName") or "",
         image=_image(body),
-        waiting=_sentence(waiting),
+        waiting=describe(waiting),
         disowned="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
     )
-
-
-def observe_result(body: Manifest) -> Summary | None:
-    """Return the headline of a BenchmarkResult; None if it belongs to no run. Raise ValueError if it cannot be read.
-
-    Its label names the run, because a result can outlive its owner. Its name has to match: names cannot be changed.
-    """
-    key, run_uid = Key.of(RESULT.name, body), _run_uid(body["metadata"])
-    if not run_uid:
-        return None
-    result = Result.model_validate(body["result"], extra="ignore")
-    if key.name != result_name(result.case.origin.run, run_uid, result.case.name):
-        return None
-    judged = body.get("expectations") or ()
-    not_met = tuple(entry.get("message", "") for entry in judged if entry.get("outcome") != "met")
-    node = (body.get("summary") or {}).get("node") or ""
-    return summarize(result, key, run_uid, not_met, created=_created(body["metadata"]), node=node)
-
-
-def summarize(
-    result: Result,
-    key: Key,
-    run_uid: str,
-    not_met: tuple[str, ...] = (),
-    created: datetime | None = None,
-    node: str = "",
-) -> Summary:
-    """Return the headline of a result that is stored under `key`, since `created`."""
-    result = redact_invalid(result)
-    case = result.case
-    short = {variant.name for variant in result.failed_variants}
-    return Summary(
-        namespace=key.namespace,
-        name=key.name,
-        uid=key.uid,
-        run=case.origin.run,
-        run_uid=run_uid,
-        series=case.origin.series,
-        case=case.name,
-        workload=case.workload,
-        accelerator=case.accelerator.label,
-        unit=result.unit,
-        currency=case.accelerator.currency,
-        finished_timestamp=datetime.fromisoformat(result.finished).timestamp(),
-        complete=result.complete,
-        valid=result.valid,
-        rounds=result.rounds,
-        quarantined=len(result.quarantined),
-        noisy=bool(result.noisy),
-        variants=tuple(
-            VariantSummary(
-                name=variant.name,
-                framework=variant.use.partition("/")[0],
-                seconds=step_seconds(variant),
-                lower=_number(variant.spread.lower_seconds) if variant.spread else None,
-                upper=_number(variant.spread.upper_seconds) if variant.spread else None,
-                phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
-                numbers={
-                    field: value
-                    for field, number in MEASURED.items()
-                    if number.metric and (value := variant.numbers.value(field)) is not None
-                },
-                failure=variant.failure.reason if variant.failure and variant.name in short else None,
-                not_compiled=variant.failure.reason if variant.failure and variant.name not in short else None,
-            )
-            for variant in result.variants
-        ),
-        comparisons=result.comparisons,
-        observations=(
-            *(observation.headline for observation in result.observations),
-            *(compiled.headline for compiled in result.compiled),
-        ),
-        failed_checks=_failed_checks(result),
-        checks_not_passed=_checks_not_passed(result),
-        node=on_one_line(node),
-        source=result.fingerprint.get("workloadSource", "")[:MAXIMUM_SOURCE],
-        shortcoming="" if result.complete else next(iter(result.notes[-1:]), ""),
-        not_met=not_met,
-        margin=float(case.measurement.equivalence_margin),
-        created_timestamp=created.timestamp() if created else 0.0,
-    )
-
-
-def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
-    checks = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
-    return tuple((*check, count) for check, count in sorted(checks.items())[:MAXIMUM_CHECKS])
-
-
-def _failed_checks(result: Result) -> tuple[str, ...]:
-    failed = [check.name for check in result.certificate.checks if check.outcome == "failed"]
-    kept = list(dict.fromkeys(failed))[:MAXIMUM_CHECKS]
-    return tuple(name for name in failed if name in kept)
 
 
 def owned_by(body: Manifest, run_uid: str) -> bool:
@@ -272,27 +169,9 @@ def owned_by(body: Manifest, run_uid: str) -> bool:
     return bool(controller_of(body).get("uid") == run_uid)
 
 
-def _run_uid(metadata: Manifest) -> str:
+def run_uid_of(metadata: Manifest) -> str:
+    """Return the UID of the run that the label names; empty without a label."""
     return str((metadata.get("labels") or {}).get(labels.RUN_UID, ""))
-
-
-class EventSummary(NamedTuple):
-    """Summarize an Event; of two about one object the greater counts: the newer, and within a second the warning."""
-
-    at: datetime
-    is_warning: bool
-    message: str
-
-
-def summarize_event(event: Manifest) -> EventSummary:
-    """Return time, severity and message of an Event."""
-    return EventSummary(_event_time(event), event.get("type") == "Warning", _sentence(event))
-
-
-def _event_time(event: Manifest) -> datetime:
-    return datetime.fromisoformat(
-        event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
-    )
 
 
 def _container_state(status: Manifest) -> Manifest:
@@ -309,16 +188,14 @@ def _runner(containers: Iterable[Manifest] | None) -> Manifest:
     return next((container for container in containers or () if container.get("name") == CONTAINER), {})
 
 
-def _created(metadata: Manifest) -> datetime:
+def created_at(metadata: Manifest) -> datetime:
+    """Return when an object was created."""
     return datetime.fromisoformat(metadata["creationTimestamp"])
 
 
-def _sentence(part: Manifest | None) -> str:
+def describe(part: Manifest | None) -> str:
+    """Return `Reason: message` of a condition, a container's state or an Event; empty without a reason."""
     if not part or not part.get("reason"):
         return ""
     message = part.get("message", "")
     return f"{part['reason']}: {message}" if message else part["reason"]
-
-
-def _number(text: str | None) -> float | None:
-    return None if text is None else float(text)

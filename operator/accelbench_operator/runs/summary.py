@@ -1,11 +1,23 @@
-"""Hold the headline of a BenchmarkResult: all that the operator keeps of one in memory."""
+"""Reduce a BenchmarkResult to its headline, all that the operator keeps of one in memory."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from accelbench.api.numbers import MEASURED
 from accelbench.api.reasons import FailureReason
-from accelbench.api.result import Comparison
-from accelbench_operator.engine.kinds import Key
+from accelbench.api.result import Comparison, Result
+from accelbench.cluster_api.kinds import RESULT
+from accelbench.document import on_one_line
+from accelbench.plan.names import result_name
+from accelbench.verdict.redaction import redact_invalid, step_seconds
+from accelbench_operator.engine.kinds import Key, Manifest
+from accelbench_operator.runs.observed import created_at, run_uid_of
+
+MAXIMUM_SOURCE = 128
+MAXIMUM_CHECKS = 32
+"""Limits of what is held of a result, which a program may have written: characters, and names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,7 @@ class Summary:
     @property
     def key(self) -> Key:
         """Key of the BenchmarkResult."""
-        return Key("BenchmarkResult", self.namespace, self.name, self.uid)
+        return Key(RESULT.name, self.namespace, self.name, self.uid)
 
     @property
     def owner(self) -> str:
@@ -97,3 +109,99 @@ class Summary:
         if any(variant.name in sides and (variant.failure or variant.not_compiled) for variant in self.variants):
             return "failed"
         return "invalid" if comparison.invalid else "noisy" if comparison.noisy else "none"
+
+
+def observe_result(body: Manifest) -> Summary | None:
+    """Return the headline of a BenchmarkResult; None if it belongs to no run. Raise ValueError if it cannot be read.
+
+    Its label names the run, because a result can outlive its owner. Its name has to match: names cannot be changed.
+    """
+    key, run_uid = Key.of(RESULT.name, body), run_uid_of(body["metadata"])
+    if not run_uid:
+        return None
+    result = Result.model_validate(body["result"], extra="ignore")
+    if key.name != result_name(result.case.origin.run, run_uid, result.case.name):
+        return None
+    judged = body.get("expectations") or ()
+    not_met = tuple(entry.get("message", "") for entry in judged if entry.get("outcome") != "met")
+    node = (body.get("summary") or {}).get("node") or ""
+    return summarize(result, key, run_uid, not_met, created=created_at(body["metadata"]), node=node)
+
+
+def summarize(
+    result: Result,
+    key: Key,
+    run_uid: str,
+    not_met: tuple[str, ...] = (),
+    created: datetime | None = None,
+    node: str = "",
+) -> Summary:
+    """Return the headline of a result that is stored under `key`, since `created`."""
+    result = redact_invalid(result)
+    case = result.case
+    short = {variant.name for variant in result.failed_variants}
+    return Summary(
+        namespace=key.namespace,
+        name=key.name,
+        uid=key.uid,
+        run=case.origin.run,
+        run_uid=run_uid,
+        series=case.origin.series,
+        case=case.name,
+        workload=case.workload,
+        accelerator=case.accelerator.label,
+        unit=result.unit,
+        currency=case.accelerator.currency,
+        finished_timestamp=datetime.fromisoformat(result.finished).timestamp(),
+        complete=result.complete,
+        valid=result.valid,
+        rounds=result.rounds,
+        quarantined=len(result.quarantined),
+        noisy=bool(result.noisy),
+        variants=tuple(
+            VariantSummary(
+                name=variant.name,
+                framework=variant.use.partition("/")[0],
+                seconds=step_seconds(variant),
+                lower=_number(variant.spread.lower_seconds) if variant.spread else None,
+                upper=_number(variant.spread.upper_seconds) if variant.spread else None,
+                phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
+                numbers={
+                    field: value
+                    for field, number in MEASURED.items()
+                    if number.metric and (value := variant.numbers.value(field)) is not None
+                },
+                failure=variant.failure.reason if variant.failure and variant.name in short else None,
+                not_compiled=variant.failure.reason if variant.failure and variant.name not in short else None,
+            )
+            for variant in result.variants
+        ),
+        comparisons=result.comparisons,
+        observations=(
+            *(observation.headline for observation in result.observations),
+            *(compiled.headline for compiled in result.compiled),
+        ),
+        failed_checks=_failed_checks(result),
+        checks_not_passed=_checks_not_passed(result),
+        node=on_one_line(node),
+        source=result.fingerprint.get("workloadSource", "")[:MAXIMUM_SOURCE],
+        shortcoming="" if result.complete else next(iter(result.notes[-1:]), ""),
+        not_met=not_met,
+        margin=float(case.measurement.equivalence_margin),
+        created_timestamp=created.timestamp() if created else 0.0,
+    )
+
+
+def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
+    checks = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
+    return tuple((*check, count) for check, count in sorted(checks.items())[:MAXIMUM_CHECKS])
+
+
+def _failed_checks(result: Result) -> tuple[str, ...]:
+    failed = [check.name for check in result.certificate.checks if check.outcome == "failed"]
+    kept = list(dict.fromkeys(failed))[:MAXIMUM_CHECKS]
+    return tuple(name for name in failed if name in kept)
+
+
+def _number(text: str | None) -> float | None:
+    return None if text is None else float(text)
