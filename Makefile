@@ -57,13 +57,11 @@ test: prepare lint drift ## Lint, types, drift, and the quick tests, on the buil
 	$(PYTEST) -m "not slow and not node and not nightly"
 
 .PHONY: check
-check: lint drift images ## What each push has to pass: all of that, and every behaviour once, on a real node too (root, Linux)
-	@sh tests/cluster/prerequisites.sh node
+check: lint drift prepare-check images ## What each push has to pass: all of that, and every behaviour once, on a real node too (root, Linux)
 	$(PYTEST) -m "not nightly"
 
 .PHONY: test-all
-test-all: lint drift images ## Every combination: each precision, each Kubernetes, each fault at each request (root, Linux)
-	@sh tests/cluster/prerequisites.sh node
+test-all: lint drift prepare-all images ## Every combination: each precision, each Kubernetes, each fault at each request (root, Linux)
 	$(PYTEST) --record-durations
 
 .PHONY: test-gpu
@@ -76,30 +74,36 @@ fuzz: wheel ## New inputs to whatever reads manifests, logs and results: SECONDS
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(or $(SECONDS),60)
 
 .PHONY: coverage
-coverage: prepare-all ## Which lines and branches all these tests reach, in all processes that they start
-	$(PYTEST) -m "not node" --cov --cov-report=term:skip-covered
+coverage: prepare-check ## Which lines and branches all these tests reach, in all processes that they start
+	$(PYTEST) -m "not node and not nightly" --cov --cov-report=term:skip-covered
 
 .PHONY: e2e
-e2e: images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)
-	@sh tests/cluster/prerequisites.sh node
+e2e: prepare-check images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)
 	$(BIN)/pytest -m node
 
 .PHONY: prepare
 prepare: tools ## What the quick tests start, fetched and built before the first of them; minutes, the first time
 	@PYTHONPATH=tests $(BIN)/python -m prepare
 
+# After `prepare`, and before the others: apt-get runs once at a time.
+.PHONY: prerequisites
+prerequisites: prepare
+	@sh tests/cluster/prerequisites.sh node images
+
+.PHONY: prepare-check
+prepare-check: wheel prerequisites ## What the tests of a push start: kubelet, Kueue, krew, a registry, dashboards, compilers as well
+	@PYTHONPATH=tests $(BIN)/python -m prepare check
+
 .PHONY: prepare-all
-prepare-all: wheel prepare ## What all tests start: kubelet, Kueue, krew, a registry, dashboards, compilers as well
+prepare-all: wheel prerequisites ## What all tests start: schemas of each Kubernetes and what lists an image's packages as well
 	@PYTHONPATH=tests $(BIN)/python -m prepare all
 
 .PHONY: images
-images: prepare-all
-	@sh tests/cluster/prerequisites.sh images
+images: wheel prerequisites
 	@PYTHONPATH=tests $(BIN)/python -m image.build operator runner
 
 .PHONY: release
-release: wheel prepare ## Into dist/: wheel, chart, kubectl plugin for krew, both images for each architecture that can be built here, what they hold, checksums (root, Linux); TAG=v1.2.3 PLUGIN_URI=https://...
-	@sh tests/cluster/prerequisites.sh images
+release: wheel prepare-all ## Into dist/: wheel, chart, kubectl plugin for krew, both images for each architecture that can be built here, what they hold, checksums (root, Linux); TAG=v1.2.3 PLUGIN_URI=https://...
 	@PYTHONPATH=tests $(BIN)/python -m release.build --tag "$(TAG)" --plugin-uri "$(PLUGIN_URI)"
 
 .PHONY: publish
@@ -149,7 +153,7 @@ cluster: wheel ## A real Kubernetes on this machine: control plane, containerd, 
 	@PYTHONPATH=tests $(BIN)/python -m cluster up --node
 
 .PHONY: cluster-images
-cluster-images: images ## Both images onto that node, where 15 GB have to be free; prints the helm line for it
+cluster-images: prepare-check images ## Both images onto that node, where 15 GB have to be free; prints the helm line for it
 	@PYTHONPATH=tests $(BIN)/python -m image.load
 
 .PHONY: cluster-down

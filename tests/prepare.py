@@ -1,7 +1,8 @@
 """Fetch and build everything that the tests start and Python does not bring, before the first of them.
 
-`make prepare` calls it for the quick tests, `make prepare-all` with `all` for every test. It names what this machine
-cannot have: tests that need it are skipped, or fail if CI is set. Only the compiler is needed by too many to skip.
+`make prepare` calls it for the quick tests, `make prepare-check` with `check` for those of a push, and `make
+prepare-all` with `all` for every test. It names what this machine cannot have: tests that need it are skipped, or fail
+if CI is set. Only the compiler is needed by too many to skip.
 """
 
 from __future__ import annotations
@@ -64,25 +65,28 @@ def main() -> int:
     if not _done("compiler", find_compiler):
         return 1
     everything = "all" in sys.argv[1:]
+    check = everything or "check" in sys.argv[1:]
     optional: dict[str, Callable[[Callable[[str], None]], object]] = {
-        "programs": functools.partial(build, node=everything),
+        "programs": functools.partial(build, node=check),
         "schemas": functools.partial(build_schemas, minors=MINORS if everything else (NEWEST,)),
         "browser": install,
         "clocks": find_wrong_clocks,
     }
+    if check:
+        optional |= _for_check()
     if everything:
-        optional |= _for_all_tests()
+        optional |= _for_nightly_tests()
     done = [_done(name, step) for name, step in optional.items()]
     return 0 if all(done) or not os.environ.get("CI") else 1
 
 
-def _for_all_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
+def _for_check() -> dict[str, Callable[[Callable[[str], None]], object]]:
     """Return the steps whose modules need what the wheel brings."""
     from alerting.build import build_alertmanager
     from grafana.renderer import install as install_dashboards
     from kubectl.krew import build_krew
     from kueue.build import build_kueue
-    from release.tools import REGISTRY, SYFT, build_tool
+    from release.tools import REGISTRY, build_tool
     from targets import compilers
 
     return {
@@ -93,8 +97,13 @@ def _for_all_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
         "targets": compilers.install,
         "alertmanager": build_alertmanager,
         "registry": functools.partial(build_tool, REGISTRY),
-        "bill of materials": functools.partial(build_tool, SYFT),
     }
+
+
+def _for_nightly_tests() -> dict[str, Callable[[Callable[[str], None]], object]]:
+    from release.tools import SYFT, build_tool
+
+    return {"bill of materials": functools.partial(build_tool, SYFT)}
 
 
 def _done(name: str, step: Callable[[Callable[[str], None]], object]) -> bool:
