@@ -1,4 +1,4 @@
-"""What a cluster offers, for people and for scripts: each profile against each node, and devices that none gets at."""
+"""Match the profiles of a cluster with its nodes, and print the matches and the devices that no profile selects."""
 
 import json
 import sys
@@ -31,12 +31,12 @@ from accelbench.terminal.options import Output
 
 FORMAT = "accelbench.dev/profiles/v1alpha1"
 REASONS = 3
-"""How many reasons a row of the overview names."""
+"""Maximum number of reasons in a row of the overview."""
 
 
 @dataclass(frozen=True)
 class ClusterContents:
-    """Objects of a cluster; None: the user may not list them, or the cluster has no such kind."""
+    """Hold objects of a cluster; None: the user may not list them, or the cluster has no such kind."""
 
     config_maps: Sequence[Manifest] | None
     nodes: Sequence[Manifest]
@@ -45,7 +45,7 @@ class ClusterContents:
 
 
 def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None = None) -> ClusterContents:
-    """List the profiles of the operators of that class, all nodes and what is on them; raises ClusterError."""
+    """List the profiles of the operators of that class, all nodes, their pods and devices; raises ClusterError."""
     with connect(context, kubeconfig) as client:
         nodes = _items(client, NODE)
         if nodes is None:
@@ -66,48 +66,52 @@ def _items(client: Client, kind: Kind, **query: str) -> Sequence[Manifest] | Non
         return None
 
 
+Match = tuple[Node, tuple[Misfit, ...]]
+"""A node, and the reasons why it cannot take a case of the profile now."""
+
+
 @dataclass(frozen=True)
-class Uncovered:
-    """Devices that no profile gets at."""
+class UncoveredDevices:
+    """Describe devices that no profile selects."""
 
     resource: str
     nodes: tuple[str, ...]
     ready: tuple[str, ...]
-    """Ready profiles that would."""
+    """Ready-made profiles that select them."""
 
 
 @dataclass(frozen=True)
-class Offered:
-    """Each profile with every node and what keeps it off there."""
+class ProfileMatches:
+    """Hold each profile with all nodes."""
 
     profiles: Profiles
-    rows: tuple[tuple[Profile, tuple[tuple[Node, tuple[Misfit, ...]], ...]], ...]
-    uncovered: tuple[Uncovered, ...]
+    rows: tuple[tuple[Profile, tuple[Match, ...]], ...]
+    uncovered: tuple[UncoveredDevices, ...]
     notes: tuple[str, ...]
 
-    def one(self, name: str) -> "Offered":
-        """The same of that profile alone; raises UnknownProfileError."""
-        wanted = self.profiles.get(name)
-        return replace(self, rows=tuple(row for row in self.rows if row[0] == wanted), uncovered=())
+    def only(self, name: str) -> "ProfileMatches":
+        """Return the matches of one profile; raises UnknownProfileError."""
+        profile = self.profiles.get(name)
+        return replace(self, rows=tuple(row for row in self.rows if row[0] == profile), uncovered=())
 
 
-def offered(found: ClusterContents) -> Offered:
-    """What was read of a cluster, matched; raises InvalidProfilesError."""
-    nodes = read_nodes(found.nodes, found.pods or (), found.slices or ())
-    profiles = Profiles(tuple(_written(found.config_maps or ())))
+def match_profiles(contents: ClusterContents) -> ProfileMatches:
+    """Match each profile with each node; raises InvalidProfilesError."""
+    nodes = read_nodes(contents.nodes, contents.pods or (), contents.slices or ())
+    profiles = Profiles(tuple(_parse_config_maps(contents.config_maps or ())))
     rows = tuple((profile, tuple((node, misfits(profile, node)) for node in nodes)) for profile in profiles)
-    missed = tuple(
-        Uncovered(resource, tuple(node.name for node in there), tuple(_ready_for(resource, there)))
-        for resource, there in uncovered(profiles, nodes).items()
+    devices = tuple(
+        UncoveredDevices(resource, tuple(node.name for node in owners), tuple(_ready_for(resource, owners)))
+        for resource, owners in uncovered(profiles, nodes).items()
     )
-    return Offered(profiles, rows, missed, tuple(_notes(found, profiles)))
+    return ProfileMatches(profiles, rows, devices, tuple(_notes(contents, profiles)))
 
 
-def _written(config_maps: Sequence[Mapping[str, Any]]) -> Iterator[Profile]:
-    for each in config_maps:
-        metadata = each["metadata"]
+def _parse_config_maps(config_maps: Sequence[Mapping[str, Any]]) -> Iterator[Profile]:
+    for config_map in config_maps:
+        metadata = config_map["metadata"]
         source = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
-        yield from parse_profiles((each.get("data") or {}).get("profiles.yaml", ""), source)
+        yield from parse_profiles((config_map.get("data") or {}).get("profiles.yaml", ""), source)
 
 
 def _ready_for(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
@@ -116,20 +120,25 @@ def _ready_for(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
             yield name
 
 
-def _notes(found: ClusterContents, profiles: Profiles) -> Iterator[str]:
-    if found.config_maps is None:
+def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
+    if contents.config_maps is None:
         yield "you may not list ConfigMaps in this cluster: these are the profiles that every operator has"
-    elif not found.config_maps:
+    elif not contents.config_maps:
         yield "no operator of that class has profiles here: these are the ones that every operator has"
-    if found.pods is None:
+    if contents.pods is None:
         yield "you may not list pods in this cluster: nodes that are taken look free"
     if any(profile.device_class for profile in profiles):
-        slices = "" if found.slices else "; this cluster shows no ResourceSlice"
+        slices = "" if contents.slices else "; this cluster shows no ResourceSlice"
         yield f"only the scheduler knows which devices a DeviceClass holds, and which are free{slices}"
 
 
-def as_json(shown: Offered) -> dict[str, Any]:
-    """For scripts; amounts are as a manifest has them, and `why` is empty where a case can go now."""
+def _only_occupied(reasons: Sequence[Misfit]) -> bool:
+    """Return True if the node fits, although its devices may be in use now."""
+    return all(reason.cause == "occupied" for reason in reasons)
+
+
+def as_json(matches: ProfileMatches) -> dict[str, Any]:
+    """Return the matches for scripts; `why` is empty for a node that can take a case now."""
     return {
         "format": FORMAT,
         "profiles": [
@@ -139,82 +148,81 @@ def as_json(shown: Offered) -> dict[str, Any]:
                 "nodes": [
                     {
                         "name": node.name,
-                        "fits": all(each.cause == "occupied" for each in found),
-                        "free": not found,
-                        "why": [{"cause": each.cause, "message": each.message} for each in found],
+                        "fits": _only_occupied(reasons),
+                        "free": not reasons,
+                        "why": [{"cause": reason.cause, "message": reason.message} for reason in reasons],
                     }
-                    for node, found in nodes
+                    for node, reasons in nodes
                 ],
             }
-            for profile, nodes in shown.rows
+            for profile, nodes in matches.rows
         ],
         "uncovered": [
-            {"resource": each.resource, "nodes": list(each.nodes), "ready": list(each.ready)}
-            for each in shown.uncovered
+            {"resource": devices.resource, "nodes": list(devices.nodes), "ready": list(devices.ready)}
+            for devices in matches.uncovered
         ],
-        "notes": list(shown.notes),
+        "notes": list(matches.notes),
     }
 
 
-def tables(shown: Offered, *, each_node: bool) -> Iterator[Table]:
-    """For people: an overview, or `each_node` of a profile."""
+def tables(matches: ProfileMatches, *, each_node: bool) -> Iterator[Table]:
+    """Yield an overview or, with `each_node`, a table of nodes for each profile."""
     if each_node:
-        for profile, nodes in shown.rows:
+        for profile, nodes in matches.rows:
             yield _nodes(profile, nodes)
         return
-    yield _overview(shown)
-    if shown.uncovered:
-        yield _uncovered(shown.uncovered)
+    yield _overview(matches)
+    if matches.uncovered:
+        yield _uncovered(matches.uncovered)
 
 
-def _overview(shown: Offered) -> Table:
+def _overview(matches: ProfileMatches) -> Table:
     table = Table("profile", "asks for", "price/h", "namespaces", "fits", "free", box=None)
     table.add_column("nodes that cannot take it now", overflow="fold")
-    for profile, nodes in shown.rows:
-        fitting = [found for _, found in nodes if all(each.cause == "occupied" for each in found)]
+    for profile, nodes in matches.rows:
+        fitting = [reasons for _, reasons in nodes if _only_occupied(reasons)]
         table.add_row(
             profile.name,
-            _asks(profile),
+            _requests(profile),
             profile.price_per_hour or "",
             ", ".join(profile.namespaces) or "any",
             f"{len(fitting)} of {len(nodes)}",
-            str(sum(1 for found in fitting if not found)),
-            _why(nodes),
+            str(sum(1 for reasons in fitting if not reasons)),
+            _frequent_reasons(nodes),
         )
     return table
 
 
-def _asks(profile: Profile) -> str:
-    asked = profile_requests(profile)
-    devices = [name for name in asked if name == profile.resource]
-    parts = [show(name, asked[name]) for name in (*devices, "cpu", "memory")]
+def _requests(profile: Profile) -> str:
+    requests = profile_requests(profile)
+    devices = [name for name in requests if name == profile.resource]
+    parts = [show(name, requests[name]) for name in (*devices, "cpu", "memory")]
     return ", ".join([*([f"1 of {profile.device_class}"] if profile.device_class else []), *parts])
 
 
-def _why(nodes: Sequence[tuple[Node, tuple[Misfit, ...]]]) -> str:
-    """The first reason of each node, the most frequent first, a line each."""
-    counted = Counter(found[0].message for _, found in nodes if found)
-    told = [f"{count}: {message}" for message, count in counted.most_common(REASONS)]
-    return "\n".join([*told, *(["…"] if len(counted) > REASONS else [])])
+def _frequent_reasons(nodes: Sequence[Match]) -> str:
+    """Count the first reason of each node, and list the most frequent, one a line."""
+    counts = Counter(reasons[0].message for _, reasons in nodes if reasons)
+    lines = [f"{count}: {message}" for message, count in counts.most_common(REASONS)]
+    return "\n".join([*lines, *(["…"] if len(counts) > REASONS else [])])
 
 
-def _nodes(profile: Profile, nodes: Sequence[tuple[Node, tuple[Misfit, ...]]]) -> Table:
+def _nodes(profile: Profile, nodes: Sequence[Match]) -> Table:
     table = Table("node", profile.name, box=None)
     table.add_column("why", overflow="fold")
-    for node, found in nodes:
-        fitting = all(each.cause == "occupied" for each in found)
+    for node, reasons in nodes:
         table.add_row(
             node.name,
-            ("fits, taken" if found else "fits") if fitting else "does not fit",
-            "; ".join(each.message for each in found),
+            ("fits, taken" if reasons else "fits") if _only_occupied(reasons) else "does not fit",
+            "; ".join(reason.message for reason in reasons),
         )
     return table
 
 
-def _uncovered(missed: Sequence[Uncovered]) -> Table:
+def _uncovered(uncovered_devices: Sequence[UncoveredDevices]) -> Table:
     table = Table("devices that no profile selects", "nodes", "ready-made profiles that do", box=None)
-    for each in missed:
-        table.add_row(each.resource, _some(each.nodes), ", ".join(each.ready) or "none")
+    for devices in uncovered_devices:
+        table.add_row(devices.resource, _some(devices.nodes), ", ".join(devices.ready) or "none")
     return table
 
 
@@ -228,8 +236,9 @@ def print_profiles(
 ) -> None:
     """Print the profiles of the operator of that class, or only the profile of that name."""
     try:
-        found = offered(read_cluster(context, class_name, kubeconfig))
-        shown = found.one(name) if name else found
+        matches = match_profiles(read_cluster(context, class_name, kubeconfig))
+        if name:
+            matches = matches.only(name)
     except (ClusterError, InvalidProfilesError) as error:
         reason = error.message if isinstance(error, ClusterError) else error
         click.echo(f"error: {reason}", err=True)
@@ -237,9 +246,9 @@ def print_profiles(
     except UnknownProfileError as error:
         raise UsageError(str(error), "NAME") from error
     if output is Output.JSON:
-        click.echo(json.dumps(as_json(shown), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(as_json(matches), indent=2, ensure_ascii=False))
         return
-    for table in tables(shown, each_node=name is not None):
+    for table in tables(matches, each_node=name is not None):
         console(listing=True).print(table)
-    for note in shown.notes:
+    for note in matches.notes:
         click.echo(f"note: {note}", err=True)
