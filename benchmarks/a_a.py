@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from real import Kept, a_case, environment, run, upper_bound
+from real import RecordFile, environment, make_case, run, upper_bound
 
 USES = ("jax/jit", "pytorch/eager")
 SIZE = {"size": 64, "length": 10}
@@ -24,7 +24,7 @@ PROMISED = 0.05
 def measure(seed: int) -> dict[str, object]:
     """Measure one case."""
     use = USES[seed % len(USES)]
-    ran = run(a_case("matmul-chain", dict(SIZE), {"one": use, "other": use}, seed=seed, **RULE))
+    ran = run(make_case("matmul-chain", dict(SIZE), {"one": use, "other": use}, seed=seed, **RULE))
     (comparison,) = ran.result.comparisons
     return {
         "seed": seed,
@@ -40,7 +40,7 @@ def measure(seed: int) -> dict[str, object]:
     }
 
 
-def main(runs: int, kept: Kept) -> None:
+def main(runs: int, kept: RecordFile) -> None:
     """Print the report as Markdown."""
     for seed in range(len(kept.records), runs):
         kept.add(measure(seed))
@@ -80,5 +80,5 @@ def main(runs: int, kept: Kept) -> None:
 if __name__ == "__main__":
     main(
         int(sys.argv[1]) if len(sys.argv) > 1 else 8,
-        Kept(Path(sys.argv[2]) if len(sys.argv) > 2 else None),  # noqa: PLR2004 - the second argument
+        RecordFile(Path(sys.argv[2]) if len(sys.argv) > 2 else None),  # noqa: PLR2004 - the second argument
     )

@@ -119,10 +119,10 @@ def row(program: Program, both: here.Both) -> str:
     cells = [
         str(program),
         *(format_pair(both.planned.get(name), ran.get(name), "B" if "Bytes" in name else "") for name in here.FACTS),
-        *(amount(each) for each in (both.planned["peakBytes"], both.kept, both.process)),
+        *(format_bytes(each) for each in (both.planned["peakBytes"], both.kept, both.process)),
         figures.quantity(both.planned_peak, "B"),
         figures.quantity(both.peak, "B"),
-        f"{round(100 * apart(both)):+} %",
+        f"{round(100 * excess_over_plan(both)):+} %",
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -135,12 +135,12 @@ def format_pair(planned: int | None, ran: int | None, unit: str) -> str:
     return shown[0] if planned == ran else f"**{shown[0]}, {shown[1]}**"
 
 
-def amount(size: int) -> str:
+def format_bytes(size: int) -> str:
     """Format bytes."""
     return figures.quantity(size, "B") if size else "0"
 
 
-def apart(both: here.Both) -> float:
+def excess_over_plan(both: here.Both) -> float:
     """Return how far a run's peak is above the planned one."""
     return both.peak / both.planned_peak - 1
 
@@ -149,7 +149,7 @@ def sentences(rows: list[tuple[Program, here.Both]]) -> Iterator[str]:
     """Describe the outcome and the machine."""
     told = [both for _, both in rows if both.ran.get("executable")]
     equal = sum(all(both.planned[name] == both.ran["executable"][name] for name in here.FACTS) for both in told)
-    off = [str(program) for program, both in rows if abs(apart(both)) > here.PEAK]
+    off = [str(program) for program, both in rows if abs(excess_over_plan(both)) > here.PEAK]
     yield f"Kernels, aliased bytes, temporary bytes and size are equal in {equal} of {len(told)} programs of JAX."
     yield f"The peak is within {100 * here.PEAK:.0f} % in {len(rows) - len(off)} of {len(rows)} programs."
     if off:

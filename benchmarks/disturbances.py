@@ -30,7 +30,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from real import Kept, a_case, environment
+from real import RecordFile, environment, make_case
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
@@ -167,7 +167,7 @@ class Bench:
     def _round(self, pair: str, number: int) -> dict[str, Any]:
         adopt_orphans()
         workload, parameters, sides = PAIRS[pair]
-        case = a_case(workload, dict(parameters), {use: use for use in sides})
+        case = make_case(workload, dict(parameters), {use: use for use in sides})
         launcher = Launcher(
             case=case,
             command=LAUNCH,
@@ -213,7 +213,7 @@ def read(pair: str, records: dict[str, LaunchRecord]) -> dict[str, Any]:
     }
 
 
-def measure(blocks: int, kept: Kept, names: Sequence[str], pairs: Sequence[str]) -> None:
+def measure(blocks: int, kept: RecordFile, names: Sequence[str], pairs: Sequence[str]) -> None:
     """Measure every condition once a block, except those already recorded."""
     contexts = conditions()
     done = {(record["pair"], record["block"], record["condition"]) for record in kept.records}
@@ -311,7 +311,7 @@ def row(name: str, quiet: dict[int, Any], disturbed: dict[int, Any]) -> str:
     return f"{cells}| {bias} | {widening} | {measured.follows} |"
 
 
-def table(pair: str, kept: Kept) -> None:
+def table(pair: str, kept: RecordFile) -> None:
     """Format the conditions of one pair."""
     workload, parameters, (baseline, variant) = PAIRS[pair]
     mine = [record for record in kept.records if record["pair"] == pair]
@@ -339,7 +339,7 @@ def table(pair: str, kept: Kept) -> None:
     print()
 
 
-def main(blocks: int, kept: Kept, names: Sequence[str], pairs: Sequence[str]) -> None:
+def main(blocks: int, kept: RecordFile, names: Sequence[str], pairs: Sequence[str]) -> None:
     """Print the report as Markdown."""
     measure(blocks, kept, names, pairs)
     print("# What disturbances do to a speedup\n")
@@ -363,4 +363,4 @@ if __name__ == "__main__":
     parser.add_argument("--only", nargs="+", default=list(conditions()), choices=list(conditions()))
     parser.add_argument("--pairs", nargs="+", default=list(PAIRS), choices=list(PAIRS))
     asked = parser.parse_args()
-    main(asked.blocks, Kept(asked.file), asked.only, asked.pairs)
+    main(asked.blocks, RecordFile(asked.file), asked.only, asked.pairs)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from real import Kept, a_case, environment, run, upper_bound
+from real import RecordFile, environment, make_case, run, upper_bound
 
 from accelbench.api.case import Case
 from accelbench.launch.record import Block, LaunchRecord
@@ -61,7 +61,7 @@ def run_checks(asked: Case, launches: Iterable[LaunchRecord], names: Iterable[st
 def real(seed: int) -> dict[str, Any]:
     """Measure and check one case on this machine."""
     rule = {"rounds_min": ROUNDS, "rounds_max": ROUNDS, "time_limit_seconds": 110, "seed": seed}
-    ran = run(a_case("matmul-chain", dict(SIZE), VARIANTS, **rule))
+    ran = run(make_case("matmul-chain", dict(SIZE), VARIANTS, **rule))
     (comparison,) = ran.result.comparisons
     counts = run_checks(ran.result.case, ran.launches)
     return {"seed": seed, "seconds": ran.wall_seconds, "invalid": list(comparison.invalid), "counts": counts}
@@ -115,7 +115,7 @@ def table(counts: Counts, kind: str) -> None:
         print(f"| {name} | each {subject} | {failed} | {of} | {bound} |")
 
 
-def main(cases: int, simulations: int, kept: Kept) -> None:
+def main(cases: int, simulations: int, kept: RecordFile) -> None:
     """Print the report as Markdown."""
     for seed in range(len(kept.records), cases):
         kept.add(real(seed))
@@ -141,4 +141,4 @@ def main(cases: int, simulations: int, kept: Kept) -> None:
 
 if __name__ == "__main__":
     cases, simulations = (int(given) for given in (sys.argv[1:3] if len(sys.argv) > 2 else (5, 2000)))  # noqa: PLR2004
-    main(cases, simulations, Kept(Path(sys.argv[3]) if len(sys.argv) > 3 else None))  # noqa: PLR2004
+    main(cases, simulations, RecordFile(Path(sys.argv[3]) if len(sys.argv) > 3 else None))  # noqa: PLR2004

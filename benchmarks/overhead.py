@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 import pyperf
-from real import Ran, a_case, environment, run
+from real import MeasuredCase, environment, make_case, run
 from step import USE
 
 from accelbench.delivery.log import Event, LaunchFinished, LaunchStarted, PhaseReached
@@ -90,15 +90,15 @@ class Supervision:
         if isinstance(event, LaunchStarted):
             self._before = None
         if isinstance(event, PhaseReached) and event.phase in {"warm-up", "steady"} and self._before is None:
-            self._before = _spent(supervisor)
+            self._before = _times_of(supervisor)
         if isinstance(event, LaunchFinished) and self._before is not None:
-            processor, wall = _spent(supervisor)
+            processor, wall = _times_of(supervisor)
             self.processor_seconds += processor - self._before[0]
             self.wall_seconds += wall - self._before[1]
             self.resident_bytes.append(supervisor.memory_info().rss)
 
 
-def _spent(process: psutil.Process) -> tuple[float, float]:
+def _times_of(process: psutil.Process) -> tuple[float, float]:
     times = process.cpu_times()
     return times.user + times.system, time.monotonic()
 
@@ -172,7 +172,7 @@ def other_seconds(launch: LaunchRecord) -> float:
     return launch.wall_seconds - its_own - blocks_of([launch]) - check_seconds(launch)
 
 
-def launches_table(ran: Ran) -> None:
+def launches_table(ran: MeasuredCase) -> None:
     """Format a launch's cost beyond its framework."""
     print("| variant | rounds | wall | import, device | compile, first step | warm-up | blocks | looks | the rest |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -208,7 +208,7 @@ def main(rounds: int) -> None:
     )
     print("processes, and else their defaults.\n")
     print("| tool | wall seconds | inside what is measured | share | |\n|---|---|---|---|---|")
-    alone = run(a_case("matmul-chain", dict(parameters), {USE: USE}, **rule))
+    alone = run(make_case("matmul-chain", dict(parameters), {USE: USE}, **rule))
     counted = f"{sum(len(launch.blocks) for launch in alone.launches)} blocks in {len(alone.launches)} launches"
     rows = {"accelbench": (alone.wall_seconds, blocks_of(alone.launches), counted), "pyperf": by_pyperf(rounds)}
     why_not = ""
@@ -222,7 +222,7 @@ def main(rounds: int) -> None:
     supervision = Supervision()
     variants = {USE: USE, "jax/jit": "jax/jit"}
     default = {"time_limit_seconds": TIME_LIMIT_SECONDS, "rounds_min": rounds, "rounds_max": max(rounds, 20)}
-    ran = run(a_case("matmul-chain", dict(parameters), variants, **default), supervision)
+    ran = run(make_case("matmul-chain", dict(parameters), variants, **default), supervision)
     (comparison,) = ran.result.comparisons
     print("## Two frameworks, to a verdict\n")
     print(f"{' against '.join(variants)}, {rounds} to {default['rounds_max']} rounds, target 1 %:", end=" ")

@@ -26,7 +26,7 @@ Listener = Callable[[Event, int], None]
 
 
 @dataclass(frozen=True)
-class Ran:
+class MeasuredCase:
     """Hold a measured case."""
 
     result: Result
@@ -35,7 +35,9 @@ class Ran:
     """Seconds from the start of the process to its end."""
 
 
-def a_case(workload: str, parameters: dict[str, ParameterValue], variants: dict[str, str], **measurement: Any) -> Case:
+def make_case(
+    workload: str, parameters: dict[str, ParameterValue], variants: dict[str, str], **measurement: Any
+) -> Case:
     """Make a case; `variants` gives each name its framework and mode, and the first is the baseline."""
     return Case(
         name="all",
@@ -48,11 +50,11 @@ def a_case(workload: str, parameters: dict[str, ParameterValue], variants: dict[
     )
 
 
-def _unheard(_event: Event, _process: int) -> None:
+def _ignore(_event: Event, _process: int) -> None:
     pass
 
 
-def run(case: Case, listener: Listener = _unheard) -> Ran:
+def run(case: Case, listener: Listener = _ignore) -> MeasuredCase:
     """Measure the case; raises RuntimeError if there is no result."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "case.json")
@@ -77,7 +79,7 @@ def run(case: Case, listener: Listener = _unheard) -> Ran:
     if result is None:
         raise RuntimeError("\n".join([line for line in lines if not line.startswith(MARK)][-20:]))
     launches = [LaunchRecord.model_validate_json(found.text) for found in log.documents if found.kind == "launch"]
-    return Ran(result, tuple(launches), wall_seconds)
+    return MeasuredCase(result, tuple(launches), wall_seconds)
 
 
 def environment() -> str:
@@ -99,7 +101,7 @@ def upper_bound(hits: int, trials: int) -> float:
     return float(beta.ppf(0.99, hits + 1, trials - hits)) if hits < trials else 1.0
 
 
-class Kept:
+class RecordFile:
     """Keep a benchmark's records as JSON lines; with a file, it continues where it was stopped."""
 
     def __init__(self, path: Path | None) -> None:

@@ -23,7 +23,7 @@ from judge.launches import GOOD_FACTS, GOOD_PARITY
 REPEATS = 5
 
 
-def a_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
+def make_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
     """Make a case with this many launches, steady and independent."""
     rng = np.random.default_rng(20260105)
     names = [f"variant-{number}" for number in range(variants)]
@@ -59,7 +59,7 @@ def a_request(variants: int, rounds: int, blocks: int) -> JudgeRequest:
 
 def main(variants: int, rounds: int, blocks: int) -> None:
     """Print the report as Markdown."""
-    request = a_request(variants, rounds, blocks)
+    request = make_request(variants, rounds, blocks)
     judge(request)  # imports scipy
     took = []
     for _ in range(REPEATS):

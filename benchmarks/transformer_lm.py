@@ -178,7 +178,7 @@ def set_to(values: Mapping[str, object]) -> Iterator[str]:
 
 def table(compiled_rows: Sequence[Row]) -> Iterator[str]:
     """Format a row for each size, target and variant."""
-    yield from heads(
+    yield from table_heads(
         "weights",
         "target",
         "variant",
@@ -198,15 +198,15 @@ def table(compiled_rows: Sequence[Row]) -> Iterator[str]:
             row.target,
             variant.name,
             "yes" if compiled.fits else "no",
-            amount(compiled.peak_bytes),
-            amount(variant.numbers.temporary_bytes),
-            amount(variant.numbers.argument_bytes),
-            amount(row.held_by_hand),
+            format_bytes(compiled.peak_bytes),
+            format_bytes(variant.numbers.temporary_bytes),
+            format_bytes(variant.numbers.argument_bytes),
+            format_bytes(row.held_by_hand),
             collectives(variant) or ("none" if compiled.dispatched else ""),
             *(
                 ("not compiled", "")
                 if compiled.dispatched
-                else (compiling(variant), amount(variant.numbers.compile_peak_memory_bytes))
+                else (compiling(variant), format_bytes(variant.numbers.compile_peak_memory_bytes))
             ),
         )
         yield f"| {' | '.join(cells)} |"
@@ -214,7 +214,9 @@ def table(compiled_rows: Sequence[Row]) -> Iterator[str]:
 
 def arithmetic(compiled_rows: Sequence[Row]) -> Iterator[str]:
     """Format the operations of each program next to both counts by hand."""
-    yield from heads("weights", "variant", "operations", "formula", "more", "by hand, with what is done again", "more")
+    yield from table_heads(
+        "weights", "variant", "operations", "formula", "more", "by hand, with what is done again", "more"
+    )
     for size, side in product(SIZES, VARIANTS):
         rows = [row for row in compiled_rows if (row.size, row.side) == (size, side)]
         if not (counts := {row.result.variants[0].numbers.flops_per_call for row in rows} - {None}):
@@ -227,14 +229,14 @@ def arithmetic(compiled_rows: Sequence[Row]) -> Iterator[str]:
             row.result.variants[0].name,
             figures.quantity(counted, ""),
             figures.quantity(formula, ""),
-            more(counted, formula),
+            excess(counted, formula),
             figures.quantity(operations(row.parameters), ""),
-            more(counted, operations(row.parameters)),
+            excess(counted, operations(row.parameters)),
         )
         yield f"| {' | '.join(cells)} |"
 
 
-def more(counted: float, other: float) -> str:
+def excess(counted: float, other: float) -> str:
     """Format by how much the first is larger."""
     return f"{100 * (counted / other - 1):.1f} %"
 
@@ -267,12 +269,12 @@ def measured() -> Iterator[str]:
     fingerprint = result.fingerprint
     yield f"In {result.rounds} rounds, on {fingerprint['cpusUsed']} processors ({fingerprint['cpu']}):"
     yield ""
-    yield from heads("variant", "a step", "peak memory")
+    yield from table_heads("variant", "a step", "peak memory")
     for variant in result.variants:
         cells = (
             variant.name,
             figures.seconds(float(variant.seconds.geometric_mean_seconds)) if variant.seconds else "",
-            amount(variant.numbers.peak_memory_bytes),
+            format_bytes(variant.numbers.peak_memory_bytes),
         )
         yield f"| {' | '.join(cells)} |"
     yield ""
@@ -281,7 +283,7 @@ def measured() -> Iterator[str]:
         yield f"Other programs disturbed {disturbed} of the {result.rounds} rounds."
 
 
-def heads(*names: str) -> Iterator[str]:
+def table_heads(*names: str) -> Iterator[str]:
     """Return the first two lines of a table."""
     yield f"| {' | '.join(names)} |"
     yield "|---" * len(names) + "|"
@@ -292,7 +294,7 @@ def weights(row: Row) -> str:
     return figures.quantity(decoder.numbers(row.parameters), "")
 
 
-def amount(size: int | None) -> str:
+def format_bytes(size: int | None) -> str:
     """Format bytes; empty if unknown."""
     return "" if size is None else figures.quantity(size, "B")
 

@@ -266,9 +266,9 @@ def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *,
     if picture:
         name, shows = picture
         parts.append(f"![{escaped(shows)}]({results}/pictures/{name})")
-    parts += tables.of(settled.runs, claim)
+    parts += tables.of_runs(settled.runs, claim)
     if settled.beside:
-        parts += ["Also measured, deciding nothing:", *tables.of(settled.beside, claim)]
+        parts += ["Also measured, deciding nothing:", *tables.of_runs(settled.beside, claim)]
     if settled.findings:
         parts.append("\n".join(f"- {escaped(plainly(sentence))}" for sentence in settled.found))
     parts += [*_rule(settled), *_caveats(settled), *_history(claim), *_replaced(claim)]
@@ -327,7 +327,7 @@ def _caveats(settled: Settled) -> list[str]:
         for run in settled.runs
         if run.bounds_changed
     ]
-    lines += [f"Warning: {warning}" for warning in warnings.of(runs, settled.claim.compared)]
+    lines += [f"Warning: {warning}" for warning in warnings.collect(runs, settled.claim.compared)]
     lines += [f"Still to be measured: {name}." for name in settled.waiting]
     return ["\n".join(f"- {escaped(warning)}" for warning in lines)] if lines else []
 

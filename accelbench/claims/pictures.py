@@ -28,7 +28,7 @@ def described(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
     says = {"speedups": forest.describe, "pays-back": amortisation.describe}
     found = {row: says[shows](result) for row, shows, result in _of_one_result(settled)}
     if rows := _trainings(settled):
-        found |= dict.fromkeys(_rows_with_trainings(settled), _says(rows))
+        found |= dict.fromkeys(_rows_with_trainings(settled), _description(rows))
     return {row: (f"row-{row}.svg", said) for row, said in sorted(found.items())}
 
 
@@ -78,7 +78,7 @@ def _trainings(settled: Sequence[Settled]) -> list[_Training]:
     ]
 
 
-def _says(rows: Sequence[_Training]) -> str:
+def _description(rows: Sequence[_Training]) -> str:
     found = [
         f"{row.name} {times(row.article)} in the article, "
         + (f"{times(row.measured[1], row.measured[0], row.measured[2])} here" if row.measured else "not measured here")
@@ -120,4 +120,4 @@ def _plot(rows: Sequence[_Training]) -> "Plot":
         drawing.legend(loc="upper left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, labelcolor=Ink.TEXT.value)
         return drawing
 
-    return canvas.draw("trainings", _says(rows), make)
+    return canvas.draw("trainings", _description(rows), make)

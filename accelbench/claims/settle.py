@@ -162,10 +162,10 @@ def _expectations(measured: Measured) -> list[ClaimFinding]:
     results = [result for result, _ in measured]
     findings = []
     for result, outcomes in measured:
-        whose = words.whose(result, results)
+        name = words.distinguishing_name(result, results)
         for outcome in outcomes:
             text = _speedup(result, outcome) or outcome.sentence
-            sentence = f"{whose}: {text}" if whose else text
+            sentence = f"{name}: {text}" if name else text
             findings.append(ClaimFinding(outcome.outcome, sentence, sound=outcome.sound and result.complete))
     return findings
 
@@ -177,7 +177,7 @@ def _speedup(result: Result, outcome: ExpectationOutcome) -> str:
     if asked.metric != "speedup" or not outcome.sound or comparison is None:
         return ""
     speedup, lower, upper = (float(each or 1) for each in (comparison.speedup, comparison.lower, comparison.upper))
-    subject = words.compared(comparison.variant, comparison.baseline, asked.at_least, asked.at_most)
+    subject = words.expected_speedup(comparison.variant, comparison.baseline, asked.at_least, asked.at_most)
     return f"{subject}: {outcome.outcome}, {words.times(speedup, lower, upper)}."
 
 
@@ -185,6 +185,6 @@ def _suites(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFindi
     """Return the findings of a claim about a suite; undecided if a case is missing."""
     if not whole:
         missing = "a case is missing or was interrupted"
-        return [ClaimFinding("undecided", f"{suite.named(each)}: {missing}.") for each in claim.majorities]
+        return [ClaimFinding("undecided", f"{suite.condition(each)}: {missing}.") for each in claim.majorities]
     results, suites = [result for result, _ in measured], len(claim.majorities)
     return [suite.count(majority, results, suites=suites) for majority in claim.majorities]

@@ -23,7 +23,7 @@ def count(majority: Majority, results: Sequence[Result], *, suites: int) -> Clai
     `results` are of all cases, complete; `suites` of a claim share its error (Bonferroni). Undecided if one result is
     invalid, has failed, or has too few rounds.
     """
-    subject = named(majority)
+    subject = condition(majority)
     outcomes, readings = [], []
     for result in results:
         logs, why = _logs(majority, result)
@@ -42,17 +42,17 @@ def count(majority: Majority, results: Sequence[Result], *, suites: int) -> Clai
     return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=True)
 
 
-def against(result: Result, over: str) -> Result:
+def with_baseline(result: Result, over: str) -> Result:
     """Return the result with `over` as its baseline, from the rounds that are kept; unchanged without that variant."""
     if result.case.baseline == over or _find(result, over) is None:
         return result
-    comparisons = tuple(_against(result, over, each.name) for each in result.variants if each.name != over)
+    comparisons = tuple(_compared_with(result, over, each.name) for each in result.variants if each.name != over)
     return result.model_copy(
         update={"case": result.case.model_copy(update={"baseline": over}), "comparisons": comparisons}
     )
 
 
-def _against(result: Result, over: str, name: str) -> Comparison:
+def _compared_with(result: Result, over: str, name: str) -> Comparison:
     logs, invalid = _pairs(result, over, name), tuple(unclean(result.certificate, name, over))
     comparison = Comparison(
         variant=name,
@@ -69,7 +69,7 @@ def _against(result: Result, over: str, name: str) -> Comparison:
     return comparison.model_copy(update={name: decimal_string(value) for name, value in ends.items()})
 
 
-def named(suite: Majority) -> str:
+def condition(suite: Majority) -> str:
     """Return the condition in words."""
     return f"most speedups of {suite.variant} over {suite.over} {within(suite.at_least, suite.at_most)}"
 

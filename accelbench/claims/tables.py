@@ -13,7 +13,7 @@ from accelbench.api.result import Result, VariantResult
 from accelbench.claims import suite
 from accelbench.claims.ledger import Claim
 from accelbench.claims.settle import MeasuredRun
-from accelbench.claims.words import given, short, times, whose
+from accelbench.claims.words import distinguishing_name, parameters_of, short, times
 from accelbench.report.markdown import escaped, markdown_table
 from accelbench.report.targets import ESTIMATE
 from accelbench.verdict.redaction import redact_invalid, step_seconds
@@ -21,11 +21,11 @@ from accelbench.verdict.redaction import redact_invalid, step_seconds
 Row = tuple[str, ...]
 
 
-def of(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
+def of_runs(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
     """Return a table for each kind of result; for a claim about a suite, of the compared variants only."""
     results = [redact_invalid(result) for run in runs for result in run.results]
     if claim.over:
-        results = [suite.against(result, claim.over) for result in results]
+        results = [suite.with_baseline(result, claim.over) for result in results]
     if claim.compared:
         results = [_only(result, claim.compared) for result in results]
     compiled = [result for result in results if result.compiled]
@@ -38,7 +38,9 @@ def _sizes(results: Sequence[Result]) -> list[str]:
     """List each workload's parameters, defaults included, without those that a sweep varies."""
     lines = []
     for result in results:
-        fixed = ", ".join(f"{name} {value}" for name, value in given(result).items() if name not in result.case.swept)
+        fixed = ", ".join(
+            f"{name} {value}" for name, value in parameters_of(result).items() if name not in result.case.swept
+        )
         precision = result.case.measurement.precision
         lines.append(f"{result.case.workload}: {', '.join(filter(None, [fixed, precision]))}.")
     return [" ".join(escaped(line) for line in dict.fromkeys(lines))] if lines else []
@@ -58,7 +60,10 @@ def _timed(results: Sequence[Result]) -> list[str]:
 
 def _table_of_times(baseline: str, results: Sequence[Result]) -> str:
     rows = [
-        row for result in results if result.case.baseline == baseline for row in _times(result, whose(result, results))
+        row
+        for result in results
+        if result.case.baseline == baseline
+        for row in _times(result, distinguishing_name(result, results))
     ]
     heading = f"against {baseline}" if any(row[3] for row in rows) else ""
     heads = ("what", "variant", "time", heading, "compiling", "first call, compiling included", "memory", "power")
@@ -121,7 +126,7 @@ def _observed(results: Sequence[Result]) -> list[str]:
     ]
     rows = [
         (
-            whose(result, results),
+            distinguishing_name(result, results),
             observed.variant,
             *((one.text if (one := observed.named(name)) else "") for name in names),
         )
@@ -161,7 +166,7 @@ def _compiled(results: Sequence[Result]) -> list[str]:
         return []
     rows = [
         (
-            whose(result, results),
+            distinguishing_name(result, results),
             compiled.target,
             compiled.variant,
             *(_marked_if_estimated(compiled, name, read(variant.numbers)) for name, read in COMPILED.values()),

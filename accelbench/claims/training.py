@@ -28,7 +28,7 @@ class _FirstCall:
 
 def evaluate(training: Training, result: Result) -> ClaimFinding:
     """Compare the ratio of totals with the article's; undecided if the two variants were not soundly compared."""
-    subject = named(training, result.unit)
+    subject = condition(training, result.unit)
     interval = ratios(training, result)
     if interval is None:
         return ClaimFinding("undecided", f"{subject}: the two were not compared.")
@@ -59,21 +59,21 @@ def _compared(training: Training, result: Result) -> tuple[Comparison, VariantRe
 
 def bounds(training: Training) -> tuple[float, float]:
     """Return the lowest and highest ratio that confirm the claim."""
-    least, most = _allowed(training)
+    least, most = _allowed_advantage(training)
     return (least, most) if float(training.article) >= 1 else (1 / most, 1 / least)
 
 
-def _allowed(training: Training) -> tuple[float, float]:
+def _allowed_advantage(training: Training) -> tuple[float, float]:
     """Return the lowest and highest advantage, as factors of at least 1."""
     article = float(training.article)
     ratio = max(article, 1 / article)
     return 1 + (ratio - 1) / FACTOR, math.inf if training.at_least_half else ratio * FACTOR
 
 
-def named(training: Training, unit: str) -> str:
+def condition(training: Training, unit: str) -> str:
     """Return the condition in words; `unit` is the workload's name of a unit of work."""
     article = float(training.article)
-    least, most = _allowed(training)
+    least, most = _allowed_advantage(training)
     ends = f"at least {short(least)}" if training.at_least_half else f"{short(least)} to {short(most)}"
     held_to = f"{ends} times as {'fast' if article >= 1 else 'slow'}"
     whole = f"{training.variant} over {training.units:,} {unit}s, compiling included (article: {times(article)})"

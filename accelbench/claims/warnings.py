@@ -14,18 +14,18 @@ UNSHOWN_NOTES = ("discarded", "quarantined", "left out, to fit")
 """Words of notes that a reader of the page does not need."""
 
 
-def of(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tuple[str, ...]:
+def collect(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tuple[str, ...]:
     """Return each warning once, in the order of results; about intervals of the variants `compared`, if given."""
     results = [result for run in runs for result in run.results]
     named = (
-        f"{whose}: {warning}" if (whose := _whose(result, results)) else warning
+        f"{name}: {warning}" if (name := _distinguishing_name(result, results)) else warning
         for result in results
         for warning in _of_result(result, compared)
     )
     return tuple(dict.fromkeys(named))
 
 
-def _whose(result: Result, results: Sequence[Result]) -> str:
+def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
     """Return what distinguishes the result: its workload, and its device if there are several."""
     several = len({each.case.workload for each in results}) > 1
     same = {measured_on(each) for each in results if each.case.workload == result.case.workload and not each.compiled}

@@ -59,18 +59,18 @@ def plainly(sentence: str) -> str:
     return _MANY.sub(lambda found: figures.quantity(float(found[1].replace(",", "")), "B"), sentence)
 
 
-def given(result: Result) -> Mapping[str, str]:
+def parameters_of(result: Result) -> Mapping[str, str]:
     """Return the workload's parameters, defaults included."""
     parts = ((key.partition("."), value) for key, value in result.fingerprint.items())
     return {name: value for (kind, _, name), value in parts if kind == "parameter"}
 
 
-def whose(result: Result, results: Sequence[Result]) -> str:
+def distinguishing_name(result: Result, results: Sequence[Result]) -> str:
     """Return what distinguishes the result: workload, swept values, differing parameters, device."""
     swept = [f"{name} {value}" for name, value in result.case.swept.items()]
     several = len({values.case.workload for values in results}) > 1
-    same = [given(values) for values in results if values.case.workload == result.case.workload]
-    own = given(result)
+    same = [parameters_of(values) for values in results if values.case.workload == result.case.workload]
+    own = parameters_of(result)
     differing = {name for name in own if len({values.get(name) for values in same}) > 1} - set(result.case.swept)
     more = [f"{name} {own[name]}" for name in sorted(differing)]
     measured = {values.case.accelerator.platform for values in results if not values.compiled}
@@ -84,7 +84,7 @@ def measured_on(result: Result) -> str:
     return result.fingerprint.get("device.name") or platform.upper() if platform != "cpu" else "CPU"
 
 
-def compared(variant: str, baseline: str, at_least: str | None, at_most: str | None) -> str:
+def expected_speedup(variant: str, baseline: str, at_least: str | None, at_most: str | None) -> str:
     """Describe the expected speedup: `jax/jit at least 10 times as fast as jax/op-by-op`."""
     if at_least is None and at_most == "1":
         return f"{variant} no faster than {baseline}"

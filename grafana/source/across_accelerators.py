@@ -4,7 +4,7 @@ Each accelerator's results come from separate runs, so nothing here is a verdict
 """
 
 from frame import dashboard as new
-from frame import namespaces, one, several
+from frame import multiple_choice, namespaces, single_choice
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.table import Panel as Table
@@ -13,7 +13,7 @@ from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
 from overrides import in_framework_colours, unit_of
 from panels import Bars, bars, lines, words
-from queries import RUNS, VARIANT, now, over_time, readable, rows
+from queries import RUNS, VARIANT, instant, labelled, over_time, rows
 from tables import merged_table
 
 WORKLOAD = f'{RUNS}, workload=~"$workload"'
@@ -31,9 +31,9 @@ def dashboard() -> build.Dashboard:
         "Across accelerators",
         "The same workload on several profiles: step time, energy and price of a unit of work. Unpaired.",
         namespaces(),
-        one("workload", "Workload", f"label_values(accelbench_step_seconds{{{RUNS}}}, workload)"),
-        one("case", "Case", f"label_values(accelbench_step_seconds{{{WORKLOAD}}}, case)"),
-        several(
+        single_choice("workload", "Workload", f"label_values(accelbench_step_seconds{{{RUNS}}}, workload)"),
+        single_choice("case", "Case", f"label_values(accelbench_step_seconds{{{WORKLOAD}}}, case)"),
+        multiple_choice(
             "accelerator",
             "Accelerator",
             f'label_values(accelbench_step_seconds{{{WORKLOAD}, case=~"$case"}}, accelerator)',
@@ -97,9 +97,9 @@ def numbers() -> Table:
 
 
 def _side_by_side(title: str, description: str, unit: str, metric: str, empty: str) -> Bars:
-    expression = readable(f"{LATEST} ({metric}{{{CASE}}})")
+    expression = labelled(f"{LATEST} ({metric}{{{CASE}}})")
     return in_framework_colours(
-        bars(title, description, unit, now(f"sort({expression})", NAMED), empty=empty).height(13)
+        bars(title, description, unit, instant(f"sort({expression})", NAMED), empty=empty).height(13)
     )
 
 
@@ -134,14 +134,14 @@ def over_the_week() -> tuple[Lines, Lines]:
             "Step time over time",
             "Steady seconds per unit of work on each accelerator. Logarithmic.",
             "s",
-            over_time(readable(f"{LATEST} (accelbench_step_seconds{{{CASE}}})"), NAMED),
+            over_time(labelled(f"{LATEST} (accelbench_step_seconds{{{CASE}}})"), NAMED),
         ),
         lines(
             "Price of a million units over time",
             "What the time of a million units of work costs on each accelerator, in its profile's currency. "
             "Logarithmic.",
             "none",
-            over_time(readable(f"{LATEST} (accelbench_step_price{{{CASE}}}) * 1e6"), NAMED),
+            over_time(labelled(f"{LATEST} (accelbench_step_price{{{CASE}}}) * 1e6"), NAMED),
             empty=NO_PRICE,
         ),
     )

@@ -2,7 +2,7 @@
 
 from colours import OTHER
 from frame import dashboard as new
-from frame import field, namespaces, one, repeated, to_dashboard, verdicts_that_changed
+from frame import field, namespaces, repeated_choice, single_choice, to_dashboard, verdicts_that_changed
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.table import Panel as Table
@@ -11,7 +11,7 @@ from grafana_foundation_sdk.models import common as style
 from grafana_foundation_sdk.models import dashboard as model
 from overrides import in_framework_colours, linked, one_colour, unit_of, verdict_cells
 from panels import FULL, Bars, bars, lines
-from queries import RUNS, VARIANT, now, over_time, readable, rows
+from queries import RUNS, VARIANT, instant, labelled, over_time, rows
 from tables import fitting, merged_table, with_widths
 
 SERIES = f'{RUNS}, series=~"$series"'
@@ -28,9 +28,9 @@ def dashboard() -> build.Dashboard:
         "Compare",
         "One case of a series: the speedup with its interval over time and over sizes, phases, break-even, roofline.",
         namespaces(),
-        one("series", "Series", f"label_values(accelbench_run_info{{{RUNS}}}, series)"),
-        one("case", "Case", f"label_values(accelbench_run_info{{{SERIES}}}, case)"),
-        repeated("variant", "Variant", f"label_values(accelbench_comparison_rounds{{{CASE}}}, variant)"),
+        single_choice("series", "Series", f"label_values(accelbench_run_info{{{RUNS}}}, series)"),
+        single_choice("case", "Case", f"label_values(accelbench_run_info{{{SERIES}}}, case)"),
+        repeated_choice("variant", "Variant", f"label_values(accelbench_comparison_rounds{{{CASE}}}, variant)"),
     )
     made = made.annotations([verdicts_that_changed(CASE)])
     made = made.with_row(build.Row("Verdict")).with_panel(verdicts())
@@ -107,7 +107,8 @@ def speedup() -> Lines:
                 "changed.",
                 "suffix:x",
                 over_time(
-                    readable(f"max by (case, variant, framework) (accelbench_speedup_ratio{{{chosen}}})"), VARIANT
+                    labelled(f"max by (case, variant, framework) (accelbench_speedup_ratio{{{chosen}}})"),
+                    VARIANT,
                 ),
                 over_time(f"max(accelbench_speedup_lower_ratio{{{chosen}}})", "lower"),
                 over_time(f"max(accelbench_speedup_upper_ratio{{{chosen}}})", "interval"),
@@ -135,7 +136,7 @@ def step_time() -> Lines:
             "Steady seconds per unit of work, the geometric mean over launches. Logarithmic, because variants can be "
             "far apart.",
             "s",
-            over_time(readable(f"max by (case, variant, framework) (accelbench_step_seconds{{{CASE}}})"), VARIANT),
+            over_time(labelled(f"max by (case, variant, framework) (accelbench_step_seconds{{{CASE}}})"), VARIANT),
         )
         .scale_distribution(common.ScaleDistributionConfig().type(style.ScaleDistribution.LOG).log(10))
         .line_interpolation(style.LineInterpolation.STEP_AFTER)
@@ -150,7 +151,8 @@ def roofline() -> Lines:
             "The rate as a share of what the binding limit, compute or memory, allows: 1 is the roofline.",
             "percentunit",
             over_time(
-                readable(f"max by (case, variant, framework) (accelbench_roofline_share_ratio{{{CASE}}})"), VARIANT
+                labelled(f"max by (case, variant, framework) (accelbench_roofline_share_ratio{{{CASE}}})"),
+                VARIANT,
             ),
             empty=NO_ROOFLINE,
         )
@@ -166,7 +168,10 @@ def rate() -> Lines:
             "Rate",
             "Floating-point operations per second: the workload's own count divided by the time of a unit.",
             "flops",
-            over_time(readable(f"max by (case, variant, framework) (accelbench_flops_per_second{{{CASE}}})"), VARIANT),
+            over_time(
+                labelled(f"max by (case, variant, framework) (accelbench_flops_per_second{{{CASE}}})"),
+                VARIANT,
+            ),
             empty="No rate: the workload declares no operations.",
         )
         .min(0)
@@ -182,7 +187,10 @@ def memory() -> Lines:
             "The most memory that a launch held: on a GPU its live arrays, on a CPU the process, above its level "
             "before setup.",
             "bytes",
-            over_time(readable(f"max by (case, variant, framework) (accelbench_memory_peak_bytes{{{CASE}}})"), VARIANT),
+            over_time(
+                labelled(f"max by (case, variant, framework) (accelbench_memory_peak_bytes{{{CASE}}})"),
+                VARIANT,
+            ),
         )
         .min(0)
         .line_interpolation(style.LineInterpolation.STEP_AFTER)
@@ -241,8 +249,8 @@ def time_over_sizes() -> Bars:
             "Step time over sizes",
             "Steady seconds per unit of work in every case of the series.",
             "s",
-            now(
-                f"sort({readable(f'max by (case, variant, framework) (accelbench_step_seconds{{{SERIES}}})')})",
+            instant(
+                f"sort({labelled(f'max by (case, variant, framework) (accelbench_step_seconds{{{SERIES}}})')})",
                 f"{{{{swept}}}} {VARIANT}",
             ),
         )
@@ -258,9 +266,9 @@ def phases() -> Bars:
             "Phases before steady state",
             "Seconds for import, compilation and the first step in a fresh process, the median over launches.",
             "s",
-            now(
+            instant(
                 "sort_desc("
-                + readable(
+                + labelled(
                     "max by (case, variant, framework, phase) "
                     f'(accelbench_phase_seconds{{{CASE}, phase=~"import|compile|first-step"}}) > 0.001'
                 )

@@ -2,16 +2,16 @@
 
 from colours import BAD, PHASES
 from frame import dashboard as new
-from frame import namespaces, several
+from frame import multiple_choice, namespaces
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
-from overrides import in_colours, limits, unit_of
+from overrides import in_colours, thresholds, unit_of
 from panels import NO_RESULT, Bars, bars, lines, number
-from queries import OPERATOR, RUNS, now, or_none, over_time, readable, rows
+from queries import OPERATOR, RUNS, instant, labelled, or_zero, over_time, rows
 from tables import MOMENT, fitting, merged_table, with_widths
 
 ON = f'{RUNS}, accelerator=~"$accelerator"'
@@ -28,28 +28,28 @@ def dashboard() -> build.Dashboard:
         "Fleet",
         "Profiles and devices, what waits for them, and what throttles or disturbs them.",
         namespaces(),
-        several("accelerator", "Accelerator", f"label_values(accelbench_run_info{{{RUNS}}}, accelerator)"),
+        multiple_choice("accelerator", "Accelerator", f"label_values(accelbench_run_info{{{RUNS}}}, accelerator)"),
     )
     made = made.with_row(build.Row("Now"))
-    for panel in now_in_the_queue():
+    for panel in queue_numbers():
         made = made.with_panel(panel)
     made = made.with_row(build.Row("Profiles")).with_panel(profiles()).with_panel(devices())
     made = made.with_row(build.Row("Queue")).with_panel(queue()).with_panel(starts())
-    made = made.with_row(build.Row("Disturbance")).with_panel(discarded()).with_panel(lost())
+    made = made.with_row(build.Row("Disturbance")).with_panel(discarded()).with_panel(failed_attempts())
     return made.with_panel(clocks()).with_panel(temperatures())
 
 
-def now_in_the_queue() -> tuple[Number, ...]:
+def queue_numbers() -> tuple[Number, ...]:
     """Build the numbers of waiting, running and disturbed cases."""
-    runs = or_none(f"sum(max by (namespace, phase) (accelbench_runs{{{RUNS}, phase=~%s}}))")
+    runs = or_zero(f"sum(max by (namespace, phase) (accelbench_runs{{{RUNS}, phase=~%s}}))")
     return (
-        number("Queued", "BenchmarkRuns that wait.", "short", now(runs % '"Queued|Pending"')),
-        number("Running", "BenchmarkRuns that are measured.", "short", now(runs % '"Running"')),
+        number("Queued", "BenchmarkRuns that wait.", "short", instant(runs % '"Queued|Pending"')),
+        number("Running", "BenchmarkRuns that are measured.", "short", instant(runs % '"Running"')),
         number(
             "Rounds discarded",
             "Share of the latest results' rounds that were disturbed and measured again.",
             "percentunit",
-            now(
+            instant(
                 f"sum({LATEST} (accelbench_result_rounds_quarantined{{{ON}}})) / "
                 f"sum({LATEST} (accelbench_result_rounds{{{ON}}}) "
                 f"+ {LATEST} (accelbench_result_rounds_quarantined{{{ON}}}))"
@@ -60,10 +60,10 @@ def now_in_the_queue() -> tuple[Number, ...]:
             "Attempts lost",
             "Attempts that the cluster lost in this time range: a node failed, or a pod was preempted.",
             "short",
-            now(or_none(f"sum(increase(accelbench_attempts_lost_total{{{OPERATOR}}}[$__range]))")),
+            instant(or_zero(f"sum(increase(accelbench_attempts_lost_total{{{OPERATOR}}}[$__range]))")),
         )
         .decimals(0)
-        .thresholds(limits((1, BAD))),
+        .thresholds(thresholds((1, BAD))),
     )
 
 
@@ -171,7 +171,7 @@ def starts() -> Bars:
             "container runs, including a new node and pulling the image.",
             "s",
             *(
-                now(f"histogram_quantile({share}, {buckets % what})", f"{name}: {words}")
+                instant(f"histogram_quantile({share}, {buckets % what})", f"{name}: {words}")
                 for what, name in (("queue", "in the queue"), ("start", "starting"))
                 for share, words in ((0.5, "half of them"), (0.9, "9 of 10"))
             ),
@@ -184,7 +184,7 @@ def starts() -> Bars:
 
 def discarded() -> Bars:
     """Build the bars of discarded rounds, the most first."""
-    discarded_rounds = readable(
+    discarded_rounds = labelled(
         f"max by (series, case, accelerator) (accelbench_result_rounds_quarantined{{{ON}}}) > 0"
     )
     return (
@@ -193,7 +193,7 @@ def discarded() -> Bars:
             "Rounds of the latest results that throttling or other load disturbed, and that were measured again: by "
             "profile, series and case, the six results with most of them.",
             "short",
-            now(f"topk(6, {discarded_rounds})", "{{accelerator}}: {{series}} {{swept}}"),
+            instant(f"topk(6, {discarded_rounds})", "{{accelerator}}: {{series}} {{swept}}"),
             empty="No round of the latest results was discarded, if there is any result.",
         )
         .decimals(0)
@@ -201,15 +201,15 @@ def discarded() -> Bars:
     )
 
 
-def lost() -> Bars:
+def failed_attempts() -> Bars:
     """Build the panel of attempts that the cluster ended."""
     return (
         bars(
             "Attempts lost",
             "Attempts that were lost in this time range, by reason. A case is tried again if the run allows it.",
             "short",
-            now(f"sum by (reason) ({LOST % 'true'}) > 0", "{{reason}}"),
-            now(f"sum by (reason) ({LOST % 'false'}) > 0", "{{reason}}, not tried again"),
+            instant(f"sum by (reason) ({LOST % 'true'}) > 0", "{{reason}}"),
+            instant(f"sum by (reason) ({LOST % 'false'}) > 0", "{{reason}}, not tried again"),
             empty="No attempt was lost in this time range.",
         )
         .decimals(0)

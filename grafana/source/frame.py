@@ -31,8 +31,8 @@ def dashboard(name: str, description: str, *variables: build.QueryVariable) -> b
         source.current(model.VariableOption(text="Prometheus", value="prometheus", selected=True))
     )
     everywhere = (
-        several("job", "Job", "label_values(accelbench_build_info, job)"),
-        several("instance", "Instance", 'label_values(accelbench_build_info{job=~"$job"}, instance)'),
+        multiple_choice("job", "Job", "label_values(accelbench_build_info, job)"),
+        multiple_choice("instance", "Instance", 'label_values(accelbench_build_info{job=~"$job"}, instance)'),
     )
     for variable in (*everywhere, *variables):
         made = made.with_variable(variable)
@@ -41,20 +41,20 @@ def dashboard(name: str, description: str, *variables: build.QueryVariable) -> b
 
 def namespaces() -> build.QueryVariable:
     """Build the variable of namespaces that have results."""
-    return several("namespace", "Namespace", f"label_values(accelbench_run_info{{{OPERATOR}}}, namespace)")
+    return multiple_choice("namespace", "Namespace", f"label_values(accelbench_run_info{{{OPERATOR}}}, namespace)")
 
 
-def several(name: str, label: str, query: str) -> build.QueryVariable:
+def multiple_choice(name: str, label: str, query: str) -> build.QueryVariable:
     """Build a variable with any number of values, by default all."""
     return _variable(name, label, query).multi(True).include_all(True).all_value(".+").current(_all())
 
 
-def repeated(name: str, label: str, query: str) -> build.QueryVariable:
+def repeated_choice(name: str, label: str, query: str) -> build.QueryVariable:
     """Build a variable for a panel that repeats for each value."""
     return _variable(name, label, query).multi(True).include_all(True).current(_all())
 
 
-def one(name: str, label: str, query: str) -> build.QueryVariable:
+def single_choice(name: str, label: str, query: str) -> build.QueryVariable:
     """Build a variable with one value, by default the first."""
     return _variable(name, label, query).multi(False).include_all(False)
 

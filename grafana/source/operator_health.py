@@ -7,9 +7,9 @@ from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
 from grafana_foundation_sdk.models import dashboard as model
-from overrides import dashed, in_colours, limits, one_colour
+from overrides import dashed, in_colours, one_colour, thresholds
 from panels import NO_OPERATOR, THIRD, lines, number
-from queries import OPERATOR, now, over_time
+from queries import OPERATOR, instant, over_time
 
 RATE = f"{{{OPERATOR}}}[$__rate_interval]"
 SHARES = (0.5, 0.9, 0.99)
@@ -38,46 +38,46 @@ def present() -> tuple[Number, ...]:
             "Version",
             "The version of accelbench that serves these metrics.",
             "short",
-            now(f"max by (version) (accelbench_build_info{{{OPERATOR}}})", "{{version}}"),
+            instant(f"max by (version) (accelbench_build_info{{{OPERATOR}}})", "{{version}}"),
         ).text_mode(style.BigValueTextMode.NAME),
         number(
             "Leaders",
             "Replicas that lead. One is right; with none, nothing happens.",
             "short",
-            now(f"sum(accelbench_operator_leading{{{OPERATOR}}})"),
-        ).thresholds(_one_is_right()),
+            instant(f"sum(accelbench_operator_leading{{{OPERATOR}}})"),
+        ).thresholds(_exactly_one_is_right()),
         number(
             "Oldest run waiting",
             "How long the oldest run that is due has waited for a worker.",
             "s",
-            now(f"max(accelbench_operator_queue_oldest_seconds{{{OPERATOR}}})"),
-        ).thresholds(limits((60, BAD))),
+            instant(f"max(accelbench_operator_queue_oldest_seconds{{{OPERATOR}}})"),
+        ).thresholds(thresholds((60, BAD))),
         number(
             "Event loop lag",
             "How late the event loop last woke from a timer.",
             "s",
-            now(f"max(accelbench_operator_loop_lag_seconds{{{OPERATOR}}})"),
-        ).thresholds(limits((1, BAD))),
+            instant(f"max(accelbench_operator_loop_lag_seconds{{{OPERATOR}}})"),
+        ).thresholds(thresholds((1, BAD))),
         number(
             "Cases left out",
             "Results: cases of series whose latest result is not exported, because there are more than the limit; no "
             "dashboard shows them. In progress: cases that are measured and show no progress, because too many are.",
             "short",
-            now(f"sum(accelbench_series_omitted{{{OPERATOR}}})", "results"),
+            instant(f"sum(accelbench_series_omitted{{{OPERATOR}}})", "results"),
         )
-        .with_target(now(f"sum(accelbench_live_cases_omitted{{{OPERATOR}}})", "in progress").ref_id("B"))
-        .thresholds(limits((1, BAD))),
+        .with_target(instant(f"sum(accelbench_live_cases_omitted{{{OPERATOR}}})", "in progress").ref_id("B"))
+        .thresholds(thresholds((1, BAD))),
         number(
             "Cases at most",
             "How many cases of series are exported at most; the newest results come first.",
             "short",
-            now(f"max(accelbench_series_limit{{{OPERATOR}}})"),
+            instant(f"max(accelbench_series_limit{{{OPERATOR}}})"),
         ),
     )
     return tuple(panel.span(THIRD) for panel in panels)
 
 
-def _one_is_right() -> build.ThresholdsConfig:
+def _exactly_one_is_right() -> build.ThresholdsConfig:
     return (
         build.ThresholdsConfig()
         .mode(model.ThresholdsMode.ABSOLUTE)

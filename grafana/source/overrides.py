@@ -90,7 +90,7 @@ def in_words(words_and_colours: Mapping[str, tuple[str, str]]) -> list[model.Dyn
     ]
 
 
-def limits(*steps: tuple[float, str]) -> build.ThresholdsConfig:
+def thresholds(*steps: tuple[float, str]) -> build.ThresholdsConfig:
     """Build thresholds: the neutral colour as the base, then a colour from each value on."""
     made = [model.Threshold(value=None, color=NEUTRAL), *(model.Threshold(value=at, color=how) for at, how in steps)]
     return build.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(made)

@@ -2,7 +2,7 @@
 
 from colours import BAD, PHASES
 from frame import dashboard as new
-from frame import field, namespaces, several, to_dashboard, verdicts_that_changed
+from frame import field, multiple_choice, namespaces, to_dashboard, verdicts_that_changed
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
@@ -13,14 +13,14 @@ from overrides import (
     in_colours,
     in_framework_colours,
     in_verdict_colours,
-    limits,
     linked,
+    thresholds,
     unit_of,
     verdict_cells,
     yes_or_no,
 )
 from panels import FULL, Bars, bars, lines, number
-from queries import RESULTS, RUNS, VARIANT, now, or_none, over_time, readable, rows
+from queries import RESULTS, RUNS, VARIANT, instant, labelled, or_zero, over_time, rows
 from tables import MOMENT, fitting, merged_table, with_widths
 
 # Results outlive the operator's pod, and every instance exports the same of them.
@@ -39,26 +39,28 @@ def dashboard() -> build.Dashboard:
         "Overview",
         "What ran, what the verdicts are, how they changed, and which results are not valid.",
         namespaces(),
-        several("series", "Series", f"label_values(accelbench_run_info{{{RUNS}}}, series)"),
+        multiple_choice("series", "Series", f"label_values(accelbench_run_info{{{RUNS}}}, series)"),
     )
     made = made.annotations([verdicts_that_changed(RESULTS)])
     made = made.with_row(build.Row("Now"))
-    for panel in (underway(), comparisons(), not_valid(), not_met()):
+    for panel in (active_runs(), comparisons(), not_valid(), not_met()):
         made = made.with_panel(panel)
     made = made.with_row(build.Row("Verdicts")).with_panel(verdicts())
     made = made.with_row(build.Row("Trend"))
-    for panel in (verdicts_over_time(), runs(), moved()):
+    for panel in (verdicts_over_time(), runs(), largest_moves()):
         made = made.with_panel(panel)
     return made.with_row(build.Row("What does not stand")).with_panel(validity())
 
 
-def underway() -> Number:
+def active_runs() -> Number:
     """Build the number of waiting and running runs."""
     return number(
         "Runs under way",
         "BenchmarkRuns that are queued or running.",
         "short",
-        now(or_none(f'sum(max by (namespace, phase) (accelbench_runs{{{RUNS}, phase=~"Queued|Running|Pending"}}))')),
+        instant(
+            or_zero(f'sum(max by (namespace, phase) (accelbench_runs{{{RUNS}, phase=~"Queued|Running|Pending"}}))')
+        ),
     )
 
 
@@ -68,8 +70,8 @@ def comparisons() -> Number:
         "Comparisons with a verdict",
         "Variants that the latest results call faster, slower, equivalent or inconclusive.",
         "short",
-        now(
-            or_none(
+        instant(
+            or_zero(
                 f"count({COMPARED} (accelbench_verdict{{{RESULTS}, "
                 'verdict=~"faster|slower|equivalent|inconclusive"} == 1))'
             )
@@ -83,8 +85,8 @@ def not_valid() -> Number:
         "Results that are not valid",
         "Latest results that are incomplete, or have a failed variant or a comparison without a verdict.",
         "short",
-        now(or_none(f"count({VALID} == 0)")),
-    ).thresholds(limits((1, BAD)))
+        instant(or_zero(f"count({VALID} == 0)")),
+    ).thresholds(thresholds((1, BAD)))
 
 
 def not_met() -> Number:
@@ -93,8 +95,8 @@ def not_met() -> Number:
         "Expectations not met",
         "Expectations that the latest results do not meet or leave undecided.",
         "short",
-        now(f"sum({UNMET})"),
-    ).thresholds(limits((1, BAD)))
+        instant(f"sum({UNMET})"),
+    ).thresholds(thresholds((1, BAD)))
 
 
 def verdicts() -> Table:
@@ -133,7 +135,7 @@ def verdicts() -> Table:
     return with_widths(table, {"Namespace": 104, "Speedup": 84, "Lower": 84, "Upper": 84})
 
 
-def moved() -> Bars:
+def largest_moves() -> Bars:
     """Build the panel of step times that moved most."""
     step_seconds = f"max by (series, case, variant, framework) (accelbench_step_seconds{{{RESULTS}}})"
     moves = f"max_over_time(({step_seconds})[$__range:]) / min_over_time(({step_seconds})[$__range:]) - 1"
@@ -143,7 +145,7 @@ def moved() -> Bars:
             "The longest step time in this time range divided by the shortest, minus 1: the ten variants that changed "
             "most. Compare shows when.",
             "percentunit",
-            now(f"topk(10, {readable(moves)})", f"{{{{series}}}} {{{{swept}}}} {VARIANT}"),
+            instant(f"topk(10, {labelled(moves)})", f"{{{{series}}}} {{{{swept}}}} {VARIANT}"),
         )
         .decimals(1)
         .height(14)

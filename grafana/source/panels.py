@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import common as style
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.text import TextMode
-from overrides import limits
+from overrides import thresholds
 from queries import DATASOURCE
 
 FULL, HALF, THIRD, QUARTER = 24, 12, 8, 6
@@ -22,7 +22,7 @@ def lines(
     panel = timeseries.Panel().title(title).description(description).datasource(DATASOURCE).unit(unit).no_value(empty)
     panel = panel.height(8).span(HALF).line_width(2).fill_opacity(0).show_points(style.VisibilityMode.NEVER)
     panel = (
-        panel.thresholds(limits())
+        panel.thresholds(thresholds())
         .color_scheme(_classic())
         .legend(
             common.VizLegendOptions()
@@ -46,7 +46,7 @@ def number(
     """Build one or a few present values, in large type."""
     panel = stat.Panel().title(title).description(description).datasource(DATASOURCE).unit(unit).no_value(empty)
     panel = panel.height(4).span(QUARTER).graph_mode(style.BigValueGraphMode.NONE)
-    panel = panel.color_mode(style.BigValueColorMode.VALUE).thresholds(limits())
+    panel = panel.color_mode(style.BigValueColorMode.VALUE).thresholds(thresholds())
     panel = panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False))
     return panel.with_target(query.ref_id("A"))
 
@@ -76,7 +76,7 @@ def bars(
         .min(0)
         .height(8)
         .span(HALF)
-        .thresholds(limits())
+        .thresholds(thresholds())
         .orientation(style.VizOrientation.HORIZONTAL)
         .display_mode(style.BarGaugeDisplayMode.BASIC)
         .show_unfilled(False)

@@ -11,16 +11,16 @@ RUNS = f'{OPERATOR}, namespace=~"$namespace"'
 RESULTS = f'{RUNS}, series=~"$series"'
 """Selector of metrics of results."""
 VARIANT = "{{framework}}/{{mode}}"
-"""Name of a variant's line; see `readable`."""
+"""Name of a variant's line; see `labelled`."""
 
 
-def readable(expression: str) -> str:
+def labelled(expression: str) -> str:
     """Add labels that read well: `mode` is jit for `jax/jit`, `swept` the case without its hash, or empty."""
     mode = f'label_replace({expression}, "mode", "$1", "variant", "(?:[a-z]+/)?(.+)")'
     return f'label_replace({mode}, "swept", "$1", "case", "(?:all|(.+?)(?:-[0-9a-f]{{10}})?)")'
 
 
-def or_none(expression: str) -> str:
+def or_zero(expression: str) -> str:
     """Return the query, or 0 if the operator is scraped and counts nothing."""
     return f"{expression} or 0 * max(accelbench_build_info{{{OPERATOR}}})"
 
@@ -30,7 +30,7 @@ def over_time(expression: str, legend: str) -> prometheus.Dataquery:
     return prometheus.Dataquery().datasource(DATASOURCE).expr(expression).range().legend_format(legend)
 
 
-def now(expression: str, legend: str = "") -> prometheus.Dataquery:
+def instant(expression: str, legend: str = "") -> prometheus.Dataquery:
     """Build a query for the present value."""
     return prometheus.Dataquery().datasource(DATASOURCE).expr(expression).instant().legend_format(legend)
 

@@ -2,7 +2,7 @@
 
 from colours import BAD, OTHER
 from frame import dashboard as new
-from frame import field, one, repeated, to_dashboard
+from frame import field, repeated_choice, single_choice, to_dashboard
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders.stat import Panel as Number
 from grafana_foundation_sdk.builders.table import Panel as Table
@@ -10,9 +10,9 @@ from grafana_foundation_sdk.builders.text import Panel as Text
 from grafana_foundation_sdk.builders.timeseries import Panel as Lines
 from grafana_foundation_sdk.models import common as style
 from grafana_foundation_sdk.models import dashboard as model
-from overrides import in_framework_colours, in_words, limits, linked, unit_of, yes_or_no
+from overrides import in_framework_colours, in_words, linked, thresholds, unit_of, yes_or_no
 from panels import HALF, lines, number, words
-from queries import OPERATOR, RUNS, now, over_time, readable, rows
+from queries import OPERATOR, RUNS, instant, labelled, over_time, rows
 from tables import MOMENT, fitting, merged_table, with_widths
 
 from accelbench.api.numbers import MEASURED
@@ -40,18 +40,18 @@ def dashboard() -> build.Dashboard:
     made = new(
         "Run",
         "One BenchmarkRun: live progress, cases, variants, validity, and the device's telemetry.",
-        one("namespace", "Namespace", f"label_values({{{KNOWN}, {OPERATOR}}}, namespace)"),
-        one(
+        single_choice("namespace", "Namespace", f"label_values({{{KNOWN}, {OPERATOR}}}, namespace)"),
+        single_choice(
             "run",
             "Run",
             f"label_values({{{KNOWN}, {RUNS}}}, run)",
         ),
-        repeated("node", "Node", f"label_values(accelbench_run_info{{{RUN}}}, node)"),
+        repeated_choice("node", "Node", f"label_values(accelbench_run_info{{{RUN}}}, node)"),
     ).time("now-24h", "now")
     made = made.with_row(build.Row("Live"))
     for panel in cases():
         made = made.with_panel(panel)
-    made = made.with_panel(live_speedup()).with_panel(underway())
+    made = made.with_panel(live_speedup()).with_panel(active_cases())
     made = made.with_row(build.Row("What it found")).with_panel(results()).with_panel(variants())
     made = made.with_row(build.Row("What was compiled")).with_panel(programs()).with_panel(collectives())
     made = made.with_row(build.Row("Why it can be believed")).with_panel(checks())
@@ -67,9 +67,9 @@ def cases() -> tuple[Number, ...]:
             title,
             f"{description} Shown until the run is finished.",
             "short",
-            now(f'sum(accelbench_run_cases{{{RUN}, state="{state}"}})'),
+            instant(f'sum(accelbench_run_cases{{{RUN}, state="{state}"}})'),
             empty=NO_LIVE,
-        ).thresholds(limits((1, BAD)) if state == "failed" else limits())
+        ).thresholds(thresholds((1, BAD)) if state == "failed" else thresholds())
         for title, state, description in (
             ("Cases", "total", "Combinations of swept parameters that the run measures."),
             ("Under way", "active", "Cases that have a Job."),
@@ -91,15 +91,15 @@ def live_speedup() -> Lines:
         "Cases that are being measured: the interval narrows with every round. There is no verdict until the case "
         "ends.",
         "suffix:x",
-        over_time(readable(f"{by} (accelbench_live_speedup_ratio{{{RUN}}})"), "{{swept}} {{variant}}"),
-        over_time(readable(f"{by} (accelbench_live_speedup_lower_ratio{{{RUN}}})"), "{{swept}} {{variant}} lower"),
-        over_time(readable(f"{by} (accelbench_live_speedup_upper_ratio{{{RUN}}})"), "{{swept}} {{variant}} upper"),
+        over_time(labelled(f"{by} (accelbench_live_speedup_ratio{{{RUN}}})"), "{{swept}} {{variant}}"),
+        over_time(labelled(f"{by} (accelbench_live_speedup_lower_ratio{{{RUN}}})"), "{{swept}} {{variant}} lower"),
+        over_time(labelled(f"{by} (accelbench_live_speedup_upper_ratio{{{RUN}}})"), "{{swept}} {{variant}} upper"),
         empty=NO_LIVE,
     ).decimals(2)
     return in_framework_colours(panel).override_by_regexp("/ (lower|upper)$/", end)
 
 
-def underway() -> Table:
+def active_cases() -> Table:
     """Build the table of cases being measured."""
     columns = {
         "case": "Case",

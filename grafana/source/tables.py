@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from grafana_foundation_sdk.builders import common, prometheus, table
 from grafana_foundation_sdk.models import dashboard as model
-from overrides import limits
+from overrides import thresholds
 from panels import FULL, NO_RESULT
 from queries import DATASOURCE
 
@@ -71,7 +71,7 @@ def merged_table(
     panel = panel.title(title).description(description).datasource(DATASOURCE).height(fitting(6)).span(FULL)
     # Grafana before 12.2 reads it here.
     panel = panel.footer(common.TableFooterOptions().enable_pagination(paged))
-    panel = panel.show_header(True).no_value(empty).thresholds(limits()).unit("short")
+    panel = panel.show_header(True).no_value(empty).thresholds(thresholds()).unit("short")
     for query in queries:
         panel = panel.with_target(query)
     organized = {

@@ -146,10 +146,10 @@ def test_a_majority_without_one_of_its_cases_is_undecided() -> None:
 def test_a_result_can_be_held_against_another_baseline() -> None:
     result = a_result(jit=4.0, compiled=2.0)
     assert result.case.baseline == COMPILE
-    again = suite.against(result, EAGER)
+    again = suite.with_baseline(result, EAGER)
     assert again.case.baseline == EAGER
     found = {each.variant: float(each.speedup or 0) for each in again.comparisons}
     assert found == pytest.approx({COMPILE: 2.0, JIT: 4.0}, rel=0.02)
-    assert suite.against(result, "numpy/eager") is result
+    assert suite.with_baseline(result, "numpy/eager") is result
     broken = result.model_copy(update={"certificate": Certificate()})
-    assert {each.speedup for each in suite.against(broken, EAGER).comparisons} == {None}
+    assert {each.speedup for each in suite.with_baseline(broken, EAGER).comparisons} == {None}

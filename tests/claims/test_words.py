@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelbench.claims.words import compared, plainly, times
+from accelbench.claims.words import expected_speedup, plainly, times
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_what_became_of_an_expectation_is_an_answer(sentence: str, said: str) ->
     ],
 )
 def test_what_was_expected_of_a_speedup_is_said_in_words(bounds: tuple[str | None, str | None], said: str) -> None:
-    assert compared("a", "b", *bounds) == said
+    assert expected_speedup("a", "b", *bounds) == said
