@@ -89,7 +89,7 @@ class CasePage:
     """Hold what the template shows of one case and no module computes on its own."""
 
     def __init__(self, identity: str, case: MeasuredCase, *, drawn_whole: bool) -> None:
-        """`identity` prefixes the ids of this case on the page; without `drawn_whole` only speedups are drawn."""
+        """Prefix the ids of this case with `identity`; draw only speedups without `drawn_whole`."""
         self.id = identity
         self.result = redact_invalid(case.result)
         self.expectations = case.expectations

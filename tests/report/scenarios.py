@@ -143,6 +143,27 @@ def interrupted() -> Result:
     )
 
 
+def no_valid_round() -> Result:
+    """All time was used, and no round counts."""
+    unknown = tuple(
+        Comparison(variant=use, baseline=sample.USES[0], rounds=0, confidence="0.95", sentence=f"{use}: no round yet.")
+        for use in sample.USES[1:]
+    )
+    changes = {"complete": True, "stopped": "TimeLimitReached", "comparisons": unknown}
+    return interrupted().model_copy(update=changes)
+
+
+def long_names() -> Result:
+    """Names of variants and times are long."""
+    uses = ("pytorch/nn", "pytorch/no-optimizer")
+    return sample.result(
+        case=sample.case(uses),
+        variants=tuple(sample.variant(use, "0.000801", spread=0.18) for use in uses),
+        comparisons=(sample.comparison(uses[1], "inconclusive", "0.0621", "0.0233", "0.101", uses[0]),),
+        certificate=Certificate(checks=sample.PARITY),
+    )
+
+
 def compiled() -> Result:
     """Compiled for a target."""
     path = min(DATA.glob("**/*.result.json"))
@@ -159,6 +180,8 @@ SCENARIOS: Mapping[str, Result] = {
     "alone": alone(),
     "observing": sample.observing(),
     "interrupted": interrupted(),
+    "no valid round": no_valid_round(),
+    "long names": long_names(),
     "compiled": compiled(),
 }
 

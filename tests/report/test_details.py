@@ -4,7 +4,7 @@ import pytest
 
 from accelbench.api.case import CaseAccelerator
 from accelbench.api.numbers import Numbers
-from accelbench.api.result import LaunchSummary, OutlierCounts, Payback, PhaseTime
+from accelbench.api.result import LaunchSummary, OutlierCounts, Payback
 from accelbench.history.comparability import identity
 from accelbench.report import details, tidy, view
 from accelbench.report.table import Table, TableColumn, filled
@@ -34,22 +34,6 @@ def test_when_compiling_pays_back_is_said_as_the_result_has_it(given: Payback, s
     assert details.pays_back(given, "step").replace("1,180 steps", "1,181 steps") == said
 
 
-def test_first_calls_stand_beside_what_a_cache_saves_and_when_they_pay_back() -> None:
-    warm = (PhaseTime(phase="first-step", median_seconds="0.02", min_seconds="0.02", max_seconds="0.02"),)
-    variants = tuple(
-        variant.model_copy(update={"warm_phases": warm}) if variant.name == "jax/jit" else variant
-        for variant in sample.result().variants
-    )
-    found = details.first_calls(sample.result(variants=variants))
-    assert found is not None
-    assert [column.name for column in found.columns] == ["variant", "pays back", "cold", "warm cache"]
-    assert found.rows == (
-        ("pytorch/eager", "baseline", "181 ms", ""),
-        ("jax/jit", "after 1,240 products (1,180 to 1,310)", "181 ms", "20.0 ms"),
-        ("jax/op-by-op", "never", "181 ms", ""),
-    )
-
-
 def test_the_tail_has_its_own_verdict_below_the_medians() -> None:
     def launches(p99: str) -> tuple[LaunchSummary, ...]:
         return tuple(
@@ -77,17 +61,6 @@ def test_outliers_are_counted_and_named() -> None:
     assert details.outliers(OutlierCounts(of=240)) == "none of 240"
     many = OutlierCounts(of=240, low_mild=2, high_mild=7, high_severe=3)
     assert details.outliers(many) == "12 of 240 (3 far out, 2 of them fast)"
-
-
-def test_what_was_compiled_is_told_as_far_as_it_was_counted() -> None:
-    first, *others = sample.result().variants
-    counted = Numbers(kernels_per_call=1200, aliased_bytes=0)
-    table = details.programs(sample.result(variants=(first.model_copy(update={"numbers": counted}), *others)))
-    assert table is not None
-    assert [column.name for column in table.columns] == [
-        *("variant", "kernels in a call", "outputs that reuse input buffers")
-    ]
-    assert {row[0]: row[1:] for row in table.rows}[first.name] == ("1,200", "none")
 
 
 def test_money_stands_under_its_currency_and_is_no_reason_not_to_compare() -> None:
