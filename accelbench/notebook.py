@@ -25,6 +25,7 @@ from rich.console import Console
 from accelbench import frameworks
 from accelbench.api.case import SCRIPT_SUFFIX
 from accelbench.api.result import Result
+from accelbench.api.run import BenchmarkRun
 from accelbench.local.device import missing_frameworks, platform_of
 from accelbench.local.errors import InvalidSpecError, OccupiedError, UsageError
 from accelbench.local.interrupt import Signals
@@ -110,11 +111,9 @@ def compare(
 
     Args:
         arrays: NumPy arrays by name, or a function of a NumPy random generator that returns them. Functions take them
-            by
-            these names.
+            by these names.
         reference: Function of the arrays in NumPy that returns the right result; by default the baseline's own program
-            in
-            float64 on the CPU.
+            in float64 on the CPU.
         variants: Modes to compare, such as `jax/jit`, the baseline first; by default the first mode of each framework.
         settings: Fields of a BenchmarkRun's spec, such as `{"measurement.rounds.max": 20}`.
         accept_noise: True to keep rounds that other load disturbed; there is then no verdict.
@@ -138,24 +137,13 @@ def compare(
         >>> compare(jax=f, pytorch=g, arrays={"x": x})
     """
     _refuse(functions, arrays, reference)
-    if not FILE_NAME.fullmatch(f"{name}{SCRIPT_SUFFIX}"):
-        raise ValueError(f'compare(name="{name}"): a name consists of lower-case letters, digits and underscores')
-    if processors is not None and processors < 1:
-        raise ValueError(f"compare(processors={processors}): at least 1")
+    _refuse_options(name, processors)
     uses = (variants,) if isinstance(variants, str) else tuple(variants)
     with tempfile.TemporaryDirectory(prefix="accelbench-compare-") as temporary:
         script = Path(temporary, f"{name}{SCRIPT_SUFFIX}")
         script.write_text(script_text(functions, arrays, reference), encoding="utf-8")
-        try:
-            changes = {**settings, **({"measurement.acceptNoise": True} if accept_noise else {})}
-            [run] = read_target(str(script), uses, [f"{path}={_as_yaml(value)}" for path, value in changes.items()])
-            platform_name = platform_of(run)
-        except InvalidSpecError as error:
-            raise ValueError("\n".join(map(str, error.problems))) from None
-        except UsageError as error:
-            raise ValueError(str(error)) from None
-        if missing := missing_frameworks(run):
-            raise ValueError("; ".join(missing.values()))
+        changes = {**settings, **({"measurement.acceptNoise": True} if accept_noise else {})}
+        run, platform_name = _read_run(script, uses, changes)
         try:
             [directory] = reserve([run], Path(out) if out is not None else None)
         except OccupiedError:
@@ -199,6 +187,27 @@ def _refuse(
         _refuse_compiled(name, function)
         if isinstance(arrays, Mapping):
             _refuse_other_arrays(name, function, arrays)
+
+
+def _refuse_options(name: str, processors: int | None) -> None:
+    if not FILE_NAME.fullmatch(f"{name}{SCRIPT_SUFFIX}"):
+        raise ValueError(f'compare(name="{name}"): a name consists of lower-case letters, digits and underscores')
+    if processors is not None and processors < 1:
+        raise ValueError(f"compare(processors={processors}): at least 1")
+
+
+def _read_run(script: Path, variants: Sequence[str], changes: Mapping[str, object]) -> tuple[BenchmarkRun, str]:
+    """Return the run of a script and its platform; raises ValueError if it cannot run here."""
+    try:
+        [run] = read_target(str(script), variants, [f"{path}={_as_yaml(value)}" for path, value in changes.items()])
+        platform_name = platform_of(run)
+    except InvalidSpecError as error:
+        raise ValueError("\n".join(map(str, error.problems))) from None
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+    if missing := missing_frameworks(run):
+        raise ValueError("; ".join(missing.values()))
+    return run, platform_name
 
 
 def _refuse_other_arrays(name: str, function: Callable[..., Any], arrays: Mapping[str, Any]) -> None:

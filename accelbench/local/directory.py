@@ -13,7 +13,7 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -89,6 +89,14 @@ class RunDirectory:
             results = f"already holds the results of a run; `accelbench report {self.path}` shows them"
             state = results if self.begun else "is not empty"
             raise OccupiedError(f"{self.path} {state}. Nothing is overwritten: give --out another name")
+
+    def prepare(self, record: RunRecord, *, keep: Collection[str] = ()) -> None:
+        """Write the run's record, and delete an earlier run's files of the cases except those to keep."""
+        self.create()
+        for case in record.cases:
+            if case not in keep:
+                self.forget(case)
+        self.write_record(record)
 
     def log(self, case: str) -> Path:
         """Return the path of a case's log."""

@@ -103,11 +103,7 @@ def measure(
         cases=tuple(case.name for case in cases),
         run=run,
     )
-    directory.create()
-    for case in cases:
-        if case.name not in done:
-            directory.forget(case.name)
-    directory.write_record(record)
+    directory.prepare(record, keep=done)
     variables = {**environment, **script_environment(script, directory)}
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
@@ -131,13 +127,16 @@ def measure(
         if exited.result is not None:
             directory.write_result(exited.result, exited.launches)
         outcomes.append(_outcome(run, case, exited, log, interrupted=signals.received is not None))
-    code = exit_for(outcomes)
-    if signals.received is not None:
-        code = EXIT_OF_SIGNAL[signals.received.name]
+    code = exit_for(outcomes) if signals.received is None else EXIT_OF_SIGNAL[signals.received.name]
+    return _finish(record, tuple(outcomes), code, directory)
+
+
+def _finish(record: RunRecord, cases: tuple[CaseOutcome, ...], code: Exit, directory: RunDirectory) -> RunOutcome:
+    """Write the end of the run and the Markdown report."""
     record = record.model_copy(update={"finished": timestamp(datetime.now(UTC)), "exit_code": int(code)})
     directory.write_record(record)
-    outcome = RunOutcome(record=record, cases=tuple(outcomes), exit=code)
-    directory.write_report(markdown.report(run.metadata.name, outcome.measured))
+    outcome = RunOutcome(record=record, cases=cases, exit=code)
+    directory.write_report(markdown.report(record.run.metadata.name, outcome.measured))
     return outcome
 
 
