@@ -56,7 +56,7 @@ def follow(
     run: Manifest,
     *,
     display: Display,
-    say: Callable[[str], None],
+    print_message: Callable[[str], None],
     until: float | None = None,
     signals: Signals | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -65,7 +65,7 @@ def follow(
 
     Raises TimedOutError after `until` by the clock, DeletedError, ApiError, and the exception of a signal.
     """
-    follower = _Follower(client, run, display, say, clock)
+    follower = _Follower(client, run, display, print_message, clock)
     follower.start_watch()
     try:
         with (signals or Signals()).passed_to(follower.fail):
@@ -84,12 +84,17 @@ class _Follower:
     """Hold the state of one followed run; the main thread alone reads and writes it."""
 
     def __init__(
-        self, client: Client, run: Manifest, display: Display, say: Callable[[str], None], clock: Callable[[], float]
+        self,
+        client: Client,
+        run: Manifest,
+        display: Display,
+        print_message: Callable[[str], None],
+        clock: Callable[[], float],
     ) -> None:
         self.run = run
         self.ended = threading.Event()
         """Set to end the thread that watches the run."""
-        self._client, self._display, self._say, self._clock = client, display, say, clock
+        self._client, self._display, self._print, self._clock = client, display, print_message, clock
         self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """What the threads ask the main thread to execute."""
         self._cases = [case.name for case in plan_cases(parsed(run))]
@@ -152,7 +157,7 @@ class _Follower:
         if not condition(self.run, "Finished") and self._clock() - self._began > OPERATOR_SECONDS:
             metadata, spec = self.run["metadata"], self.run["spec"]
             names = {"name": metadata["name"], "namespace": metadata["namespace"]}
-            self._say_once(NO_OPERATOR.format(**names, class_name=spec.get("className", "accelbench")))
+            self._print_once(NO_OPERATOR.format(**names, class_name=spec.get("className", "accelbench")))
         self._display.tick()
 
     def _handle_change(self, run: Manifest) -> None:
@@ -166,7 +171,7 @@ class _Follower:
 
     def _handle_unreachable(self, error: ApiError) -> None:
         if not self._unreachable:
-            self._say(f"warning: {error.message}; trying again")
+            self._print(f"warning: {error.message}; trying again")
         self._unreachable = True
 
     def _handle_log_opened(self, pod: str, case: Case) -> None:
@@ -186,7 +191,7 @@ class _Follower:
         self._lines_read[pod] = lines
         if refusal:
             self._logs_forbidden = True
-            self._say(f"warning: progress cannot be shown: {refusal}")
+            self._print(f"warning: progress cannot be shown: {refusal}")
             self._print_condition()
         if ended:
             self._ended_pods.add(pod)
@@ -201,12 +206,12 @@ class _Follower:
         if finished.get("reason") != self._reason:
             self._reason, self._messages = finished.get("reason"), set()
         if finished and finished["status"] != "True" and (finished["reason"] != "Running" or self._logs_forbidden):
-            self._say_once(f"{finished['reason']}: {finished['message']}")
+            self._print_once(f"{finished['reason']}: {finished['message']}")
 
-    def _say_once(self, message: str) -> None:
+    def _print_once(self, message: str) -> None:
         if message not in self._messages:
             self._messages.add(message)
-            self._say(message)
+            self._print(message)
 
     def _read_next_log(self) -> None:
         """Start to read the log of a pod that measures, unless one is being read."""

@@ -70,21 +70,21 @@ def _follow_one(client: Client, run: Manifest, until: float | None, output: RunO
     name = run["metadata"]["name"]
     screen = console(stderr=True)
 
-    def say(message: str) -> None:
+    def print_message(message: str) -> None:
         screen.print(Text(f"benchmarkrun/{name}: {message}"), soft_wrap=True)
 
     try:
         with display(screen) as shown:
-            finished = follow(client, run, display=shown, say=say, until=until, signals=signals)
+            finished = follow(client, run, display=shown, print_message=print_message, until=until, signals=signals)
     except DeletedError as error:
-        say(error.message)
+        print_message(error.message)
         return Exit.NOT_MEASURED
     except ClusterError as error:
         raise FollowError(error.message) from error
     _print_verdict(client, finished, output)
     code = exit_of(finished)
     if code is not Exit.SUCCESS:
-        say(ending(finished))
+        print_message(ending(finished))
     return Exit.NOT_MEASURED if code is None else code
 
 

@@ -100,19 +100,19 @@ class User:
 
 @dataclass
 class Started:
-    """A process that runs; what it said so far is kept."""
+    """A running process, and its standard error so far."""
 
     process: subprocess.Popen[str]
-    said: str = ""
+    stderr: str = ""
 
-    def hears(self, words: str) -> str:
+    def wait_for(self, words: str) -> str:
         """Read standard error until it has these words; whatever comes first, the end included, is in the message."""
         assert self.process.stderr is not None
-        while words not in self.said:
+        while words not in self.stderr:
             line = self.process.stderr.readline()
-            assert line, f"ended without {words!r}: {self.said}"
-            self.said += line
-        return self.said
+            assert line, f"ended without {words!r}: {self.stderr}"
+            self.stderr += line
+        return self.stderr
 
     def end(self) -> tuple[int, str, str]:
         """Exit code, standard output and all of standard error."""
@@ -125,7 +125,7 @@ class Started:
             out, rest = pool.map(lambda stream: stream.read(), (self.process.stdout, self.process.stderr))
         code = self.process.wait()
         patience.cancel()
-        return code, out, self.said + rest
+        return code, out, self.stderr + rest
 
 
 def user(cluster: Cluster, directory: Path, *roles: str, name: str = "jane") -> User:

@@ -60,13 +60,13 @@ def test_a_request_that_fails_is_made_again(
         pod = next_pod(kubelet, cluster)
         kubelet.start(pod)
         kubelet.write(pod, f"{encode_event(LaunchFinished(variant='jax/jit', round=1, wall_seconds='2.5'))}\n")
-        run.hears("round 1: jax/jit: measured")
+        run.wait_for("round 1: jax/jit: measured")
         succeed(kubelet, pod)
-        code, out, said = run.end()
+        code, out, stderr = run.end()
     assert rule.fired
-    assert code == Exit.SUCCESS, said
+    assert code == Exit.SUCCESS, stderr
     assert "faster" in out
-    assert "Traceback" not in said
+    assert "Traceback" not in stderr
 
 
 def test_a_cluster_that_says_no_under_way_ends_the_following_and_not_the_run(
@@ -98,7 +98,9 @@ def test_a_log_that_is_silent_is_asked_for_again_and_every_line_is_shown_once(
             run = client.get(RUN.path(cluster.namespace, "chain"))
 
             def follows() -> None:
-                ended.append(exit_of(follow(client, run, display=Lines(Console(file=shown)), say=lambda _: None)))
+                ended.append(
+                    exit_of(follow(client, run, display=Lines(Console(file=shown)), print_message=lambda _: None))
+                )
 
             following = threading.Thread(target=follows)
             following.start()

@@ -1,4 +1,4 @@
-"""What somebody reads who follows a run that waits."""
+"""Check what is printed while a run that is followed waits."""
 
 import io
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from accelbench.report.live import Lines
 from operator_world.builders import run_manifest
 
 
-class Told:
-    """A server that tells of one run, state after state."""
+class ScriptedClient:
+    """Answer a list and a watch with the states of one run, one after the other."""
 
     def __init__(self, *states: dict[str, Any]) -> None:
         self._states = states
@@ -26,20 +26,20 @@ class Told:
 
 def state(reason: str, message: str, status: str = "False") -> dict[str, Any]:
     run = dict(run_manifest())
-    told = {"status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-03-01T12:00:00Z"}
-    return {**run, "status": {"conditions": [{"type": "Finished", **told}]}}
+    condition = {"status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-03-01T12:00:00Z"}
+    return {**run, "status": {"conditions": [{"type": "Finished", **condition}]}}
 
 
-def said(*states: dict[str, Any]) -> list[str]:
-    heard: list[str] = []
-    server: Any = Told(*states, state("Succeeded", "", "True"))
-    follow(server, states[0], display=Lines(Console(file=io.StringIO())), say=heard.append)
-    return heard
+def messages(*states: dict[str, Any]) -> list[str]:
+    printed: list[str] = []
+    client: Any = ScriptedClient(*states, state("Succeeded", "", "True"))
+    follow(client, states[0], display=Lines(Console(file=io.StringIO())), print_message=printed.append)
+    return printed
 
 
 def test_what_a_run_waits_for_is_said_once_however_often_the_words_go_to_and_fro() -> None:
     pulls, waits = state("Queued", "the image cannot be pulled"), state("Queued", "it is tried again later")
-    assert said(pulls, waits, pulls, waits) == [
+    assert messages(pulls, waits, pulls, waits) == [
         "Queued: the image cannot be pulled",
         "Queued: it is tried again later",
     ]
@@ -47,4 +47,4 @@ def test_what_a_run_waits_for_is_said_once_however_often_the_words_go_to_and_fro
 
 def test_what_it_waits_for_is_said_again_once_something_else_happened() -> None:
     waits = state("Queued", "no node")
-    assert said(waits, state("Running", ""), waits) == ["Queued: no node"] * 2
+    assert messages(waits, state("Running", ""), waits) == ["Queued: no node"] * 2

@@ -138,7 +138,7 @@ def test_logs_are_words_and_go_with_their_pod(
     pod = next_pod(kubelet, cluster)
     kubelet.start(pod)
     with jane.started("logs", "chain", "-f") as logs:
-        logs.hears(pod.metadata.name)
+        logs.wait_for(pod.metadata.name)
         event = LaunchFinished(variant="pytorch/eager", round=1, wall_seconds="2.5")
         kubelet.write(pod, f"a library's word\n{encode_event(event)}\n")
         assert logs.process.stdout is not None

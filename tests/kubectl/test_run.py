@@ -54,27 +54,27 @@ def test_a_run_is_created_followed_and_ends_with_its_verdict(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     with jane.started("run", "-f", "-", given=manifest()) as run:
-        assert "benchmarkrun.accelbench.dev/chain created" in run.hears("created")
-        run.hears("Queued: ")
+        assert "benchmarkrun.accelbench.dev/chain created" in run.wait_for("created")
+        run.wait_for("Queued: ")
         pod = next_pod(kubelet, cluster)
         kubelet.start(pod)
         # A node that has not heard of the pod yet says that there is none.
         wait_until(lambda: pod.metadata.name in kubelet.unknown, what="the log to be asked for")
         kubelet.write(pod, "a line of a library\n" + round_one())
-        run.hears("case 1 of 1: matmul-chain")
-        run.hears("round 1: pytorch/eager: measured (2.5 s)")
-        run.hears("after round 1: jax/jit: 100 ms, 2.00x (1.90 to 2.10) faster")
+        run.wait_for("case 1 of 1: matmul-chain")
+        run.wait_for("round 1: pytorch/eager: measured (2.5 s)")
+        run.wait_for("after round 1: jax/jit: 100 ms, 2.00x (1.90 to 2.10) faster")
         end(kubelet, pod, make_result(kubelet.case_of(pod)))
-        code, out, said = run.end()
-    assert code == Exit.SUCCESS, said
+        code, out, stderr = run.end()
+    assert code == Exit.SUCCESS, stderr
     assert "jax/jit" in out
     assert "faster" in out
-    assert "\x1b" not in out + said
-    assert "Traceback" not in said
+    assert "\x1b" not in out + stderr
+    assert "Traceback" not in stderr
 
 
 @pytest.mark.parametrize(
-    ("spec", "ended", "code", "told"),
+    ("spec", "ended", "code", "reason"),
     [
         (EXPECTED, {}, Exit.EXPECTATION_NOT_MET, "ExpectationNotMet"),
         (
@@ -94,15 +94,15 @@ def test_the_exit_code_is_that_of_accelbench_run(
     spec: str,
     ended: dict[str, Any],
     code: Exit,
-    told: str,
+    reason: str,
 ) -> None:
     with jane.started("run", "-f", "-", "-o", "json", given=manifest(more=spec)) as run:
         pod = next_pod(kubelet, cluster)
         kubelet.start(pod)
         end(kubelet, pod, make_result(kubelet.case_of(pod), **ended))
-        found, out, said = run.end()
-    assert found == code, said
-    assert told in said
+        exit_code, out, stderr = run.end()
+    assert exit_code == code, stderr
+    assert reason in stderr
     (case,) = json.loads(out)["cases"]
     assert case["result"]["case"]["workload"] == "matmul-chain"
     assert json.loads(out)["run"]["exitCode"] == code
@@ -181,12 +181,12 @@ def test_several_runs_with_names_that_the_cluster_makes_up_end_with_the_worst_co
 ) -> None:
     made_up = manifest().replace("name: chain", "generateName: chain-")
     with jane.started("run", "-f", "-", given=f"{made_up}---\n{made_up}{EXPECTED}") as run:
-        run.hears("created")
+        run.wait_for("created")
         for _ in range(2):
             succeed(kubelet, next_pod(kubelet, cluster))
-        code, out, said = run.end()
-    assert code == Exit.EXPECTATION_NOT_MET, said
-    assert said.count("created") == 2
+        code, out, stderr = run.end()
+    assert code == Exit.EXPECTATION_NOT_MET, stderr
+    assert stderr.count("created") == 2
     assert out.count("matmul-chain") >= 2
 
 
@@ -203,12 +203,12 @@ def test_ctrl_c_leaves_the_run_going_and_says_how_to_end_it(
     jane: User, cluster: Cluster, operator: OperatorProcess, number: signal.Signals, code: Exit
 ) -> None:
     with jane.started("run", "-f", "-", given=manifest()) as run:
-        run.hears("Queued: ")
+        run.wait_for("Queued: ")
         run.process.send_signal(number)
-        found, out, said = run.end()
-    assert (found, out) == (code, ""), said
-    assert "benchmarkrun/chain continues" in said
-    assert "Traceback" not in said
+        exit_code, out, stderr = run.end()
+    assert (exit_code, out) == (code, ""), stderr
+    assert "benchmarkrun/chain continues" in stderr
+    assert "Traceback" not in stderr
     assert not cluster.get("bmr", "chain")["spec"]["runPolicy"].get("cancel")
 
 
@@ -228,19 +228,19 @@ def test_a_run_that_is_cancelled_or_deleted_under_way_has_measured_nothing(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
     with jane.started("run", "-f", "-", given=manifest()) as run:
-        run.hears("Queued: ")
+        run.wait_for("Queued: ")
         cancelled = jane.plugin("cancel", "chain")
         assert cancelled.stdout == "benchmarkrun.accelbench.dev/chain cancelled\n", cancelled.stderr
-        code, _, said = run.end()
-    assert (code, "Cancelled:" in said) == (Exit.NOT_MEASURED, True)
+        code, _, stderr = run.end()
+    assert (code, "Cancelled:" in stderr) == (Exit.NOT_MEASURED, True)
     report = jane.plugin("report", "chain")
     assert (report.returncode, "Cancelled:" in report.stderr) == (Exit.NOT_MEASURED, True)
     assert "(Cancelled)" in jane.plugin("cancel", "bmr/chain").stderr
     with jane.started("run", "-f", "-", given=manifest("other")) as run:
-        run.hears("Queued: ")
+        run.wait_for("Queued: ")
         cluster.kubectl("delete", "bmr", "other", "--wait=false")
-        code, _, said = run.end()
-    assert (code, "deleted" in said) == (Exit.NOT_MEASURED, True)
+        code, _, stderr = run.end()
+    assert (code, "deleted" in stderr) == (Exit.NOT_MEASURED, True)
 
 
 @pytest.mark.slow
@@ -251,7 +251,7 @@ def test_what_was_measured_is_measured_again_in_the_same_series_without_what_was
     wait_for(cluster, operator, "Finished", "Cancelled")
     cluster.kubectl("label", "bmr", "chain", "team=ml", "argocd.argoproj.io/instance=app")
     with jane.started("rerun", "chain") as run:
-        name = run.hears("created").partition("/")[2].partition(" ")[0]
+        name = run.wait_for("created").partition("/")[2].partition(" ")[0]
         again = cluster.get("bmr", name)
         cluster.kubectl("delete", "bmr", name, "--wait=false")
         run.end()
@@ -277,8 +277,8 @@ def test_whoever_may_read_no_pods_is_told_so_and_gets_the_verdict_all_the_same(
     with ann.started("run", "-f", "-", given=manifest()) as run:
         pod = next_pod(kubelet, cluster)
         kubelet.start(pod)
-        run.hears("progress cannot be shown")
-        run.hears("Running: 0 of 1 cases done")
+        run.wait_for("progress cannot be shown")
+        run.wait_for("Running: 0 of 1 cases done")
         succeed(kubelet, pod)
-        code, out, said = run.end()
-    assert (code, "faster" in out) == (Exit.SUCCESS, True), said
+        code, out, stderr = run.end()
+    assert (code, "faster" in out) == (Exit.SUCCESS, True), stderr
