@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from accelbench.claims import training
 from accelbench.claims.settle import Settled
 from accelbench.claims.words import times
-from accelbench.report.plots import amortisation, canvas, forest, scale
+from accelbench.report.plots import canvas, forest, payback, scale
 from accelbench.report.plots.canvas import Ink
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ LINE = 30
 
 def described(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
     """Return by row the file's name and its description."""
-    says = {"speedups": forest.describe, "pays-back": amortisation.describe}
+    says = {"speedups": forest.describe, "pays-back": payback.describe}
     found = {row: says[shows](result) for row, shows, result in _of_one_result(settled)}
     if rows := _trainings(settled):
         found |= dict.fromkeys(_rows_with_trainings(settled), _description(rows))
@@ -34,7 +34,7 @@ def described(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
 
 def drawn(settled: Sequence[Settled]) -> Mapping[str, str]:
     """Return the SVG files by name. Needs matplotlib."""
-    plots = {"speedups": forest.plot, "pays-back": amortisation.plot}
+    plots = {"speedups": forest.plot, "pays-back": payback.plot}
     found = {row: plots[shows](result, f"row-{row}") for row, shows, result in _of_one_result(settled)}
     if rows := _trainings(settled):
         found |= dict.fromkeys(_rows_with_trainings(settled), _plot(rows))

@@ -175,11 +175,11 @@ class CasePage:
         return phases.plot(self.result, f"{self.id}-phases") if self._drawn_whole else None
 
     @cached_property
-    def amortisation(self) -> "Plot | None":
+    def payback(self) -> "Plot | None":
         """Draw when compiling pays back."""
-        from accelbench.report.plots import amortisation
+        from accelbench.report.plots import payback
 
-        return amortisation.plot(self.result, f"{self.id}-amortisation") if self._drawn_whole else None
+        return payback.plot(self.result, f"{self.id}-payback") if self._drawn_whole else None
 
     @cached_property
     def blocks(self) -> "Plot | None":

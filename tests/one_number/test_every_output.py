@@ -21,7 +21,7 @@ from accelbench.history.sample import Side
 from accelbench.launch.record import LaunchRecord, ParityReading, PhaseRecord
 from accelbench.report import comparison, html, markdown, terminal, tidy
 from accelbench.report.live import Lines
-from accelbench.report.plots import amortisation
+from accelbench.report.plots import payback
 from accelbench.terminal.comparison import compare_json
 from accelbench.terminal.results import json_report
 from accelbench_runner.judge.assessment import judge
@@ -204,7 +204,7 @@ def test_metrics_rates_and_curves_are_of_the_same_time(times: list[tuple[float, 
     for variant in result.variants:
         for rate in (variant.numbers.flops_per_second, variant.numbers.bytes_per_second):
             assert 1e6 / float(rate or 0) == pytest.approx(exact[variant.name], rel=1e-5)
-    for curve in amortisation.curves(result):
+    for curve in payback.curves(result):
         assert curve.speedup(1e15) == pytest.approx(exact[BASELINE] / exact[curve.variant], rel=1e-3)
         assert curve.step_seconds == pytest.approx((exact[BASELINE], exact[curve.variant]))
         if curve.pays_back.answer == "after":

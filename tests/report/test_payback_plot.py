@@ -1,7 +1,7 @@
 import pytest
 
 from accelbench.api.result import LaunchSummary, VariantResult
-from accelbench.report.plots import amortisation
+from accelbench.report.plots import payback
 from accelbench.stats.payback import LaunchCost, whole_steps
 from accelbench.stats.payback import estimate_payback as answer
 from accelbench.stats.summary import geometric_mean
@@ -24,7 +24,7 @@ def test_a_curve_crosses_the_baseline_where_the_result_says() -> None:
     assert found.steps is not None
     pays_back = sample.PAYS_BACK["jax/jit"].model_copy(update={"steps": whole_steps(found.steps)})
     comparison = sample.comparison("jax/jit", "faster", "2.041", "2.012", "2.071")
-    [curve] = amortisation.curves(
+    [curve] = payback.curves(
         sample.result(
             variants=(measured("pytorch/eager", before), measured("jax/jit", after)),
             comparisons=(comparison.model_copy(update={"pays_back": pays_back}),),
@@ -35,14 +35,14 @@ def test_a_curve_crosses_the_baseline_where_the_result_says() -> None:
 
 
 def test_what_is_shown_is_the_results_answer_and_not_one_of_its_own() -> None:
-    plot = amortisation.plot(sample.result(), "amortisation")
+    plot = payback.plot(sample.result(), "payback")
     assert plot is not None
     assert "jax/jit pays back after 1,240 products (1,180 to 1,310); jax/op-by-op pays back never" in plot.description
 
 
 def test_beside_an_invalid_comparison_and_where_first_calls_cost_the_same_there_is_no_curve() -> None:
-    assert amortisation.plot(sample.result(comparisons=(sample.invalid("jax/jit"),)), "amortisation") is None
+    assert payback.plot(sample.result(comparisons=(sample.invalid("jax/jit"),)), "payback") is None
     free = sample.PAYS_BACK["jax/jit"].model_copy(update={"extra_seconds": "0.0002"})
     comparison = sample.comparison("jax/jit", "faster", "2.041", "2.012", "2.071")
     result = sample.result(comparisons=(comparison.model_copy(update={"pays_back": free}),))
-    assert amortisation.plot(result, "amortisation") is None
+    assert payback.plot(result, "payback") is None
