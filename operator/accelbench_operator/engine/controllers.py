@@ -75,17 +75,23 @@ class Controllers:
         self.keys: dict[str, Key] = {}
         """By UID: the objects that are reconciled."""
         self.queue: KeyedQueue[Key] = KeyedQueue(self._reconcile, clock)
-        self.reflectors: list[Reflector] = []
+        self._reflectors: dict[str, list[Reflector]] = {}
+        """By the kind of their controller."""
         store.subscribe(self._owned_changed)
 
     def add(self, controller: Controller) -> None:
         """Have one more kind reconciled; call it before `run`."""
         self._controllers[controller.kind.name] = controller
-        self.reflectors += [
+        self._reflectors[controller.kind.name] = [
             Reflector(self._api, self._store, owned, namespace)
             for owned in controller.owns
             for namespace in self._namespaces
         ]
+
+    @property
+    def reflectors(self) -> tuple[Reflector, ...]:
+        """Return the reflectors of all controllers."""
+        return tuple(reflector for reflectors in self._reflectors.values() for reflector in reflectors)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -94,7 +100,7 @@ class Controllers:
 
     def counts(self) -> dict[str, int]:
         """Return how many owned objects are held, by kind."""
-        owned = [each.kind.name for controller in self._controllers.values() for each in controller.owns]
+        owned = [kind.kind.name for controller in self._controllers.values() for kind in controller.owns]
         return {kind: self._store.count(kind) for kind in owned}
 
     def changed(self, key: Key, manifest: Manifest) -> None:
@@ -126,7 +132,8 @@ class Controllers:
         if not self._leading():
             return None
         here = {None, key.namespace}
-        if any(not reflector.synced.is_set() for reflector in self.reflectors if reflector.namespace in here):
+        reflectors = [reflector for reflector in self._reflectors[key.kind] if reflector.namespace in here]
+        if not all(reflector.synced.is_set() for reflector in reflectors):
             return UNLISTED_SECONDS
         with self._timed():
             return await self._controllers[key.kind].reconcile(key)
