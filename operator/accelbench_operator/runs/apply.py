@@ -117,9 +117,9 @@ class Applier:
         This is checked before a run finishes, which is final: a replica may lead before its watches are up to date.
         """
         missing = [case for case in measured if case not in observed.results]
-        return any([await self._finds(plan, case) for case in missing])
+        return any([await self._has_unlisted_result(plan, case) for case in missing])
 
-    async def _finds(self, plan: Plan, case: str) -> bool:
+    async def _has_unlisted_result(self, plan: Plan, case: str) -> bool:
         try:
             return await self._find_result(plan, case)
         except ForeignObjectError:

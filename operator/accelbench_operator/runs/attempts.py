@@ -12,7 +12,7 @@ from accelbench_operator.runs.failure import AttemptFailure, node_lost, start_de
 from accelbench_operator.runs.kueue import QueueReport, explain_held, next_look
 from accelbench_operator.runs.memory import Obstacle
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, reporting_pod
-from accelbench_operator.runs.pending import explain_pending, explain_refused, is_silent
+from accelbench_operator.runs.pending import explain_pending, explain_refused, gives_no_reason
 from accelbench_operator.runs.summary import Summary
 from accelbench_operator.runs.waits import FIRST_QUESTION, Wait, next_question
 
@@ -143,7 +143,7 @@ def _waits_for(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
 
 def _question(job: ObservedJob | None, pod: ObservedPod | None, known: Obstacle | None) -> EventQuestion | None:
     """Return which Events to read: only they say why a Job has no pod, or why a node does not start one."""
-    if job is None or (pod and not is_silent(pod)):
+    if job is None or (pod and not gives_no_reason(pod)):
         return None
     again = next_question(known.since, known.tries) if known else None
     if pod:
@@ -166,7 +166,7 @@ def _held(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> At
     return AttemptState(AttemptPhase.WAITING, min(look, deadline or look), suspected=late, pending=pending)
 
 
-def still_ending(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:
+def ending_pod(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:
     """Return a pod of the case that may still run, and until when: later its node counts as lost."""
     pods = itertools.chain.from_iterable(observed.pods.values())
     ending = ((pod, _end_of_pod(pod, plan)) for pod in pods if pod.case == case and not pod.is_over)

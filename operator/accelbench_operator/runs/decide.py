@@ -27,7 +27,7 @@ from accelbench_operator.runs.actions import (
     ReadEvents,
     ReadQueue,
 )
-from accelbench_operator.runs.attempts import AttemptPhase, AttemptState, Observed, state_of, still_ending
+from accelbench_operator.runs.attempts import AttemptPhase, AttemptState, Observed, ending_pod, state_of
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.status import (
@@ -36,7 +36,7 @@ from accelbench_operator.runs.status import (
     finished_at,
     progress_status,
     refused_status,
-    seen_status,
+    with_generation,
 )
 from accelbench_operator.runs.waits import BETWEEN_CASES, Wait, retry_delay
 
@@ -60,7 +60,7 @@ def decide(
 ) -> Decision:
     """Return what happens next; `status` is the latest in the API server, never older than any of the run's Jobs."""
     if finished := finished_at(status):
-        seen = seen_status(status, generation)
+        seen = with_generation(status, generation)
         return _after_the_end(plan, seen, observed, finished, now)
     if isinstance(plan, Refused):
         ended = refused_status(plan.message, status, now, generation)
@@ -159,7 +159,7 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
         progress_status(plan, status, progress),
         (
             *_actions(plan, situation.recorded, attempts, observed, states, stop, now),
-            *_superfluous(attempts, observed),
+            *_unneeded_jobs(attempts, observed),
         ),
         _earliest(
             situation.active_until if active else None,
@@ -186,7 +186,7 @@ def _wait(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _W
         number = attempt.number + 1
         why = f"attempt {number} starts at {attempt.not_before}, after {attempt.reason}: {attempt.message}"
         return _Wait(start, f"{attempt.case}: {why}")
-    if ending := still_ending(attempt.case, plan, observed, now):
+    if ending := ending_pod(attempt.case, plan, observed, now):
         pod, until = ending
         why = f"pod {pod.key.name} of the previous attempt has not ended yet"
         return _Wait(until, f"{attempt.case}: {why}; the operator waits for it until {timestamp(until)} at most")
@@ -313,7 +313,7 @@ def _actions(
     return tuple(actions)
 
 
-def _superfluous(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[DeleteJob, ...]:
+def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[DeleteJob, ...]:
     """Delete Jobs whose result is stored, and running Jobs that no attempt in flight names; others keep their log."""
     wanted = {attempt.job for attempt in attempts if _in_flight(attempt)}
     deletions = []
@@ -330,7 +330,7 @@ def _after_the_end(
     plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, finished: datetime, now: datetime
 ) -> Decision:
     """Return what is left to do for a finished run: delete Jobs, and the run when its time to live is over."""
-    leftovers = _superfluous((), observed)
+    leftovers = _unneeded_jobs((), observed)
     ttl = plan.ttl_seconds
     if ttl is None:
         return Decision(status, leftovers)

@@ -149,13 +149,13 @@ def explain_pending(
     return _explain_pod(pod, profile, script, words)
 
 
-def is_silent(pod: ObservedPod) -> bool:
+def gives_no_reason(pod: ObservedPod) -> bool:
     """Return True if a pod that does not run gives no reason: the kubelet posts it only as an Event."""
     return not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS
 
 
 def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, words: str) -> str:
-    if is_silent(pod):
+    if gives_no_reason(pod):
         return _preparing(script, words)
     reason, _, message = pod.waiting.partition(": ")
     if reason == "Unschedulable":

@@ -76,7 +76,7 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
     return None
 
 
-def seen_status(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
+def with_generation(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
     """Return a finished run's status for a later generation: `kubectl wait` ignores conditions of an older one."""
     conditions = tuple(
         condition.model_copy(update={"observed_generation": generation})
@@ -215,7 +215,7 @@ def _success(plan: Plan, progress: RunProgress) -> ConditionState:
         )
     for reason, sentences in _shortcomings(progress, results):
         if sentences:
-            return ConditionState("False", reason, _some(sentences))
+            return ConditionState("False", reason, _first_few(sentences))
     met = ", and every expectation is met" if plan.run.spec.expectations else ""
     return ConditionState("True", ConditionReason.SUCCEEDED, f"every case has a valid result{met}")
 
@@ -350,7 +350,7 @@ def _conditions(
     return (*own, *others)[:MAXIMUM_CONDITIONS]
 
 
-def _some(sentences: list[str]) -> str:
+def _first_few(sentences: list[str]) -> str:
     named = "; ".join(sentences[:NAMED_CASES])
     return named if len(sentences) <= NAMED_CASES else f"{named}; and {len(sentences) - NAMED_CASES} more"
 
