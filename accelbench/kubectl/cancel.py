@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import click
 
 from accelbench.kubectl import complete
-from accelbench.kubectl.options import RUN, Cluster, cluster_options
+from accelbench.kubectl.options import RUN_HELP, Cluster, cluster_options
 from accelbench.local.exits import Exit
 from accelbench.terminal.program import Command
 
 
 @click.command(cls=Command)
-@click.argument("names", metavar="RUN...", nargs=-1, required=True, help=RUN, shell_complete=complete.runs)
+@click.argument("names", metavar="RUN...", nargs=-1, required=True, help=RUN_HELP, shell_complete=complete.runs)
 @cluster_options
 def cancel(names: Sequence[str], cluster: Cluster) -> None:
     """Cancel runs, for good.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from accelbench.cluster_api.client import Client
 
 Function = Callable[..., None]
-RUN = "A BenchmarkRun's name."
+RUN_HELP = "A BenchmarkRun's name."
 UNPROCESSABLE = 422
 UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
@@ -95,7 +95,7 @@ def cluster_options(command: Function) -> Function:
 
 def run_argument(name: str) -> Callable[[Function], Function]:
     """Return an argument RUN that completes to the names of runs."""
-    return click.argument(name, metavar="RUN", help=RUN, shell_complete=complete.runs)
+    return click.argument(name, metavar="RUN", help=RUN_HELP, shell_complete=complete.runs)
 
 
 def follow_options(command: Function) -> Function:
