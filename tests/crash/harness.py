@@ -16,6 +16,7 @@ from crash.world import World
 from operator_world.forked import ForkedOperator
 from operator_world.process import OperatorProcess
 
+AT_A_TIME = 3
 LISTED = frozenset({"jobs", "pods", "benchmarkresults", "benchmarkruns"})
 Request = tuple[str, int]
 """Its kind, and which of its kind it is in a life."""
