@@ -31,9 +31,7 @@ def summary(result: Result) -> str:
         return f"{passed}; {_rounds_needed(_with_outcome(result, 'untested'))}"
     outcomes: tuple[CheckOutcome, ...] = ("failed", "untested")
     others = ((outcome, _with_outcome(result, outcome)) for outcome in outcomes)
-    return ", ".join(
-        (passed, *(f"{len(found)} {outcome} ({', '.join(_names(found))})" for outcome, found in others if found))
-    )
+    return ", ".join((passed, *(f"{len(own)} {outcome} ({', '.join(_names(own))})" for outcome, own in others if own)))
 
 
 def only_needs_rounds(result: Result) -> bool:

@@ -26,19 +26,19 @@ ONE_RUN = (
 )
 
 
-def verdicts(found: RunComparison) -> Table | None:
+def verdicts(comparison: RunComparison) -> Table | None:
     """Return the table of findings, a row for each variant of each case."""
-    cases = [change.case for change in found.changes]
+    cases = [change.case for change in comparison.changes]
     columns = (
         TableColumn("variant"),
         TableColumn("case"),
         TableColumn("verdict", kind="verdict"),
         TableColumn("speedup", number=True),
         TableColumn("interval", kind="nowrap"),
-        TableColumn(found.before.name, number=True),
-        TableColumn(found.after.name, number=True),
+        TableColumn(comparison.before.name, number=True),
+        TableColumn(comparison.after.name, number=True),
     )
-    digits = {relative: _digits(found, relative=relative) for relative in (False, True)}
+    digits = {relative: _digits(comparison, relative=relative) for relative in (False, True)}
     rows = [
         (
             f"{change.variant}{SUFFIXES.get(change.quantity, '')}",
@@ -49,9 +49,9 @@ def verdicts(found: RunComparison) -> Table | None:
             _seconds(change, change.before, digits),
             _seconds(change, change.after, digits),
         )
-        for change in found.changes
+        for change in comparison.changes
     ]
-    return filled(f"Each variant in {found.before.name} and in {found.after.name}", columns, rows)
+    return filled(f"Each variant in {comparison.before.name} and in {comparison.after.name}", columns, rows)
 
 
 def _seconds(change: VariantChange, side: Sample, digits: Mapping[bool, int]) -> str:
@@ -63,11 +63,11 @@ def _seconds(change: VariantChange, side: Sample, digits: Mapping[bool, int]) ->
     return figures.seconds(side.seconds, digits[False])
 
 
-def _digits(found: RunComparison, *, relative: bool) -> int:
+def _digits(comparison: RunComparison, *, relative: bool) -> int:
     """Return how many digits times need so that dividing them gives the speedups in the table."""
     pairs = [
         (change.before.seconds, change.after.seconds, change.interval.estimate)
-        for change in found.changes
+        for change in comparison.changes
         if change.interval
         and change.before.seconds
         and change.after.seconds
@@ -78,29 +78,29 @@ def _digits(found: RunComparison, *, relative: bool) -> int:
     return figures.digits_that_agree(pairs)
 
 
-def basis(found: RunComparison) -> str:
+def basis(comparison: RunComparison) -> str:
     """Return what the intervals come from: `from 6 launches in A and 8 launches in B`; by variant if they differ."""
     variants: dict[str, list[str]] = {}
-    for change in found.changes:
+    for change in comparison.changes:
         if change.interval is not None:
             series = len(change.before.logs) + len(change.after.logs) > 2  # noqa: PLR2004 - more than one a side
             numbers = [len(side.logs if series else side.launches) for side in (change.before, change.after)]
             unit = "result" if series else "launch"
             before, after = (f"{number} {unit}{'' if number == 1 else 's' if series else 'es'}" for number in numbers)
-            words = f"{before} in {found.before.name} and {after} in {found.after.name}"
+            words = f"{before} in {comparison.before.name} and {after} in {comparison.after.name}"
             variants.setdefault(words, []).append(change.variant)
     if len(variants) == 1:
         return f"from {next(iter(variants))}"
     return "; ".join(f"{', '.join(dict.fromkeys(names))} from {words}" for words, names in variants.items())
 
 
-def differing(found: RunComparison) -> Table | None:
+def differing(comparison: RunComparison) -> Table | None:
     """Return the table of differences, those that matter first."""
-    heads = ("differs", found.before.name, found.after.name, "group", "effect")
+    heads = ("differs", comparison.before.name, comparison.after.name, "group", "effect")
     columns = tuple(map(TableColumn, heads))
     rows = [
-        (difference.name, *map(_values, difference.formatted), difference.group or "", _effect(difference, found))
-        for difference in found.differences
+        (difference.name, *map(_values, difference.formatted), difference.group or "", _effect(difference, comparison))
+        for difference in comparison.differences
     ]
     return filled("What differs", columns, rows)
 
@@ -110,28 +110,30 @@ def _values(values: Sequence[str]) -> str:
     return text if len(text) <= VALUE else f"{text[: VALUE - 1]}…"
 
 
-def _effect(difference: Difference, found: RunComparison) -> str:
-    if difference in found.refused:
+def _effect(difference: Difference, comparison: RunComparison) -> str:
+    if difference in comparison.refused:
         return "refuses"
     return "allowed" if difference.matters else "none"
 
 
-def sentences(found: RunComparison) -> tuple[str, ...]:
+def sentences(comparison: RunComparison) -> tuple[str, ...]:
     """Return the findings, or why there are none."""
-    if found.refused:
-        return refusal(found)
-    if found.before.results == found.after.results:
-        return (f"{found.before.name} and {found.after.name} are the same results: there is nothing to compare.",)
-    if not found.changes:
-        return (f"{found.before.name} and {found.after.name} have no variant of a case in common.",)
-    return tuple(change.sentence for change in found.changes)
+    if comparison.refused:
+        return refusal(comparison)
+    if comparison.before.results == comparison.after.results:
+        return (
+            f"{comparison.before.name} and {comparison.after.name} are the same results: there is nothing to compare.",
+        )
+    if not comparison.changes:
+        return (f"{comparison.before.name} and {comparison.after.name} have no variant of a case in common.",)
+    return tuple(change.sentence for change in comparison.changes)
 
 
-def refusal(found: RunComparison) -> tuple[str, ...]:
+def refusal(comparison: RunComparison) -> tuple[str, ...]:
     """Return which differences refuse the comparison, and how to compare anyway."""
-    never = [difference.name for difference in found.refused if difference.group in comparability.NEVER]
+    never = [difference.name for difference in comparison.refused if difference.group in comparability.NEVER]
     groups: dict[str, list[Difference]] = {}
-    for difference in found.refused:
+    for difference in comparison.refused:
         groups.setdefault(difference.group or difference.name, []).append(difference)
     others = [name for name in groups if name not in comparability.NEVER]
     what = ", ".join(_group(name, differences) for name, differences in groups.items())
@@ -161,26 +163,26 @@ def _entry(difference: Difference, *, group: str) -> str:
 class ComparisonReport:
     """Show a comparison of runs on a terminal of 80 columns or more."""
 
-    def __init__(self, found: RunComparison, changes: Iterable[SeriesChange], notes: Iterable[str]) -> None:
+    def __init__(self, comparison: RunComparison, changes: Iterable[SeriesChange], notes: Iterable[str]) -> None:
         """Show `changes`, the change points of series, and `notes` at the end."""
-        self.found = found
+        self.comparison = comparison
         self.changes = tuple(changes)
         self.notes = tuple(notes)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield findings, table, differences, change points and notes."""
         del console, options
-        style = terminal.BAD if self.found.refused else ""
-        for side in (self.found.before, self.found.after):
+        style = terminal.BAD if self.comparison.refused else ""
+        for side in (self.comparison.before, self.comparison.after):
             yield Text.assemble((side.name, "bold"), f": {side.path}")
         yield Text()
-        yield from (Text(sentence, style=style) for sentence in sentences(self.found))
-        for table in (verdicts(self.found), differing(self.found)):
+        yield from (Text(sentence, style=style) for sentence in sentences(self.comparison))
+        for table in (verdicts(self.comparison), differing(self.comparison)):
             if table is not None:
                 yield Padding(terminal.Fitted(table), (1, 0, 0, 0))
-        if words := basis(self.found):
+        if words := basis(self.comparison):
             yield Text(f"\n{words}", style="dim")
-        if self.changes or self.notes or self.found.unmatched:
+        if self.changes or self.notes or self.comparison.unmatched:
             yield Text()
         yield from (Text(change.sentence) for change in self.changes)
-        yield from (Text(f"note: {note}", style="dim") for note in (*self.notes, *self.found.unmatched))
+        yield from (Text(f"note: {note}", style="dim") for note in (*self.notes, *self.comparison.unmatched))

@@ -139,7 +139,7 @@ def _sentences(result: Result) -> Iterator[str]:
     for compiled in result.compiled:
         yield f"{compiled.headline}."
         if compiled.refused:
-            yield f"The compiler says of {compiled.variant}: {compiled.refused}"
+            yield f"The compiler's message for {compiled.variant}: {compiled.refused}"
         if compiled.devices > 1 and not compiled.divided:
             why = NOT_DIVIDED_TORCH if compiled.dispatched else NOT_DIVIDED
             whole = f"each of {compiled.target}'s {compiled.devices} devices does all of it"

@@ -41,10 +41,10 @@ class VariantRow:
     @property
     def bounds(self) -> Bounds | None:
         """Return the speedup's interval; None without one."""
-        found = self.comparison
-        if found is None or not (found.speedup and found.lower and found.upper):
+        comparison = self.comparison
+        if comparison is None or not (comparison.speedup and comparison.lower and comparison.upper):
             return None
-        return Bounds(float(found.lower), float(found.speedup), float(found.upper))
+        return Bounds(float(comparison.lower), float(comparison.speedup), float(comparison.upper))
 
     @property
     def speedup(self) -> str:
