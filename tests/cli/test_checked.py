@@ -1,6 +1,7 @@
-"""What `accelbench check` says of a result, in words and as an exit code."""
+"""Report and exit code of `accelbench check`."""
 
 import io
+from collections.abc import Callable
 
 import pytest
 from rich.console import Console
@@ -28,9 +29,9 @@ def result(*checks: Check, failure: Failure | None = None) -> Result:
     )
 
 
-def shown(found: Result) -> str:
+def shown(checks: Result) -> str:
     console = Console(file=io.StringIO(), width=100)
-    console.print(checked.report(found))
+    console.print(checked.report(checks))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -38,46 +39,29 @@ def shown(found: Result) -> str:
 GOOD = (check("parity", "passed"), check("work-present", "passed", "jax/jit"))
 
 
-def test_what_passed_failed_and_was_not_checked_is_said_with_the_same_weight() -> None:
-    text = shown(result(*GOOD, check("precision", "untested", "jax/jit"), check("threads", "failed", "pytorch/eager")))
-    assert "pytorch/eager: 1 passed, 1 failed" in text
-    assert "  failed  threads: the reading of threads" in text
-    assert "jax/jit: 2 passed, 1 untested" in text
-    assert "  untested  precision: the reading of precision" in text
-    assert "  passed    parity, work-present" in text
-    assert "compiled  kernels in a call: 1, operations given to the compiler: 5" in text
-    assert "Failed: pytorch/eager." in text
+FAILURE = Failure(reason="Raised", message="ValueError: mine (my_filter.py, line 12)", round=1, phase="compile")
+CASES = {
+    "all passed": (result(*GOOD), Exit.SUCCESS),
+    "one untested": (result(*GOOD, check("work-skipped", "untested")), Exit.SUCCESS),
+    "nothing checked": (result(), Exit.SUCCESS),
+    "one failed": (
+        result(*GOOD, check("precision", "untested", "jax/jit"), check("threads", "failed", "pytorch/eager")),
+        Exit.INVALID_MEASUREMENT,
+    ),
+    "a variant failed": (result(*GOOD, check("threads", "failed", "jax/jit"), failure=FAILURE), Exit.VARIANT_FAILED),
+}
 
 
-def test_a_variant_that_failed_has_passed_nothing() -> None:
-    failure = Failure(reason="Raised", message="ValueError: mine (my_filter.py, line 12)", round=1, phase="compile")
-    text = shown(result(*GOOD, failure=failure))
-    assert "pytorch/eager: failed\n" in text
-    assert "Raised in phase compile: ValueError: mine (my_filter.py, line 12)" in text
-    assert "jax/jit: 2 passed" in text
+def test_the_words_of_the_report(golden: Callable[[str, str], None]) -> None:
+    golden("check.txt", "\n".join(f"== {name}\n{shown(checks)}" for name, (checks, _) in CASES.items()))
 
 
-@pytest.mark.parametrize(
-    ("checks", "sentence", "code"),
-    [
-        (GOOD, "Every check passed.", Exit.SUCCESS),
-        (
-            (*GOOD, check("work-skipped", "untested")),
-            "Nothing failed, but not everything could be checked.",
-            Exit.SUCCESS,
-        ),
-        ((), "Nothing failed, but not everything could be checked.", Exit.SUCCESS),
-        ((*GOOD, check("threads", "failed", "jax/jit")), "Failed: jax/jit.", Exit.INVALID_MEASUREMENT),
-    ],
-    ids=["all passed", "one untested", "nothing checked", "one failed"],
-)
-def test_the_last_line_and_the_exit_code_agree(checks: tuple[Check, ...], sentence: str, code: Exit) -> None:
-    found = result(*checks)
-    assert shown(found).rstrip().endswith(sentence)
-    assert checked.exit_for(checked.checked(found)) is code
+@pytest.mark.parametrize(("checks", "code"), CASES.values(), ids=CASES)
+def test_the_exit_code_is_that_of_the_worst_outcome(checks: Result, code: Exit) -> None:
+    assert checked.exit_for(checked.checked(checks)) is code
 
 
-def test_a_failed_variant_decides_the_exit_code() -> None:
-    failure = Failure(reason="Raised", message="ValueError: mine", round=1)
-    found = result(*GOOD, check("threads", "failed", "jax/jit"), failure=failure)
-    assert checked.exit_for(checked.checked(found)) is Exit.VARIANT_FAILED
+def test_a_failed_variant_has_passed_nothing() -> None:
+    [eager, jit] = checked.checked(result(*GOOD, failure=FAILURE))
+    assert (eager.failed, eager.checks) == (True, ())
+    assert (jit.failed, len(jit.checks)) == (False, 2)

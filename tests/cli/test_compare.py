@@ -1,4 +1,4 @@
-"""`accelbench compare`: what it reads, what it refuses, how it ends, what a script gets."""
+"""`accelbench compare`: input, refusals, exit codes and JSON. tests/report holds the words of its report."""
 
 import importlib.util
 import json
@@ -34,10 +34,8 @@ def text(result: Result) -> str:
 def test_two_results_end_with_a_verdict_for_each_variant(tmp_path: Path) -> None:
     done = compare(written(tmp_path / "a.result.json"), written(tmp_path / "b.result.json", factor=0.5))
     assert done.exit_code == Exit.SUCCESS, done.output
-    assert "jax/jit in B is 2.00 times as fast as in A" in text(done)
-    assert "pytorch/eager equivalent 1.000x" in text(done)
-    assert "from 5 launches in A and 5 launches in B" in text(done)
-    assert "note: a machine drifts from run to run" in text(done)
+    assert "faster 2.00x" in text(done)
+    assert "equivalent 1.000x" in text(done)
 
 
 def test_a_script_gets_it_as_json(tmp_path: Path) -> None:
@@ -58,48 +56,40 @@ def test_what_matters_refuses_says_what_to_do_and_can_be_insisted_on(tmp_path: P
     after = written(tmp_path / "b.json", fingerprint={"version.jax": "0.11.0"})
     refused = compare(before, after)
     assert refused.exit_code == Exit.INVALID_MEASUREMENT
-    assert "because what matters differs: versions (version.jax: 0.10.2 against 0.11.0)." in text(refused)
-    assert "To compare anyway, add --allow-different versions" in text(refused)
-    assert "differs A B group effect version.jax 0.10.2 0.11.0 versions refuses" in text(refused)
-    assert "times as fast" not in refused.stdout
-    insisted = compare(before, after, "--allow-different", "versions")
+    assert "--allow-different versions" in text(refused)
+    found = json.loads(compare(before, after, "-o", "json").stdout)
+    assert (found["refused"], found["comparisons"]) == (["version.jax"], [])
+    insisted = compare(before, after, "--allow-different", "versions", "-o", "json")
     assert insisted.exit_code == Exit.SUCCESS
-    assert "compared although these differ: version.jax" in text(insisted)
-    assert "version.jax 0.10.2 0.11.0 versions allowed" in text(insisted)
+    assert json.loads(insisted.stdout)["insisted"] == ["version.jax"]
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "name"),
     [
-        ({"fingerprint": {"cpusUsed": "1", "cpuLimit": "1.5"}}, "limits (cpusUsed: 2 against 1)."),
-        ({"measurement": CaseMeasurement(precision="tf32", rounds_max=5)}, "precision (float32 against tf32)."),
-        ({"fingerprint": {"workloadSource": "f" * 64}}, "source (workloadSource)."),
-        ({"protocol": "episode"}, "protocol (steady against episode)."),
+        ({"fingerprint": {"cpusUsed": "1", "cpuLimit": "1.5"}}, "cpusUsed"),
+        ({"measurement": CaseMeasurement(precision="tf32", rounds_max=5)}, "precision"),
+        ({"fingerprint": {"workloadSource": "f" * 64}}, "workloadSource"),
+        ({"protocol": "episode"}, "protocol"),
     ],
 )
-def test_a_refusal_names_what_differs_under_the_name_that_allows_it(
-    tmp_path: Path, changes: dict[str, Any], said: str
-) -> None:
+def test_what_matters_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], name: str) -> None:
     before = written(tmp_path / "a.json", fingerprint={"workloadSource": "e" * 64})
-    assert f"Not compared, because what matters differs: {said}" in text(
-        compare(before, written(tmp_path / "b.json", **changes))
-    )
+    done = compare(before, written(tmp_path / "b.json", **changes), "-o", "json")
+    assert done.exit_code == Exit.INVALID_MEASUREMENT
+    assert name in json.loads(done.stdout)["refused"]
 
 
 def test_several_entries_of_a_group_are_named_once_together(tmp_path: Path) -> None:
     versions = {"version.jax": "0.11.0", "python": "3.12.1"}
     done = text(compare(written(tmp_path / "a.json"), written(tmp_path / "b.json", fingerprint=versions)))
-    assert done.count("--allow-different") == 1
-    named = done.partition("differs: ")[2].partition(". To compare")[0]
-    assert named.startswith("versions (")
-    assert named.count("; ") == 1
-    assert {"0.11.0;", "0.11.0)"} & set(named.split())
+    assert done.count("--allow-different versions") == 1
 
 
 def test_what_does_not_matter_has_no_effect(tmp_path: Path) -> None:
-    done = compare(written(tmp_path / "a.json"), written(tmp_path / "b.json", fingerprint={"kernel": "7.0"}))
-    assert "differs A B effect kernel" in text(done)
-    assert "7.0 none" in text(done)
+    after = written(tmp_path / "b.json", fingerprint={"kernel": "7.0"})
+    [difference] = json.loads(compare(written(tmp_path / "a.json"), after, "-o", "json").stdout)["differences"]
+    assert (difference["name"], difference["matters"], difference["after"]) == ("kernel", False, ["7.0"])
 
 
 @pytest.mark.parametrize(
@@ -138,8 +128,6 @@ def test_results_with_nothing_in_common_have_no_verdict(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text(other.model_copy(update={"case": case}).to_json())
     done = compare(written(tmp_path / "a.json"), tmp_path / "b.json")
     assert done.exit_code == Exit.INVALID_MEASUREMENT
-    assert "have no variant of a case in common" in text(done)
-    assert "xor is only in" in text(done)
 
 
 def test_a_directory_or_a_pattern_of_results_is_a_series_and_its_steps_are_told(tmp_path: Path) -> None:
@@ -148,11 +136,10 @@ def test_a_directory_or_a_pattern_of_results_is_a_series_and_its_steps_are_told(
         factor = mood * (1.2 if day > 6 else 1)
         written(tmp_path / "nightly" / f"{day:02}" / "all.result.json", factor=factor, day=day)
     done = compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly")
-    assert "from 6 results in A and 12 results in B" in text(done)
-    assert "jax/jit takes 1.2 times as long since 2026-11-07T09:00:00Z (result 7 of 12" in text(done)
-    assert "run-to-run drift" not in text(done)
-    steps = json.loads(compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly", "-o", "json").stdout)["steps"]
-    assert [(each["variant"], each["number"], each["of"]) for each in steps] == [("jax/jit", 7, 12)]
+    assert "2026-11-07T09:00:00Z" in text(done)
+    found = json.loads(compare(tmp_path / "nightly/0[1-6]", tmp_path / "nightly", "-o", "json").stdout)
+    assert (found["before"]["results"], found["after"]["results"]) == (6, 12)
+    assert [(step["variant"], step["number"], step["of"]) for step in found["steps"]] == [("jax/jit", 7, 12)]
 
 
 def test_without_what_finds_steps_the_verdicts_stand_and_it_says_what_to_install(
@@ -166,17 +153,15 @@ def test_without_what_finds_steps_the_verdicts_stand_and_it_says_what_to_install
     )
     done = compare(tmp_path / "nightly", tmp_path / "nightly")
     assert done.exit_code == Exit.SUCCESS, done.output
-    assert "looking for steps needs ruptures: pip install 'accelbench[series]'" in text(done)
+    assert "accelbench[series]" in text(done)
     assert "equivalent" in text(done)
 
 
 def test_a_result_compared_with_itself_is_said_to_be_the_same_and_paths_are_named_once(tmp_path: Path) -> None:
     path = written(tmp_path / "a.result.json")
     done = compare(path, path)
-    assert "A and B are the same results: there is nothing to compare." in text(done)
     assert "inconclusive" not in text(done).partition("variant")[0]
     other = compare(path, written(tmp_path / "b.result.json", factor=0.5))
-    assert text(other).startswith("A: /")
     assert other.stdout.count("a.result.json") == 1
 
 
@@ -214,10 +199,8 @@ def test_eighty_columns_show_both_sides_of_every_case_and_cut_nothing(
 
 def test_of_several_cases_every_sentence_and_row_says_which_it_is_about(tmp_path: Path) -> None:
     done = compare(sweep(tmp_path / "a", {32: 1, 64: 1}), sweep(tmp_path / "b", {32: 0.5, 64: 2}))
-    assert "With size 32: jax/jit in B is 2.00 times as fast as in A" in text(done)
-    assert "With size 64: jax/jit in B takes 2.00 times as long as in A" in text(done)
     sentences, _, rows = done.stdout.partition("variant")
-    assert sentences.count(" in B") == sentences.count("With size ") == 6
+    assert sentences.count("size 32") == sentences.count("size 64") == 3
     assert rows.count("size 32") == rows.count("size 64") == 3
 
 
@@ -231,7 +214,7 @@ def test_a_sentence_beside_an_inconclusive_row_says_no_verdict_and_why(
     tmp_path: Path, factor: float, ends: str
 ) -> None:
     done = text(compare(written(tmp_path / "a.json"), written(tmp_path / "b.json", factor=factor)))
-    assert f"No verdict: jax/jit in B is {ends} times as fast as in A, which may be less than the margin of 2 %" in done
+    assert done.count(ends) == 2
     assert re.search(rf"jax/jit inconclusive \S+ {ends}", done)
 
 
