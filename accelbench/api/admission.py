@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accelbench.api.crd import Kind, Schema, schema_of
+from accelbench.api.crd import CustomResource, Schema, schema_of
 from accelbench.api.metadata import FIELDS as METADATA_FIELDS
 from accelbench.api.metadata import metadata_refusals
 from accelbench.api.rules import ANY_FIELDS, EXTENSION, RULES
@@ -31,7 +31,7 @@ class Refusal(Problem):
     """Field to blame if the message names it instead of the path."""
 
 
-def refusals(kind: Kind, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
+def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
     """Return why the API server would refuse to create `manifest`; empty if it would accept it."""
     schema = schema_of(kind)
     if unknown := tuple(_unknown_fields(schema, manifest, "")):
@@ -43,7 +43,7 @@ def refusals(kind: Kind, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def defaulted(kind: Kind, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def defaulted(kind: CustomResource, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return `manifest` as the API server would store it: without nulls and status, with defaults."""
     admitted = copy.deepcopy(dict(manifest))
     if kind.status:

@@ -39,7 +39,7 @@ def compare(document: Mapping[str, Any]) -> str:
     return f"the cluster's CRDs are from another release and lack {', '.join(lacking[:NAMED])}{more}: {REMEDY}"
 
 
-def own_schema(kind: crd.Kind) -> Schema:
+def own_schema(kind: crd.CustomResource) -> Schema:
     """Return the schema in this release's CRD."""
     schema: Schema = crd.crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema

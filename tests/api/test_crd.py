@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from accelbench.api import crd
 from accelbench.api.admission import defaulted
-from accelbench.api.crd import KINDS, Kind, NotStructuralError
+from accelbench.api.crd import KINDS, CustomResource, NotStructuralError
 from accelbench.api.manifest import RUN
 from accelbench.api.rules import EXTENSION, LAPTOP_ONLY, RULES
 from accelbench.api.run import Accelerator, Measurement, RunPolicy
@@ -76,7 +76,7 @@ def test_everything_that_a_user_writes_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("kind", "field"), [(RUN, "status"), *((RESULT, name) for name in ("summary", "expectations", "result"))]
 )
-def test_everything_that_is_reported_is_bounded(kind: crd.Kind, field: str) -> None:
+def test_everything_that_is_reported_is_bounded(kind: crd.CustomResource, field: str) -> None:
     unbounded = [
         path
         for path, node in nodes(crd.schema_of(kind)["properties"][field])
@@ -171,7 +171,7 @@ def test_the_server_serves_both_kinds(crds: Cluster) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("kind", KINDS, ids=NAMES)
-def test_what_the_server_keeps_is_what_was_generated(crds: Cluster, kind: Kind) -> None:
+def test_what_the_server_keeps_is_what_was_generated(crds: Cluster, kind: CustomResource) -> None:
     kept = crds.get("crd", f"{kind.plural}.accelbench.dev")["spec"]["versions"][0]
     generated = yaml.safe_load(crd.render(kind))["spec"]["versions"][0]
     assert kept["schema"] == generated["schema"]

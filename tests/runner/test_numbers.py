@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from accelbench.api.case import CaseAccelerator
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import Roof, place
-from accelbench_runner.supervisor.numbers import Cost, cost, joules, reported
+from accelbench_runner.supervisor.numbers import UnitCost, cost, joules, reported
 from judge.launches import a_case, a_launch
 
 LIMITS = {"flops_per_second": 1e11, "bytes_per_second": 1e10}
@@ -83,7 +83,7 @@ def test_a_price_is_that_of_the_seconds_of_a_unit_and_missing_where_nobody_said_
 
 def test_a_workload_that_declares_no_work_has_no_cost() -> None:
     nothing = launch(flopsPerUnit=0, bytesPerUnit=0)
-    assert cost(a_case(), [nothing], [nothing], seconds=0.01) == Cost({})
+    assert cost(a_case(), [nothing], [nothing], seconds=0.01) == UnitCost({})
 
 
 def test_the_most_memory_of_all_launches_is_kept_and_garbage_is_not() -> None:

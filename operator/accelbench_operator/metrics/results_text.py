@@ -21,7 +21,7 @@ Encode = Callable[[Collector], bytes]
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """Hold some results and, for each metric, their lines."""
 
     results: tuple[Summary, ...] = ()
@@ -35,7 +35,7 @@ class ResultsText:
         """Use `encode`, the Prometheus client's function for the format."""
         self._encode = encode
         self._heads = tuple(map(self._text, result_families(())))
-        self._kept: tuple[Sequence[Summary], Mapping[int, Block]] = ((), {})
+        self._kept: tuple[Sequence[Summary], Mapping[int, TextBlock]] = ((), {})
 
     def of(self, shown: Sequence[Summary]) -> "MetricTexts":
         """Return the text of these results."""
@@ -46,11 +46,11 @@ class ResultsText:
             self._kept = shown, blocks
         return MetricTexts(self._heads, tuple(blocks.values()))
 
-    def _block(self, kept: Block | None, results: tuple[Summary, ...]) -> Block:
+    def _block(self, kept: TextBlock | None, results: tuple[Summary, ...]) -> TextBlock:
         if kept is not None and kept.results == results:
             return kept
         families = zip(result_families(results), self._heads, strict=True)
-        return Block(results, tuple(self._text(each).removeprefix(head) for each, head in families))
+        return TextBlock(results, tuple(self._text(each).removeprefix(head) for each, head in families))
 
     def _text(self, family: Family) -> bytes:
         return self._encode(Families([family])).removesuffix(END)
@@ -61,7 +61,7 @@ class MetricTexts:
     """Hold, for each metric, its head (HELP and TYPE) and the lines of every block."""
 
     heads: tuple[bytes, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[TextBlock, ...]
 
     @property
     def without_results(self) -> "MetricTexts":

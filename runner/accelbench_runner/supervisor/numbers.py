@@ -25,7 +25,7 @@ ENERGY: Mapping[EnergyScope, str] = {"device": "device_joules_per_unit", "proces
 
 
 @dataclass(frozen=True)
-class Cost:
+class UnitCost:
     """Hold what a unit of work costs, by field of `Numbers`, and the roofline's limit that binds."""
 
     numbers: Mapping[str, float]
@@ -59,7 +59,9 @@ def worst_parity(launches: Sequence[LaunchRecord]) -> float | None:
     return min(max(ratios), LARGEST_RATIO) if ratios else None
 
 
-def cost(case: Case, launches: Sequence[LaunchRecord], all_launches: Sequence[LaunchRecord], seconds: float) -> Cost:
+def cost(
+    case: Case, launches: Sequence[LaunchRecord], all_launches: Sequence[LaunchRecord], seconds: float
+) -> UnitCost:
     """Return what a unit of one variant costs at `seconds` a unit.
 
     `launches` are the variant's. The measured limits of the device come from `all_launches` of the case.
@@ -67,7 +69,7 @@ def cost(case: Case, launches: Sequence[LaunchRecord], all_launches: Sequence[La
     paid = joules(launches, seconds) | price(case, seconds)
     work = work_per_unit(launches[0])
     if work is None:
-        return Cost(paid)
+        return UnitCost(paid)
     flops, moved = work
     limits = roof(case, all_launches)
     from_memory = works_from_memory(launches[0])
@@ -85,7 +87,7 @@ def cost(case: Case, launches: Sequence[LaunchRecord], all_launches: Sequence[La
         "limit_bytes_per_second": limits.bytes_per_second,
     }
     paid |= {name: value for name, value in numbers.items() if value}
-    return Cost(paid, None if undecided else placed.bound, limits.source)
+    return UnitCost(paid, None if undecided else placed.bound, limits.source)
 
 
 def price(case: Case, seconds: float) -> dict[str, float]:
