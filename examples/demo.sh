@@ -47,7 +47,7 @@ for path in Path(sys.argv[1]).glob("*.result.json"):
     decided = [each for each in compared if each.get("verdict", "inconclusive") != "inconclusive"]
     print((decided or compared)[0]["sentence"].partition(". ")[0].rstrip(".") + ".")
 SENTENCE
-# 5: invalid. Of the reasons one is nobody's fault, and passes.
+# 5: invalid. One reason, a machine that is too busy, passes.
 [ "$status" -ne 5 ] || echo "Not every comparison has a verdict: see the checks above. Where others used all processors, try again later."
 echo "Report: $out/report.html"
 echo "Next, with products so large that dispatching hardly counts (5 minutes):"

@@ -157,7 +157,7 @@ def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
     """Return one layer's weights by the names of `_transformer`: queries, keys and values joined, biases zero."""
     import numpy as np
 
-    own = transformer.one({name: w[name] for name in IN_BLOCKS}, layer)
+    own = transformer.block_weights({name: w[name] for name in IN_BLOCKS}, layer)
     own["attend"] = np.concatenate([own.pop(name) for name in QUERIES_KEYS_VALUES], -1)
     return own | {f"{name}_bias": np.zeros(array.shape[-1]) for name, array in own.items()}
 

@@ -42,7 +42,7 @@ def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
     return weights
 
 
-def one(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
+def block_weights(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
     """Return one block's weights out of the stack."""
     return {name: stacked[layer] for name, stacked in weights.items()}
 

@@ -10,14 +10,14 @@ LAYERS = [(2, 2), (2, 1)]
 """(in, out) of each layer; each layer is a sigmoid of an affine map."""
 
 
-def reading(parameters: Any) -> Callable[[Any], Any]:
+def loss_reader(parameters: Any) -> Callable[[Any], Any]:
     """Return a function that turns losses into Python numbers, which blocks, or leaves them as they are."""
     return (lambda losses: losses.tolist()) if parameters.losses == "read" else (lambda losses: losses)
 
 
 def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> Any:
     """Return (state, samples) -> (state, losses), given `train`: (state, x, y) -> (state, loss)."""
-    read = reading(parameters)
+    read = loss_reader(parameters)
 
     def step(state: Any, samples: Any) -> tuple[Any, Any]:
         losses = []

@@ -153,7 +153,7 @@ class Mlp(Workload):
             return _shift_in(jnp.concatenate, inputs, outputs), None
 
         if not train:
-            return _predicting(tools.put(arrays.state["inputs"]), predict, numbers)
+            return _prediction_program(tools.put(arrays.state["inputs"]), predict, numbers)
 
         optimizer = optax.sgd(parameters.learning_rate)
 
@@ -209,7 +209,7 @@ def _shift_in(concatenate: Any, inputs: Any, outputs: Any) -> Any:
     return concatenate([inputs, outputs], -1)[:, -inputs.shape[-1] :]
 
 
-def _predicting(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
+def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
     return Program(
         state=inputs,
         step=predict,
@@ -241,8 +241,8 @@ def _torch_program(
     if not train:
         inputs = tools.put(arrays.state["inputs"])
         if compiled == "nothing":
-            return _predicting(inputs, predict, model)
-        return _predicting(inputs, torch.compile(predict), model, placed=True)
+            return _prediction_program(inputs, predict, model)
+        return _prediction_program(inputs, torch.compile(predict), model, placed=True)
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
         return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])

@@ -109,7 +109,7 @@ class TrainingCurve(Workload):
 
             return epoch
 
-        return _jax_program(parameters, arrays, tools, through, one_by_one)
+        return _jax_program(parameters, arrays, tools, through, put_one_by_one)
 
     @variant("jax/scan")
     def scan(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -136,11 +136,11 @@ class TrainingCurve(Workload):
         return _torch_program(parameters, arrays, tools, compiled=True)
 
 
-Seen = Callable[[NamedArrays], Any]
+PutEpoch = Callable[[NamedArrays], Any]
 """A function that puts an epoch's mini-batches, stacked in NumPy, on the device."""
 
 
-def one_by_one(stacked: NamedArrays) -> list[dict[str, Array]]:
+def put_one_by_one(stacked: NamedArrays) -> list[dict[str, Array]]:
     """Put each mini-batch on the device by itself."""
     steps = len(stacked["labels"])
     return [{name: array[step] for name, array in stacked.items()} for step in range(steps)]
@@ -164,7 +164,7 @@ def _mnist1d() -> tuple[Array, Array]:
 
 
 def _jax_program(
-    parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, through: Callable[[Any], Any], seen: Seen
+    parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, through: Callable[[Any], Any], seen: PutEpoch
 ) -> Program:
     import jax
     import jax.numpy as jnp
@@ -219,11 +219,11 @@ def _torch_program(
         return state, {"loss": torch.stack(losses).mean(), "accuracy": right.double().mean()}
 
     optimizer = torch.optim.Adam(model.parameters(), parameters.learning_rate, (DECAY1, DECAY2), EPSILON)
-    return _program((model, optimizer), step, parameters, arrays, tools, one_by_one)
+    return _program((model, optimizer), step, parameters, arrays, tools, put_one_by_one)
 
 
 def _program(
-    state: Any, step: Any, parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, seen: Seen
+    state: Any, step: Any, parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, seen: PutEpoch
 ) -> Program:
     batches = [
         {

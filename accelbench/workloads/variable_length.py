@@ -81,7 +81,7 @@ class VariableLength(Workload):
         for unit in range(units):
             x = arrays.batches[unit % len(arrays.batches)]["text"] + mean[:, None]
             for layer in range(LAYERS):
-                x = transformer.block(x, transformer.one(weights, layer), HEADS)
+                x = transformer.block(x, transformer.block_weights(weights, layer), HEADS)
             mean = x.mean(1)
         return {"mean": mean}
 
@@ -138,7 +138,9 @@ class VariableLength(Workload):
 def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array]]]:
     first = arrays.batches[0]
     weights = {name: first[name] for name in first if name != "text"}
-    return [batch["text"] for batch in arrays.batches], [transformer.one(weights, layer) for layer in range(LAYERS)]
+    return [batch["text"] for batch in arrays.batches], [
+        transformer.block_weights(weights, layer) for layer in range(LAYERS)
+    ]
 
 
 def _exact(arrays: Arrays, tools: Tools, step: Any, block: Callable[[Any], Any]) -> Program:

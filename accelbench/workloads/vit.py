@@ -230,7 +230,7 @@ def _logits_vjp(
 def _split_blocks(weights: NamedArrays, layers: int) -> list[dict[str, Array]]:
     """Return the weights outside the blocks, then each block's."""
     outside, blocks = _split_stacked(weights)
-    return [outside, *(transformer.one(blocks, layer) for layer in range(layers))]
+    return [outside, *(transformer.block_weights(blocks, layer) for layer in range(layers))]
 
 
 def _split_stacked(weights: NamedArrays) -> list[dict[str, Array]]:
@@ -262,7 +262,7 @@ def _jax_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, throu
         return tools.put(_split_stacked(weights) if stacked else _split_blocks(weights, parameters.layers))
 
     if parameters.work == "predict":
-        return _predicting(arrays, tools, logits_of, placed(arrays.batches[0]))
+        return _prediction_program(arrays, tools, logits_of, placed(arrays.batches[0]))
 
     def cross_entropy(w: Any, batch: Any) -> Any:
         logits = logits_of(w, batch["images"])
@@ -292,7 +292,7 @@ def _torch_program(
     weights = tools.put(_split_blocks(arrays.batches[0] if predict else arrays.state, parameters.layers))
     model = _torch_model()(weights, parameters)
     if predict:
-        program = _predicting(arrays, tools, lambda model, images: model(images), model)
+        program = _prediction_program(arrays, tools, lambda model, images: model(images), model)
         return program if compiled == "nothing" else replace(program, step=torch.compile(program.step), placed=True)
 
     def cross_entropy(model: Any, batch: Any) -> Any:
@@ -336,7 +336,7 @@ def _torch_model() -> Any:
     return Model
 
 
-def _predicting(arrays: Arrays, tools: Tools, logits_of: Callable[[Any, Any], Any], weights: Any) -> Program:
+def _prediction_program(arrays: Arrays, tools: Tools, logits_of: Callable[[Any, Any], Any], weights: Any) -> Program:
     def step(images: Any, w: Any) -> tuple[Any, Any]:
         logits = logits_of(w, images)
         return images + NUDGE * logits.mean(), logits

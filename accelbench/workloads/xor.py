@@ -205,7 +205,7 @@ class Xor(Workload):
         """Compile the whole training into one program: samples scanned inside scanned epochs."""
         import jax
 
-        train, read, rate = _train_sample(), shared.reading(parameters), parameters.learning_rate
+        train, read, rate = _train_sample(), shared.loss_reader(parameters), parameters.learning_rate
 
         def training(layers: Any, samples: Any) -> Any:
             def epoch(layers: Any, _: None) -> Any:
