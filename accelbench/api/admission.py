@@ -48,7 +48,7 @@ def defaulted(kind: CustomResource, manifest: Mapping[str, Any]) -> dict[str, An
     admitted = copy.deepcopy(dict(manifest))
     if kind.status:
         admitted.pop("status", None)
-    _fill(schema_of(kind), admitted)
+    _fill_defaults(schema_of(kind), admitted)
     return admitted
 
 
@@ -62,7 +62,7 @@ def _unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
     elif isinstance(value, dict):
         known = schema.get("properties", {})
         for name, content in value.items():
-            field = _below(path, name)
+            field = _child_path(path, name)
             inner = known.get(name, schema.get("additionalProperties"))
             if field == "metadata":
                 yield from _unknown_metadata(content)
@@ -80,7 +80,7 @@ def _unknown_metadata(metadata: Any) -> Iterator[Refusal]:
             yield Refusal("", f'unknown field "{field}"; {nearest(name, METADATA_FIELDS)}', field=field)
 
 
-def _fill(schema: Schema, value: Any) -> None:
+def _fill_defaults(schema: Schema, value: Any) -> None:
     if isinstance(value, dict):
         known = schema.get("properties", {})
         rest = schema.get("additionalProperties", {})
@@ -90,10 +90,10 @@ def _fill(schema: Schema, value: Any) -> None:
             if "default" in field:
                 value.setdefault(name, copy.deepcopy(field["default"]))
         for name, content in value.items():
-            _fill(known.get(name, rest), content)
+            _fill_defaults(known.get(name, rest), content)
     elif isinstance(value, list):
         for item in value:
-            _fill(schema.get("items", {}), item)
+            _fill_defaults(schema.get("items", {}), item)
 
 
 def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
@@ -123,7 +123,7 @@ def _type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 def _string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
     maximum = schema.get("maxLength")
     if maximum is not None and len(value) > maximum:
-        yield Refusal(path, f"Too long: may not be more than {maximum} byte{_s(maximum)}", blocking=True)
+        yield Refusal(path, f"Too long: may not be more than {maximum} byte{_plural(maximum)}", blocking=True)
     elif len(value) < (minimum := schema.get("minLength", 0)):
         yield _invalid(path, value, f"should be at least {minimum} chars long")
     elif "pattern" in schema and not re.fullmatch(schema["pattern"], value):
@@ -142,7 +142,7 @@ def _list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
         yield from _bounds(schema.get("items", {}), item, f"{path}[{index}]")
     if len(value) < (minimum := schema.get("minItems", 0)):
         yield _invalid(path, len(value), f"should have at least {minimum} items")
-    yield from _many(path, len(value), schema.get("maxItems"))
+    yield from _check_count(path, len(value), schema.get("maxItems"))
     if schema.get("x-kubernetes-list-type") == "set":
         seen = [json.dumps(item) for item in value]
         for index, item in enumerate(value):
@@ -151,20 +151,20 @@ def _list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
 
 
 def _object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
-    yield from _many(path, len(value), schema.get("maxProperties"))
+    yield from _check_count(path, len(value), schema.get("maxProperties"))
     known = schema.get("properties", {})
     for name, content in value.items():
         inner = known.get(name, schema.get("additionalProperties"))
         if inner is not None:
-            yield from _bounds(inner, content, _below(path, name))
+            yield from _bounds(inner, content, _child_path(path, name))
     for name in schema.get("required", ()):
         if name not in value:
-            yield Refusal(_below(path, name), "Required value", blocking=True)
+            yield Refusal(_child_path(path, name), "Required value", blocking=True)
 
 
-def _many(path: str, count: int, maximum: int | None) -> Iterator[Refusal]:
+def _check_count(path: str, count: int, maximum: int | None) -> Iterator[Refusal]:
     if maximum is not None and count > maximum:
-        yield Refusal(path, f"Too many: {count}: must have at most {maximum} item{_s(maximum)}", blocking=True)
+        yield Refusal(path, f"Too many: {count}: must have at most {maximum} item{_plural(maximum)}", blocking=True)
 
 
 def _rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
@@ -177,7 +177,7 @@ def _rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
             yield Refusal(path + rule.field_path, text)
     if isinstance(value, dict):
         for name, content in value.items():
-            yield from _rules(schema.get("properties", {}).get(name, {}), content, _below(path, name))
+            yield from _rules(schema.get("properties", {}).get(name, {}), content, _child_path(path, name))
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _rules(schema.get("items", {}), item, f"{path}[{index}]")
@@ -192,9 +192,9 @@ def quoted(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _below(path: str, name: str) -> str:
+def _child_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _s(count: int) -> str:
+def _plural(count: int) -> str:
     return "" if count == 1 else "s"

@@ -189,9 +189,9 @@ def crd(kind: CustomResource) -> dict[str, Any]:
 
 def structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: str) -> Schema:
     """Convert `node` to a structural schema, with references inlined; raises NotStructuralError."""
-    node = _inlined(node, definitions)
+    node = _inline(node, definitions)
     if "anyOf" in node:
-        return _joined(node, definitions, where)
+        return _convert_union(node, definitions, where)
     if unknown := set(node) - set(COPIED) - DROPPED - {"$defs"}:
         raise NotStructuralError(f"{where}: no structural schema has {', '.join(sorted(unknown))}")
     if node.get("type") == "number":
@@ -216,19 +216,19 @@ def structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: s
     return schema
 
 
-def _inlined(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
+def _inline(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
     """Merge the referenced definition into `node`; `node`'s own keywords take precedence, rules add up."""
     if "$ref" not in node:
         return dict(node)
-    target = _inlined(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
+    target = _inline(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
     merged = {**target, **{key: value for key, value in node.items() if key != "$ref"}}
     rules = [*target.get(EXTENSION, ()), *node.get(EXTENSION, ())]
     return merged | ({EXTENSION: rules} if rules else {})
 
 
-def _joined(node: Schema, definitions: Mapping[str, Any], where: str) -> Schema:
+def _convert_union(node: Schema, definitions: Mapping[str, Any], where: str) -> Schema:
     """Convert a union: `X | None` is X, which may be absent; `int | str` is Kubernetes' int-or-string."""
-    choices = [_inlined(choice, definitions) for choice in node["anyOf"]]
+    choices = [_inline(choice, definitions) for choice in node["anyOf"]]
     choices = [choice for choice in choices if choice.get("type") != "null"]
     own = {key: value for key, value in node.items() if key != "anyOf"}
     if len(choices) == 1:

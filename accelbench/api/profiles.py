@@ -103,7 +103,7 @@ class Profile(Document):
         return not self.namespaces or namespace in self.namespaces
 
     @model_validator(mode="after")
-    def _what_is_compiled_needs_no_device(self) -> Self:
+    def _target_needs_no_device(self) -> Self:
         if self.target is None:
             return self
         try:
@@ -115,7 +115,7 @@ class Profile(Document):
         return self
 
     @model_validator(mode="after")
-    def _devices_are_had_in_one_way(self) -> Self:
+    def _one_way_to_get_devices(self) -> Self:
         if self.resource and self.device_class:
             raise ValueError("resource and deviceClass are two ways to get a device: keep one")
         if self.slice_chips and not self.resource:

@@ -27,13 +27,13 @@ MAXIMUM_MESSAGE = 1024
 """Characters in the message of an expectation."""
 
 
-def _moment(text: str) -> str:
+def _check_moment(text: str) -> str:
     """Return `text` if it is a time; raises ValueError. The API server checks the same, but not for a file."""
     datetime.fromisoformat(text)
     return text
 
 
-Moment = Annotated[Timestamp, AfterValidator(_moment)]
+Moment = Annotated[Timestamp, AfterValidator(_check_moment)]
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 CheckOutcome = Literal["passed", "failed", "untested"]
 Outcome = Literal["met", "not-met", "undecided"]
@@ -229,7 +229,7 @@ class Comparison(SpeedupEstimate):
     )
 
     @model_validator(mode="after")
-    def _a_verdict_needs_an_interval_and_no_failed_check(self) -> Self:
+    def _verdict_needs_interval(self) -> Self:
         numbers = (self.speedup, self.lower, self.upper)
         if self.verdict is not None and (self.invalid or None in numbers):
             raise ValueError(f"{self.variant}: a verdict needs an interval and no failed check")
@@ -311,7 +311,7 @@ class Result(Document):
     notes: tuple[Line, ...] = Field(default=(), description="What else a reader should know.")
 
     @model_validator(mode="after")
-    def _a_verdict_needs_a_clean_certificate(self) -> Self:
+    def _verdict_needs_clean_certificate(self) -> Self:
         for comparison in (*self.comparisons, *self.tail_comparisons):
             failed = self.certificate.failed(comparison.variant, comparison.baseline)
             if comparison.verdict is not None and (failed or not self.certificate.checks):

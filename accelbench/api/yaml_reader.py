@@ -51,7 +51,7 @@ class YamlDocument:
 
     def line(self, path: str) -> int:
         """Return the line of the field at `path`, or of the nearest field that contains it."""
-        return _line(self.node, re.findall(r"[^.\[\]]+", path))
+        return _line_of(self.node, re.findall(r"[^.\[\]]+", path))
 
 
 def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
@@ -76,30 +76,30 @@ def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
 def _read(loader: "_Loader") -> Iterator[YamlDocument]:
     while loader.check_node():
         node = loader.get_node()
-        if node is not None and _written_out(node, {}) > MAXIMUM_NODES:
+        if node is not None and _expanded_size(node, {}) > MAXIMUM_NODES:
             raise ValueError(f"its aliases expand to more than {MAXIMUM_NODES:,} values")
         if node is not None and (content := loader.construct_document(node)) is not None:
             # JSON turns keys into strings, and refuses cycles and values that it cannot represent.
             yield YamlDocument(json.loads(json.dumps(content)), node)
 
 
-def _written_out(node: yaml.Node, known: dict[int, int]) -> int:
+def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:
     """Count the values of a node with its aliases expanded; a cyclic node is refused later, by JSON."""
     if id(node) not in known:
         known[id(node)] = 1
         inside = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
         parts = inside if isinstance(node, yaml.CollectionNode) else ()
-        known[id(node)] = 1 + sum(_written_out(part, known) for part in parts)
+        known[id(node)] = 1 + sum(_expanded_size(part, known) for part in parts)
     return known[id(node)]
 
 
-def _line(node: yaml.Node, keys: list[str]) -> int:
+def _line_of(node: yaml.Node, keys: list[str]) -> int:
     if keys and isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if key.value == keys[0]:
-                return _line(value, keys[1:]) if len(keys) > 1 else int(key.start_mark.line) + 1
+                return _line_of(value, keys[1:]) if len(keys) > 1 else int(key.start_mark.line) + 1
     if keys and isinstance(node, yaml.SequenceNode) and keys[0].isdecimal() and int(keys[0]) < len(node.value):
-        return _line(node.value[int(keys[0])], keys[1:])
+        return _line_of(node.value[int(keys[0])], keys[1:])
     return int(node.start_mark.line) + 1
 
 

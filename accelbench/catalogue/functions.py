@@ -103,7 +103,7 @@ def _make_workload(
     """
     written = [*functions.values(), *([reference] if reference else [])]
     _refuse_other_parameters(written)
-    parameters = _parameters(arrays)
+    parameters = _make_parameters(arrays)
     for function in written:
         if both := sorted(inspect.signature(function).parameters.keys() & parameters.model_fields.keys()):
             raise InvalidWorkloadError(
@@ -115,11 +115,11 @@ def _make_workload(
         "__doc__": module.__doc__ or f"{', '.join(functions)} by functions of the same arrays.",
         "modes": {framework: _modes(framework) for framework in functions},
         "Parameters": parameters,
-        "arrays": _arrays(arrays, written),
-        **{framework: _program(function) for framework, function in functions.items()},
+        "arrays": _make_arrays(arrays, written),
+        **{framework: _make_program(function) for framework, function in functions.items()},
     }
     if reference:
-        members["reference"] = _reference(reference)
+        members["reference"] = _make_reference(reference)
     return type("Functions", (FunctionWorkload,), members)
 
 
@@ -130,16 +130,16 @@ def _modes(framework: str) -> tuple[str, ...]:
 def _refuse_other_parameters(functions: Sequence[Callable[..., Any]]) -> None:
     """Raise InvalidWorkloadError unless all functions take the same arrays, by name."""
     first, *others = functions
-    wanted = _needed(first)
+    wanted = _required_parameters(first)
     for other in others:
-        if sorted(names := _needed(other)) != sorted(wanted):
+        if sorted(names := _required_parameters(other)) != sorted(wanted):
             raise InvalidWorkloadError(
                 f"{location(other)} takes ({', '.join(names)}), and {location(first)} takes ({', '.join(wanted)}); "
                 "both are given the same arrays by name"
             )
 
 
-def _needed(function: Callable[..., Any]) -> list[str]:
+def _required_parameters(function: Callable[..., Any]) -> list[str]:
     """Return the function's parameters without default; raises InvalidWorkloadError if one has no name."""
     parameters = inspect.signature(function).parameters.values()
     if unnamed := [str(parameter) for parameter in parameters if parameter.kind not in NAMED]:
@@ -150,7 +150,7 @@ def _needed(function: Callable[..., Any]) -> list[str]:
     return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
 
 
-def _parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
+def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
     """Make a model of the arguments of `arrays` after its first, with their defaults."""
     try:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
@@ -174,7 +174,7 @@ def _parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
         raise InvalidWorkloadError(f"{location(arrays)}: {error}") from error
 
 
-def _arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
+def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
         before = frameworks.packages() & sys.modules.keys()
         drawn = unpickle(draw)(rng, **parameters.model_dump())
@@ -189,12 +189,12 @@ def _arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -
             )
         for function in functions:
             _refuse_other_arrays(function, drawn)
-        return Arrays(state={}, batches=({name: _numbers(draw, name, value) for name, value in drawn.items()},))
+        return Arrays(state={}, batches=({name: _to_numbers(draw, name, value) for name, value in drawn.items()},))
 
     return arrays
 
 
-def _numbers(draw: Callable[..., Any], name: str, value: object) -> Array:
+def _to_numbers(draw: Callable[..., Any], name: str, value: object) -> Array:
     """Convert a value to an array of numbers; raises InvalidWorkloadError."""
     import numpy as np
 
@@ -209,8 +209,8 @@ def _numbers(draw: Callable[..., Any], name: str, value: object) -> Array:
     return array
 
 
-def _program(function: Callable[..., Any]) -> Callable[..., Program]:
-    def build(_self: Workload, _parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
+    def build(_self: Workload, _make_parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         plain = unpickle(function)
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
@@ -219,19 +219,19 @@ def _program(function: Callable[..., Any]) -> Callable[..., Program]:
         # Errors, and the search for captured arrays, refer to the function; frameworks see the signature of step.
         vars(step).update(__signature__=inspect.signature(step), __wrapped__=plain)
         batches = [tools.put(dict(batch)) for batch in arrays.batches]
-        before = [_versions(batch) for batch in batches]
+        before = [_freeze(batch) for batch in batches]
 
         def export(_state: Any, out: Any) -> Mapping[str, Any]:
             for batch, versions in zip(batches, before, strict=True):
                 _refuse_changed(plain, batch, versions)
-            return _named(plain, out)
+            return _name_results(plain, out)
 
         return Program(state={}, step=step, batches=batches, export=export)
 
     return build
 
 
-def _versions(batch: Mapping[str, Any]) -> dict[str, int | None]:
+def _freeze(batch: Mapping[str, Any]) -> dict[str, int | None]:
     """Return how often each tensor was changed in place; make NumPy's arrays read-only. JAX's cannot change."""
     for array in batch.values():
         if hasattr(array, "setflags"):
@@ -257,7 +257,7 @@ def _refuse_other_arrays(function: Callable[..., Any], batch: NamedArrays) -> No
         raise InvalidWorkloadError(f"{location(function)} is given the arrays {names}: {error}") from None
 
 
-def _named(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
+def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
     """Name what a function returned: a dictionary has names, other results get numbers."""
     if isinstance(out, Mapping):
         named = dict(out)
@@ -277,8 +277,8 @@ def _named(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
     return named
 
 
-def _reference(right: Callable[..., Any]) -> Callable[..., NamedArrays]:
-    def reference(_self: Workload, _parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:
-        return _named(right, right(**arrays.batches[0]))
+def _make_reference(right: Callable[..., Any]) -> Callable[..., NamedArrays]:
+    def reference(_self: Workload, _make_parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:
+        return _name_results(right, right(**arrays.batches[0]))
 
     return reference

@@ -66,18 +66,18 @@ def load(file: Path) -> Workload:
         raise InvalidWorkloadError(f"{file.name} is not UTF-8 text") from error
     except SyntaxError as error:
         raise InvalidWorkloadError(f"{file.name}, line {error.lineno}: {error.msg}") from error
-    for line, package in _imported_first(tree.body):
+    for line, package in _framework_imports(tree.body):
         raise InvalidWorkloadError(
             f"{file.name}, line {line}: imports {package} at the top, and launches of the other framework would too; "
             f"import it inside the methods that use it"
         )
-    module = _executed(file, text)
+    module = _run_module(file, text)
     kind = workload_class(module, file.name)
     kind.name = name_of_file(file.name)
     return workload_checks.instantiate(kind)
 
 
-def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
+def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
     """Yield line and package of each framework import that runs when the module is imported."""
     for statement in body:
         match statement:
@@ -86,16 +86,16 @@ def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
             case ast.ImportFrom(module=str(module), level=0):
                 modules = [module]
             case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"), orelse=orelse):
-                yield from _imported_first(orelse)
+                yield from _framework_imports(orelse)
                 continue
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
                 continue
             case ast.If(body=inner, orelse=more):
-                yield from _imported_first([*inner, *more])
+                yield from _framework_imports([*inner, *more])
                 continue
             case ast.Try(body=inner, handlers=handlers, orelse=more, finalbody=last):
                 caught = (inside for handler in handlers for inside in handler.body)
-                yield from _imported_first([*inner, *caught, *more, *last])
+                yield from _framework_imports([*inner, *caught, *more, *last])
                 continue
             case _:
                 continue
@@ -104,7 +104,7 @@ def _imported_first(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
                 yield statement.lineno, package
 
 
-def _executed(file: Path, text: str) -> ModuleType:
+def _run_module(file: Path, text: str) -> ModuleType:
     """Run `text`, the content of `file`, as a module; Python locates it in the file that its author edits."""
     where = (origin() if file == path() else None) or file
     module = ModuleType(f"accelbench_script_{file.stem}")

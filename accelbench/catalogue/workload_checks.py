@@ -74,13 +74,13 @@ def location(function: Callable[..., Any]) -> str:
 
 def call_method(method: Callable[..., Returned], kind: type[Returned], *arguments: Any) -> Returned:
     """Call a workload's method; raises InvalidWorkloadError if it does not return a `kind`."""
-    _accepts(method)
+    _check_signature(method)
     value = method(*arguments)
-    _must_be(value, kind, method)
+    _check_type(value, kind, method)
     return value
 
 
-def _must_be(value: object, kind: type, method: Callable[..., Any]) -> None:
+def _check_type(value: object, kind: type, method: Callable[..., Any]) -> None:
     if not isinstance(value, kind):
         wanted = f"accelbench.workload.{kind.__name__}"
         raise InvalidWorkloadError(f"{location(method)} returned {type_of(value)}; it has to return {wanted}")
@@ -88,10 +88,10 @@ def _must_be(value: object, kind: type, method: Callable[..., Any]) -> None:
 
 def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
     """Return the workload's cost, or None if it declares none; raises InvalidWorkloadError."""
-    _accepts(workload.cost)
+    _check_signature(workload.cost)
     if (declared := workload.cost(parameters, float_bytes)) is None:
         return None
-    _must_be(declared, Cost, workload.cost)
+    _check_type(declared, Cost, workload.cost)
     for name in ("flops", "bytes"):
         if not isinstance(getattr(declared, name), Real):
             kind = type(getattr(declared, name)).__name__
@@ -177,7 +177,7 @@ def instantiate(kind: type[Workload]) -> Workload:
 
 
 def _instantiate(kind: type[Workload], where: str) -> Workload:
-    for problem in _wrong_modes(kind.modes):
+    for problem in _mode_problems(kind.modes):
         raise InvalidWorkloadError(f"{where}: {problem}")
     try:
         defaults = kind.Parameters()
@@ -190,14 +190,14 @@ def _instantiate(kind: type[Workload], where: str) -> Workload:
     needed = {variant.method for variant in variants.values()} | {"arrays"}
     missing = sorted(name for name in needed if getattr(kind, name, None) is getattr(Workload, name, None))
     if missing:
-        raise InvalidWorkloadError(f"{where} {_without(kind, missing)}")
+        raise InvalidWorkloadError(f"{where} {_describe_missing(kind, missing)}")
     for name in OPTIONAL_METHODS - vars(kind).keys():
         if meant := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
             raise InvalidWorkloadError(f"{where} has no {name}(); did you mean {name}() by {meant}()?")
     if not variants:
         raise InvalidWorkloadError(f"{where} has no variants: modes is empty, and nothing is marked with @variant")
     for name in sorted(needed | OPTIONAL_METHODS):
-        _accepts(getattr(workload, name))
+        _check_signature(getattr(workload, name))
     if timed:
         cost(workload, defaults, 4)
     return workload
@@ -208,7 +208,7 @@ def misspelt(name: str, others: Iterable[str]) -> str:
     return next(iter(get_close_matches(name, others, n=1, cutoff=SIMILARITY)), "")
 
 
-def _without(kind: type[Workload], missing: Sequence[str]) -> str:
+def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
     """Describe which methods are missing, and what to write."""
     advice = []
     for name in missing:
@@ -222,7 +222,7 @@ def _without(kind: type[Workload], missing: Sequence[str]) -> str:
     return f"has no {', no '.join(f'{name}()' for name in missing)}: {'; '.join(advice)}"
 
 
-def _accepts(method: Callable[..., Any]) -> None:
+def _check_signature(method: Callable[..., Any]) -> None:
     """Raise InvalidWorkloadError if the method cannot be called with its arguments."""
     name = getattr(method, "__name__", "")
     declared = list(inspect.signature(getattr(Workload, name, Workload.jax)).parameters)
@@ -232,7 +232,7 @@ def _accepts(method: Callable[..., Any]) -> None:
         raise InvalidWorkloadError(f"{location(method)} takes ({', '.join(declared)}): {error}") from error
 
 
-def _wrong_modes(modes: object) -> Iterator[str]:
+def _mode_problems(modes: object) -> Iterator[str]:
     example = 'such as modes = {"jax": ("jit",)}'
     if not isinstance(modes, Mapping):
         yield f"modes is a {type(modes).__name__}; it has to give each framework its modes, {example}"

@@ -13,7 +13,7 @@ from accelbench.claims.words import times
 from accelbench.document import decimal_string
 from accelbench.stats.interval import log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
-from accelbench.verdict.expectations import compare_with_bounds, within
+from accelbench.verdict.expectations import compare_with_bounds, describe_bounds
 from accelbench.verdict.rule import unclean
 
 
@@ -71,7 +71,7 @@ def _compared_with(result: Result, over: str, name: str) -> Comparison:
 
 def condition(suite: Majority) -> str:
     """Return the condition in words."""
-    return f"most speedups of {suite.variant} over {suite.over} {within(suite.at_least, suite.at_most)}"
+    return f"most speedups of {suite.variant} over {suite.over} {describe_bounds(suite.at_least, suite.at_most)}"
 
 
 def _logs(suite: Majority, result: Result) -> tuple[list[float], str]:

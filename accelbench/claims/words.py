@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from accelbench import figures
 from accelbench.api.result import Result
-from accelbench.verdict.expectations import within
+from accelbench.verdict.expectations import describe_bounds
 
 DIGITS = 2
 ALIKE = 0.02
@@ -92,4 +92,4 @@ def expected_speedup(variant: str, baseline: str, at_least: str | None, at_most:
         return f"{variant} no slower than {baseline}"
     if at_least is None and at_most is not None and float(at_most) < 1:
         return f"{variant} at least {short(1 / float(at_most))} times as slow as {baseline}"
-    return f"{variant} {within(at_least, at_most)} times as fast as {baseline}"
+    return f"{variant} {describe_bounds(at_least, at_most)} times as fast as {baseline}"

@@ -31,13 +31,13 @@ def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | Non
     for membership in memberships:
         _, controllers, path = membership.split(":", 2)
         if controller in controllers.split(","):
-            return _mounted(mounts, path, controller)
+            return _directory_of(mounts, path, controller)
         if not controllers:
             unified = path
-    return _mounted(mounts, unified, None) if unified is not None else None
+    return _directory_of(mounts, unified, None) if unified is not None else None
 
 
-def _mounted(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
+def _directory_of(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
     """Return the group's directory below the mount's root, which in a container may be the group itself."""
     for mount in mounts:
         fields, _, rest = mount.partition(" - ")
@@ -55,13 +55,13 @@ def _mounted(mounts: list[str], path: str, controller: str | None) -> ControlGro
 
 def processor_quota(group: ControlGroup | None) -> float | None:
     """Return the processors that the group and its parents may use, by the smallest quota; None: no limit."""
-    return min((quota for directory in _up(group) if (quota := _quota(directory))), default=None)
+    return min((quota for directory in _ancestors(group) if (quota := _quota(directory))), default=None)
 
 
 def memory_limit(group: ControlGroup | None) -> int | None:
     """Return the bytes that the group may use; None: no limit."""
     limits = []
-    for directory in _up(group):
+    for directory in _ancestors(group):
         for name in ("memory.max", "memory.limit_in_bytes"):
             text = _read(directory / name)
             if text and text.isdecimal() and int(text) < UNLIMITED_BYTES:
@@ -100,7 +100,7 @@ def _quota(directory: Path) -> float | None:
     return int(quota) / int(period)
 
 
-def _up(group: ControlGroup | None) -> Iterator[Path]:
+def _ancestors(group: ControlGroup | None) -> Iterator[Path]:
     """Yield the group's directory and its parents, as far as the hierarchy goes."""
     directory = group.directory if group else None
     while directory is not None and (directory / "cgroup.procs").exists():

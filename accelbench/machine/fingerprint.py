@@ -64,7 +64,7 @@ def of_host(
         "governor": _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memoryBytes": _number(memory.installed(root)),
         "memoryLimitBytes": _number(cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))),
-        "transparentHugePages": _chosen(_read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        "transparentHugePages": _bracketed(_read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         "kernel": platform.release(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "accelbench": _own_version(),
@@ -102,12 +102,12 @@ def of_source(workload: type) -> dict[str, str]:
     """Return the digest of the workload's source file and of the modules it shares; empty without source."""
     try:
         module = sys.modules[workload.__module__]
-        return {"workloadSource": _digest("".join(map(inspect.getsource, [module, *_shared_by(module)])))}
+        return {"workloadSource": _digest("".join(map(inspect.getsource, [module, *_shared_modules(module)])))}
     except (OSError, KeyError, TypeError):
         return {}
 
 
-def _shared_by(module: ModuleType) -> list[ModuleType]:
+def _shared_modules(module: ModuleType) -> list[ModuleType]:
     """Return the private modules in `workloads` that `module` imports, directly or not, sorted by name."""
     modules: dict[str, ModuleType] = {}
     todo = [module]
@@ -154,7 +154,7 @@ def _turbo(processors: Path) -> str:
     return {"0": "off", "1": "on"}.get(_read(processors / "cpufreq/boost"), "")
 
 
-def _chosen(text: str) -> str:
+def _bracketed(text: str) -> str:
     """Return the word in brackets: `always [madvise] never`."""
     return text.partition("[")[2].partition("]")[0]
 

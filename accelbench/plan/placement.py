@@ -69,11 +69,11 @@ class Misfit:
 def misfits(profile: Profile, node: Node) -> tuple[Misfit, ...]:
     """Return everything that keeps a case of that profile off the node; empty if it can be placed now."""
     return (
-        *_claims(profile, node),
-        *_amounts(profile_requests(profile), node),
-        *_labels(profile, node),
-        *_taints(profile.tolerations, node),
-        *_neighbours(profile, node),
+        *_claim_misfits(profile, node),
+        *_resource_misfits(profile_requests(profile), node),
+        *_label_misfits(profile, node),
+        *_taint_misfits(profile.tolerations, node),
+        *_exclusion_misfits(profile, node),
     )
 
 
@@ -98,7 +98,7 @@ def uncovered(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str
     return {resource: tuple(offering[resource]) for resource in sorted(offering)}
 
 
-def _labels(profile: Profile, node: Node) -> Iterator[Misfit]:
+def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
     for key, wanted in profile.node_selector.items():
         value = node.labels.get(key)
         if value is None:
@@ -107,7 +107,7 @@ def _labels(profile: Profile, node: Node) -> Iterator[Misfit]:
             yield Misfit("label", f"{key} is {value}, not {wanted}")
 
 
-def _taints(tolerations: Sequence[ProfileToleration], node: Node) -> Iterator[Misfit]:
+def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iterator[Misfit]:
     for taint in node.taints:
         if taint.effect in REPELLING and not any(_tolerates(toleration, taint) for toleration in tolerations):
             yield Misfit("taint", f"has the taint {taint}")
@@ -121,7 +121,7 @@ def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
     )
 
 
-def _amounts(requests: Amounts, node: Node) -> Iterator[Misfit]:
+def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
     for name, amount in requests.items():
         offered = node.allocatable.get(name, Decimal(0))
         free = offered - node.taken.get(name, Decimal(0))
@@ -135,12 +135,12 @@ def _amounts(requests: Amounts, node: Node) -> Iterator[Misfit]:
         yield Misfit("occupied", f"has all of its {room} pods")
 
 
-def _claims(profile: Profile, node: Node) -> Iterator[Misfit]:
+def _claim_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
     if profile.device_class and not node.drivers:
         yield Misfit("resource", f"has no driver that publishes devices: none of DeviceClass {profile.device_class}")
 
 
-def _neighbours(profile: Profile, node: Node) -> Iterator[Misfit]:
+def _exclusion_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
     if node.exclusive:
         yield Misfit("occupied", "a case has it to itself")
     elif profile.takes_whole_node and node.cases:

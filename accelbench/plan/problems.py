@@ -23,15 +23,17 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
 
     A script that is not on this machine is not checked: its runner reports what it cannot run.
     """
-    return tuple(_unknown_targets(run)) or _checked(run, _check_with)
+    return tuple(_unknown_targets(run)) or _check_workload(run, _check_spec)
 
 
 def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
     """Check each variant by itself, which is possible even if the rest of the run is invalid."""
-    return _checked(run, _check_variants)
+    return _check_workload(run, _check_variants)
 
 
-def _checked(run: BenchmarkRun, check: Callable[[BenchmarkRun, Workload], Iterable[Problem]]) -> tuple[Problem, ...]:
+def _check_workload(
+    run: BenchmarkRun, check: Callable[[BenchmarkRun, Workload], Iterable[Problem]]
+) -> tuple[Problem, ...]:
     """Run `check` with the run's workload, or return what is wrong with the workload itself."""
     reference = run.spec.workload
     if reference.script and script.path() is None:
@@ -102,7 +104,7 @@ def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Pro
     return tuple(problems)
 
 
-def _check_with(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
+def _check_spec(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
     """Run the checks that need the workload's code."""
     reference = run.spec.workload
     parameters = Fields("parameter", workload.name, workload.Parameters)
@@ -134,14 +136,14 @@ def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Pr
 def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[Problem]:
     kind = workload.variants().get(variant.use)
     if kind is None:
-        yield Problem(f"{path}.use", _refusal(workload, variant.use))
+        yield Problem(f"{path}.use", _why_no_variant(workload, variant.use))
     else:
         yield from Fields("option", variant.use, catalogue.options_model(kind)).check(
             f"{path}.options", variant.options
         )
 
 
-def _refusal(workload: Workload, use: str) -> str:
+def _why_no_variant(workload: Workload, use: str) -> str:
     framework, _, mode = use.partition("/")
     offered = workload.variants().values()
     modes = {kind.mode for kind in offered if kind.framework == framework}
@@ -165,7 +167,7 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
         except ValidationError as error:
             path = "spec.sweep" if case.swept else "spec.workload.parameters"
             where = ", ".join(f"{name} = {value}" for name, value in case.parameters.items())
-            yield from (Problem(path, f"{where}: {_reason(detail)}") for detail in error.errors())
+            yield from (Problem(path, f"{where}: {_pydantic_message(detail)}") for detail in error.errors())
             continue
         if case.accelerator.target is not None:
             continue
@@ -216,7 +218,7 @@ class Fields:
                     name = str(detail["loc"][0])
                     yield Problem(f"{path}.{name}", self._sentence(name, detail))
                 else:
-                    yield Problem(path, _reason(detail))
+                    yield Problem(path, _pydantic_message(detail))
 
     def unknown(self, name: str) -> str:
         """Describe an unknown field, with the nearest known name."""
@@ -232,10 +234,10 @@ class Fields:
             return unknown("value", str(value), map(str, get_args(self.model.model_fields[name].annotation)))
         if error in BOUNDS:
             return f"{value} {BOUNDS[error].format(**detail['ctx'])}"
-        return f'"{value}": {_reason(detail)}'
+        return f'"{value}": {_pydantic_message(detail)}'
 
 
-def _reason(detail: ErrorDetails) -> str:
+def _pydantic_message(detail: ErrorDetails) -> str:
     """Return pydantic's own sentence, without its prefix for a model's error."""
     sentence = detail["msg"].removeprefix("Value error, ")
     return sentence[:1].lower() + sentence[1:]

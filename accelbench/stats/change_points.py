@@ -51,7 +51,7 @@ def find_change_points(values: Sequence[float], *, least: float = 0.0) -> tuple[
     if len(values) < FEWEST:
         return ()
     logs = _without_outliers([math.log(value) for value in values])
-    ends = _best(logs, _candidates(logs))
+    ends = _choose(logs, _segmentations(logs))
     levels = [statistics.median(logs[begin:end]) for begin, end in itertools.pairwise([0, *ends])]
     changes = zip(ends[:-1], itertools.pairwise(levels), strict=True)
     return tuple(
@@ -69,7 +69,7 @@ def _without_outliers(logs: Sequence[float]) -> list[float]:
     return [median + max(-reach, min(reach, residual)) for median, residual in zip(medians, residuals, strict=True)]
 
 
-def _candidates(logs: Sequence[float]) -> list[list[int]]:
+def _segmentations(logs: Sequence[float]) -> list[list[int]]:
     """Return, for each number of change points from 0, where the best segments end."""
     import numpy as np
     import ruptures
@@ -81,12 +81,13 @@ def _candidates(logs: Sequence[float]) -> list[list[int]]:
     return ends
 
 
-def _best(logs: Sequence[float], candidates: list[list[int]]) -> list[int]:
+def _choose(logs: Sequence[float], candidates: list[list[int]]) -> list[int]:
     """Add change points while they explain more than their penalty; the noise is what the next one would leave."""
     chosen = candidates[0]
     for number, more in enumerate(candidates[1:], start=1):
-        saved = _squares(logs, chosen) - _squares(logs, more)
-        if saved > (number - candidates.index(chosen)) * PENALTY * 2 * math.log(len(logs)) * _noise(logs, more):
+        saved = _sum_of_squares(logs, chosen) - _sum_of_squares(logs, more)
+        penalty = PENALTY * 2 * math.log(len(logs)) * _variance_of_mean(logs, more)
+        if saved > (number - candidates.index(chosen)) * penalty:
             chosen = more
     return chosen
 
@@ -96,11 +97,11 @@ def _residuals(logs: Sequence[float], ends: Sequence[int]) -> list[float]:
     return [value - math.fsum(segment) / len(segment) for segment in segments for value in segment]
 
 
-def _squares(logs: Sequence[float], ends: Sequence[int]) -> float:
+def _sum_of_squares(logs: Sequence[float], ends: Sequence[int]) -> float:
     return math.fsum(value**2 for value in _residuals(logs, ends))
 
 
-def _noise(logs: Sequence[float], ends: Sequence[int]) -> float:
+def _variance_of_mean(logs: Sequence[float], ends: Sequence[int]) -> float:
     """Return the variance of a mean per result: the residual variance, inflated by its autocorrelation."""
     residuals = _residuals(logs, ends)
     free = len(logs) - len(ends)

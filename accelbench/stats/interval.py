@@ -86,7 +86,7 @@ def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float
     if not before or not after or max(len(before), len(after)) < MINIMUM_PAIRS:
         return None
     estimate = statistics.fmean(before) - statistics.fmean(after)
-    squares, degrees = _error(before, after)
+    squares, degrees = _variance_and_degrees(before, after)
     # Without any spread the degrees of freedom are infinite, for which the quantile is not defined here.
     half_width = student_quantile(1 - alpha / 2, degrees) * math.sqrt(squares) if squares > 0 else 0.0
     if half_width > WIDEST_LOG_HALF_WIDTH:
@@ -94,7 +94,7 @@ def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float
     return Interval(log_estimate=estimate, log_half_width=half_width, pairs=min(len(before), len(after)))
 
 
-def _error(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
+def _variance_and_degrees(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
     """Return the variance of the difference of means and its degrees of freedom."""
     sides = (before, after)
     if min(map(len, sides)) < MINIMUM_PAIRS:

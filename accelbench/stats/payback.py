@@ -67,24 +67,24 @@ def estimate_payback(
         steps = cost / gain if same_sign else None
     else:
         answer, steps = "after", cost / gain
-    lower, upper = _crossings(extra, saved, alpha)
+    lower, upper = _fieller_interval(extra, saved, alpha)
     return PaybackEstimate(answer=answer, steps=steps, lower=lower, upper=upper, extra_seconds=cost)
 
 
-def _crossings(extra: Sequence[float], saved: Sequence[float], alpha: float) -> tuple[float | None, float | None]:
+def _fieller_interval(
+    extra: Sequence[float], saved: Sequence[float], alpha: float
+) -> tuple[float | None, float | None]:
     """Return the smallest and largest N >= 0 for which Student's t does not reject that extra - N saved is 0."""
     # Scale by the largest values: the square of a very small number would be 0.
     largest_extra, largest_saved = max(map(abs, extra)) or 1.0, max(map(abs, saved)) or 1.0
-    lower, upper = _crossings_of_shares(
+    lower, upper = _scaled_interval(
         [value / largest_extra for value in extra], [value / largest_saved for value in saved], alpha
     )
     scale = largest_extra / largest_saved
     return None if lower is None else lower * scale, None if upper is None else upper * scale
 
 
-def _crossings_of_shares(
-    extra: Sequence[float], saved: Sequence[float], alpha: float
-) -> tuple[float | None, float | None]:
+def _scaled_interval(extra: Sequence[float], saved: Sequence[float], alpha: float) -> tuple[float | None, float | None]:
     count = len(extra)
     cost, gain = math.fsum(extra) / count, math.fsum(saved) / count
     # The interval's ends are the roots of a N² - 2 b N + c, from t² times the (co)variances of the two means.

@@ -29,12 +29,12 @@ def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
             reading
             for check in validity_checks()
             if (check.observed if evidence.nothing_timed else timed or not check.measured_only)
-            for reading in _alike(tuple(check.checks(evidence)), len(evidence.case.variants))
+            for reading in _merge_equal(tuple(check.checks(evidence)), len(evidence.case.variants))
         )
     )
 
 
-def _alike(readings: tuple[Check, ...], variants: int) -> tuple[Check, ...]:
+def _merge_equal(readings: tuple[Check, ...], variants: int) -> tuple[Check, ...]:
     """Merge the readings into one if there is one for each variant and they differ in nothing else."""
     merged = {reading.model_copy(update={"variant": None}) for reading in readings}
     return tuple(merged) if len(merged) == 1 and len(readings) == variants else readings

@@ -27,27 +27,27 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     for variant in evidence.variants:
         launches = [launch for launch in evidence.launches_of(variant) if launch.seconds()]
         if limits.source is None:
-            yield variant, untested(_no_limits(evidence.launches))
+            yield variant, untested(_why_no_limits(evidence.launches))
         elif not launches or work_per_unit(launches[0]) is None:
             yield variant, untested("the workload declares neither operations nor bytes")
         else:
-            yield variant, _fastest(launches, limits)
+            yield variant, _judge_fastest(launches, limits)
 
 
-def _no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
+def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
     """Return why the limits are unknown: our own probe's failure if it failed."""
     limits = (launch.facts.limits for launch in launches)
     failures = (limit for limit in limits if isinstance(limit, Unreadable) and limit.probe_failed)
     return next(failures, "the device's limits are neither published nor measured")
 
 
-def _fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
+def _judge_fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
     fastest = min(launches, key=lambda launch: launch.seconds() or float("inf"))
     seconds = fastest.seconds() or float("inf")
     flops, moved = work_per_unit(fastest) or (0.0, 0.0)
     source: LimitsSource = limits.source or "measured"
     allowed = ALLOWED[source]
-    shortcut = WINOGRAD if _convolves(fastest) else 1
+    shortcut = WINOGRAD if _has_convolutions(fastest) else 1
     readings, beyond = [], False
     if flops and limits.flops_per_second:
         beyond |= flops / seconds > shortcut * allowed * limits.flops_per_second
@@ -67,7 +67,7 @@ def _fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
     return passed(reading)
 
 
-def _convolves(launch: LaunchRecord) -> bool:
+def _has_convolutions(launch: LaunchRecord) -> bool:
     operations = launch.facts.operations
     return not isinstance(operations, Unreadable) and operations.declared.convolutions > 0
 

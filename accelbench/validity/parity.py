@@ -17,11 +17,11 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         return failed(launch.parity.detail)
     ratio = launch.parity.worst_ratio
     if ratio <= 1:
-        return _agrees(case, launch, f"{launch.parity.detail}, {ratio:.2g} of the tolerance")
+        return _judge_agreement(case, launch, f"{launch.parity.detail}, {ratio:.2g} of the tolerance")
     return failed(f"{launch.parity.detail}, {figures.prose(ratio)} times the tolerance")
 
 
-def _agrees(case: Case, launch: LaunchRecord, reading: str) -> Finding:
+def _judge_agreement(case: Case, launch: LaunchRecord, reading: str) -> Finding:
     """Pass, unless the reference shares the variant's framework, and so its possible mistakes.
 
     A baseline that serves as the reference is compared with itself, which passes and is reported.

@@ -37,10 +37,10 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     for setting, value in precision.matmul.items():
         if value not in PRODUCTS[requested == "tf32"]:
             return failed(f"{setting} is {value}, which is not {requested}")
-    return _inside(launch, requested) or passed(f"{requested}, arrays {precision.dtype}")
+    return _judge_step(launch, requested) or passed(f"{requested}, arrays {precision.dtype}")
 
 
-def _inside(launch: LaunchRecord, requested: Policy) -> Finding | None:
+def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
     """Return a finding if the program itself changes the precision, else None."""
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable) and (others := sorted(set(arithmetic.types) - TYPES[requested])):

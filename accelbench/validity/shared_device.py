@@ -41,7 +41,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     if isinstance(neighbours, Unreadable):
         return untested(neighbours)
     share = neighbours_share(neighbours)
-    reading = f"Other processes used {percent(share)} of the CPU{_named(neighbours)}"
+    reading = f"Other processes used {percent(share)} of the CPU{_name_processes(neighbours)}"
     platform, device = platforms.find(case.accelerator.platform), launch.facts.device_reading
     users = None if isinstance(device, Unreadable) else device.other_processes
     if users is not None:
@@ -55,7 +55,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     return widened(reading) if share > NEIGHBOURS.widens else passed(reading)
 
 
-def _named(neighbours: Neighbours) -> str:
+def _name_processes(neighbours: Neighbours) -> str:
     """Name the processes that used most: ` (python, pid 1234: 49 %)`.
 
     A process has no share if it used more than all others together on these processors: it also ran elsewhere.

@@ -21,10 +21,10 @@ LEAST_RATIO = 0.98
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     for variant in evidence.variants:
-        yield variant, _of((*evidence.launches_of(variant), *evidence.quarantined_of(variant)))
+        yield variant, _judge((*evidence.launches_of(variant), *evidence.quarantined_of(variant)))
 
 
-def _of(launches: tuple[LaunchRecord, ...]) -> Finding:
+def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
     """Fail if work is late in every launch; another program can delay it in one launch."""
     facts = [launch.facts.synchronisation for launch in launches]
     looks = [fact for fact in facts if not isinstance(fact, Unreadable)]
@@ -38,14 +38,14 @@ def _of(launches: tuple[LaunchRecord, ...]) -> Finding:
     if least is not None and least < LEAST_RATIO:
         return failed(f"the host timed a block at {least:.2f} of the time between the device's events")
     short, long = [look.runs[0] for look in looks], [look.runs[1] for look in looks if len(look.runs) > 1]
-    run = max((min(runs, key=_excess) for runs in (short, long) if runs), key=_excess)
+    run = max((min(runs, key=_relative_lateness) for runs in (short, long) if runs), key=_relative_lateness)
     reading = f"busy for {1000 * max(0.0, run.late_seconds):.3g} ms after {1000 * run.seconds:.3g} ms of calls"
-    if _excess(run) <= 1:
+    if _relative_lateness(run) <= 1:
         return passed(reading)
     return failed(reading) if len(looks) > 1 else untested(f"{reading}, but in a single launch")
 
 
-def _excess(run: WatchedRun) -> float:
+def _relative_lateness(run: WatchedRun) -> float:
     """Return the lateness over the allowed lateness."""
     return run.late_seconds / max(ALLOWED_SECONDS, ALLOWED_SHARE * run.seconds)
 

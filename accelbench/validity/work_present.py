@@ -25,7 +25,7 @@ MOST_IDLE = 0.5
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    counts = [(run, launch.variant) for launch in evidence.launches if (run := _run(launch))]
+    counts = [(run, launch.variant) for launch in evidence.launches if (run := _operations_per_unit(launch))]
     most, least = max(counts, default=(0.0, "")), min(counts, default=(0.0, ""))
     for variant in evidence.variants:
         counted = [
@@ -33,31 +33,31 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
             for launch in evidence.launches_of(variant)
             if is_reported(launch.facts.operations) or is_reported(launch.facts.arithmetic)
         ]
-        findings = [(launch.round, _of(launch, most, least)) for launch in counted] or [(0, untested(UNCOUNTED))]
+        findings = [(launch.round, _judge(launch, most, least)) for launch in counted] or [(0, untested(UNCOUNTED))]
         doubts = [
             (launch.round, untested(doubt))
             for launch in evidence.launches_of(variant)
-            for doubt in (_waits(launch), _claims(launch))
+            for doubt in (_idle_doubt(launch), _unit_doubt(launch))
             if doubt
         ]
         yield variant, most_severe(findings + doubts) if counted or doubts else untested(UNCOUNTED)
 
 
-def _of(launch: LaunchRecord, most: tuple[float, str], least: tuple[float, str]) -> Finding:
+def _judge(launch: LaunchRecord, most: tuple[float, str], least: tuple[float, str]) -> Finding:
     """Compare the operations of one launch with those declared, written, or run by other variants."""
     if is_reported(launch.facts.operations):
-        return _declared(launch)
-    arithmetic, per_unit = launch.facts.arithmetic, _run(launch)
+        return _judge_declared(launch)
+    arithmetic, per_unit = launch.facts.arithmetic, _operations_per_unit(launch)
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or per_unit is None:
         return untested(UNCOUNTED)
     reading = f"{arithmetic.run:.3g} floating-point operations in a call, in {arithmetic.source}"
     if arithmetic.written and arithmetic.run < LEAST_LEFT * arithmetic.written:
         return failed(f"{reading}, of {arithmetic.written:.3g} written: the compiler dropped or hoisted the rest")
-    doubt = _doubt(per_unit, launch.facts.flops_per_unit, most, least)
+    doubt = _count_doubt(per_unit, launch.facts.flops_per_unit, most, least)
     return untested(f"{reading}, {doubt}") if doubt else passed(reading)
 
 
-def _doubt(run: float, flops: float | Unreadable, most: tuple[float, str], least: tuple[float, str]) -> str:
+def _count_doubt(run: float, flops: float | Unreadable, most: tuple[float, str], least: tuple[float, str]) -> str:
     """Describe how far the operations of a unit are from cost() or another variant's; empty if close enough."""
     if not isinstance(flops, Unreadable) and run < LEAST_SHARE * flops:
         return f"{percent(run / flops)} of what cost() says: a better algorithm, or work left out"
@@ -68,7 +68,7 @@ def _doubt(run: float, flops: float | Unreadable, most: tuple[float, str], least
     return ""
 
 
-def _waits(launch: LaunchRecord) -> str:
+def _idle_doubt(launch: LaunchRecord) -> str:
     """Describe a launch that computed almost nothing in its blocks: it slept, or waited for other processes."""
     idle = launch.facts.idle
     if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MOST_IDLE) * idle.seconds:
@@ -77,7 +77,7 @@ def _waits(launch: LaunchRecord) -> str:
     return f"idle for {share} of the time: it sleeps, or waits for other processes"
 
 
-def _claims(launch: LaunchRecord) -> str:
+def _unit_doubt(launch: LaunchRecord) -> str:
     """Describe a step that claims several units if neither outputs nor declared operations confirm them."""
     units = launch.facts.units_per_step
     if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):
@@ -87,7 +87,7 @@ def _claims(launch: LaunchRecord) -> str:
     return f"a step claims to do {units} units, and half as many give the same outputs"
 
 
-def _run(launch: LaunchRecord) -> float | None:
+def _operations_per_unit(launch: LaunchRecord) -> float | None:
     """Return the operations run for one unit of work; None if unknown."""
     arithmetic, units = launch.facts.arithmetic, launch.facts.units_per_call
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
@@ -95,19 +95,19 @@ def _run(launch: LaunchRecord) -> float | None:
     return arithmetic.run / units
 
 
-def _declared(launch: LaunchRecord) -> Finding:
+def _judge_declared(launch: LaunchRecord) -> Finding:
     operations = launch.facts.operations
     if isinstance(operations, Unreadable):
         return failed(operations)
     declared, counted = operations.declared, operations.found
     if counted is None:
-        return untested(f"what is left of {_counts(declared)} cannot be counted")
-    reading = f"{_counts(counted)} of {_counts(declared)} in {operations.source}"
+        return untested(f"what is left of {_format_counts(declared)} cannot be counted")
+    reading = f"{_format_counts(counted)} of {_format_counts(declared)} in {operations.source}"
     missing = counted.products < declared.products or counted.convolutions < declared.convolutions
     return failed(reading) if missing else passed(reading)
 
 
-def _counts(counts: OperationCounts) -> str:
+def _format_counts(counts: OperationCounts) -> str:
     kinds = {"products": counts.products, "convolutions": counts.convolutions}
     return " and ".join(f"{number} {kind}" for kind, number in kinds.items() if number) or "none"
 

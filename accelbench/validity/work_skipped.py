@@ -41,30 +41,30 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)
-    if dependence.replay and (different := _different(dependence.replay)):
+    if dependence.replay and (different := _describe_difference(dependence.replay)):
         return failed(different)
     if dependence.unable or dependence.raised:
         return untested(dependence.unable or f"it raises on inputs that it was not built from: {dependence.raised}")
-    return _counted(dependence)
+    return _judge_counts(dependence)
 
 
-def _counted(dependence: Dependence) -> Finding:
+def _judge_counts(dependence: Dependence) -> Finding:
     first, again = dependence.dispatched, dependence.again
     if not first and not any(again):
         return untested("a call runs no operation of its framework: what it does cannot be counted")
     for repeated in (dependence.seen, *again[:1]):
-        if repeated is not None and (fewer := _fewer(first, repeated)):
+        if repeated is not None and (fewer := _describe_fewer(first, repeated)):
             return failed(f"a repeated call runs {fewer}: it keeps results, or recognises its inputs")
     if not again:
         return untested("a call was not repeated")
-    if skips := _skips(dependence):
+    if skips := _describe_skips(dependence):
         return failed(f"{skips}: it skips work")
-    return _left_for_export(dependence) or passed(
+    return _judge_export(dependence) or passed(
         f"{Counter(first).total()} operations in a call, and as many when it is repeated"
     )
 
 
-def _skips(dependence: Dependence) -> str:
+def _describe_skips(dependence: Dependence) -> str:
     """Describe what later calls run less of; empty if they do not, or if a block holds a single call."""
     first = Counter(dependence.dispatched).total()
     later = [after.total() - before.total() for before, after in pairwise(map(Counter, dependence.again))]
@@ -72,7 +72,7 @@ def _skips(dependence: Dependence) -> str:
         return f"{first} operations in a call, {', '.join(map(str, later))} in those after it"
     for before, after in pairwise(dependence.again):
         added = {name: after.get(name, 0) - before.get(name, 0) for name in HEAVY & dependence.dispatched.keys()}
-        if fewer := _fewer({name: dependence.dispatched[name] for name in added}, added, EVEN):
+        if fewer := _describe_fewer({name: dependence.dispatched[name] for name in added}, added, EVEN):
             return f"a later call runs {fewer}"
     many = Counter(dependence.many).total()
     if later and dependence.many_calls and many < EVEN * dependence.many_calls * min(later):
@@ -80,7 +80,7 @@ def _skips(dependence: Dependence) -> str:
     return ""
 
 
-def _left_for_export(dependence: Dependence) -> Finding | None:
+def _judge_export(dependence: Dependence) -> Finding | None:
     """Fail if export runs more after more calls; return untested if it runs products, None otherwise."""
     after = [Counter(exported).total() for exported in dependence.exported]
     if after and after[-1] > DEFERRED * after[0]:
@@ -89,14 +89,14 @@ def _left_for_export(dependence: Dependence) -> Finding | None:
     return untested(f"export, which is not timed, runs {', '.join(products)}") if products else None
 
 
-def _fewer(first: Mapping[str, int], repeated: Mapping[str, int], least: float = REPEATED) -> str:
+def _describe_fewer(first: Mapping[str, int], repeated: Mapping[str, int], least: float = REPEATED) -> str:
     """Name the operation that a repeated call runs least of, compared with the first: `0 of 3 mm`."""
     shares = [(repeated.get(name, 0) / number, name) for name, number in first.items()]
     share, name = min(shares, default=(1.0, ""))
     return f"{repeated.get(name, 0)} of {first[name]} {name}" if share < least else ""
 
 
-def _different(replay: Replay) -> str:
+def _describe_difference(replay: Replay) -> str:
     if replay.timed is None or replay.timed <= max(SAME, REPEATABLE * (replay.untimed or 0.0)):
         return ""
     return (

@@ -89,7 +89,7 @@ def _evaluate_number(
     reading = read(number.name, result, variant)
     if reading is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
-    return _compared(expectation, reading.lower, reading.upper, reading.words)
+    return _evaluate_range(expectation, reading.lower, reading.upper, reading.words)
 
 
 def _evaluate_comparison(expectation: Expectation, result: Result) -> ExpectationOutcome:
@@ -115,7 +115,7 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
         return _evaluate_payback(expectation, comparison.pays_back, result.unit)
     speedup, lower, upper = (figures.prose(float(ratio or 1)) for ratio in (comparison.speedup, *interval))
     reading = f"{speedup} ({lower} to {upper}), {_time_saved(float(comparison.speedup or 1))}"
-    return _compared(expectation, *interval, reading)
+    return _evaluate_range(expectation, *interval, reading)
 
 
 def _time_saved(speedup: float) -> str:
@@ -137,7 +137,7 @@ def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: s
     estimate = f"after {figures.count(known, unit)}" if known else payback.answer
     most = "or more" if upper == math.inf else f"to {figures.count(round(upper))}"
     possible = "" if lower == upper else f" ({figures.count(round(lower))} {most})"
-    return _compared(expectation, lower, upper, estimate + possible)
+    return _evaluate_range(expectation, lower, upper, estimate + possible)
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:
@@ -155,7 +155,7 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
             expectation, outcome, f"{_subject(expectation)}: {outcome}, {observation.text}.", sound=True
         )
     numbers = [float(value.value) for value in observation.values]
-    return _compared(expectation, min(numbers), max(numbers), observation.text)
+    return _evaluate_range(expectation, min(numbers), max(numbers), observation.text)
 
 
 def _equal(observed: str, expected: str) -> bool | None:
@@ -167,7 +167,7 @@ def _equal(observed: str, expected: str) -> bool | None:
     return observed == expected
 
 
-def _compared(expectation: Expectation, lower: float, upper: float, reading: str) -> ExpectationOutcome:
+def _evaluate_range(expectation: Expectation, lower: float, upper: float, reading: str) -> ExpectationOutcome:
     outcome = compare_with_bounds(lower, upper, expectation.at_least, expectation.at_most)
     return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {reading}.", sound=True)
 
@@ -190,7 +190,7 @@ def _interval(comparison: Comparison) -> tuple[float, float] | None:
 def _subject(expectation: Expectation) -> str:
     number = NUMBERS[expectation.metric] if expectation.metric else None
     as_reading = _seconds if number and number.unit == "s" else None
-    bounds = within(expectation.at_least, expectation.at_most, expectation.equals, as_reading)
+    bounds = describe_bounds(expectation.at_least, expectation.at_most, expectation.equals, as_reading)
     where = f" on {expectation.target}" if expectation.target else ""
     return f"{expectation.subject} of {expectation.variant}{where} {bounds}".rstrip()
 
@@ -201,7 +201,7 @@ def _seconds(bound: str) -> str:
     return text if math.isclose(figures.read(text), float(bound), rel_tol=1e-9) else f"{bound} s"
 
 
-def within(
+def describe_bounds(
     at_least: str | None, at_most: str | None, equals: str | None = None, shown: Callable[[str], str] | None = None
 ) -> str:
     """Describe the bounds, as `at least 2 and at most 3`; `shown` formats each."""

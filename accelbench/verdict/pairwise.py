@@ -43,7 +43,7 @@ class MeasuredVariants:
         return failed_by_noise() if self.noisy else frozenset(check.name for check in disturbance_checks())
 
     @cached_property
-    def _certifying(self) -> Certificate:
+    def _required_checks(self) -> Certificate:
         """Return the checks that an interval needs: without those that noise can fail, if noisy."""
         if not self.noisy:
             return self.certificate
@@ -77,7 +77,7 @@ class MeasuredVariants:
         for name in (variant, baseline):
             if failure := self.failures.get(name):
                 return comparison(f"{name} failed in round {failure.round} ({failure.reason}): nothing to compare.")
-        if names := unclean(self._certifying, variant, baseline):
+        if names := unclean(self._required_checks, variant, baseline):
             return comparison(self._invalid_sentence((variant, baseline), names), invalid=names)
         if not pairs:
             return comparison(f"{variant}: no complete round yet.")
@@ -87,9 +87,9 @@ class MeasuredVariants:
             reason = "too few for" if len(pairs) < MINIMUM_PAIRS else "which differ too much for"
             words = f"{variant}: {figures.count(len(pairs), 'round')}, {reason} an interval."
             return comparison(words, speedup=speedup)
-        return comparison(speedup=speedup, **self._decided(interval, variant, baseline))
+        return comparison(speedup=speedup, **self._decide(interval, variant, baseline))
 
-    def _decided(self, interval: Interval, variant: str, baseline: str) -> dict[str, Any]:
+    def _decide(self, interval: Interval, variant: str, baseline: str) -> dict[str, Any]:
         """Return the interval's ends, the verdict if there is one, and the sentence."""
         names = {"variant": variant, "baseline": baseline}
         fields: dict[str, Any] = {"lower": decimal_string(interval.lower), "upper": decimal_string(interval.upper)}

@@ -40,10 +40,10 @@ def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
     unit = NUMBERS[name].unit
     if value is None:
         return None
-    return _exactly(value, f"{value:,} {unit}".rstrip() if isinstance(value, int) else f"{figures.prose(value)} {unit}")
+    return _single(value, f"{value:,} {unit}".rstrip() if isinstance(value, int) else f"{figures.prose(value)} {unit}")
 
 
-def _exactly(value: float, words: str) -> Reading:
+def _single(value: float, words: str) -> Reading:
     return Reading(value, value, words)
 
 
@@ -98,11 +98,11 @@ def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
 def _ratio(value: Launches, over: Launches, words: str) -> Reading:
     """Return the ratio with its widest range, as launches are not paired here."""
     ratio = Launches(value.typical / over.typical, value.least / over.most, value.most / over.least)
-    between = "; ".join(filter(None, (_between(ratio), words)))
+    between = "; ".join(filter(None, (_format_range(ratio), words)))
     return Reading(ratio.least, ratio.most, f"{figures.prose(ratio.typical)} ({between})")
 
 
-def _between(ratio: Launches) -> str:
+def _format_range(ratio: Launches) -> str:
     return "" if ratio.least == ratio.most else f"{figures.prose(ratio.least)} to {figures.prose(ratio.most)}"
 
 
@@ -111,7 +111,7 @@ def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
     value, over = variant.numbers.peak_memory_bytes, baseline.numbers.peak_memory_bytes if baseline else None
     if value is None or not over:
         return None
-    return _exactly(
+    return _single(
         value / over,
         f"{figures.prose(value / over)} ({figures.quantity(value, 'B')} over {figures.quantity(over, 'B')})",
     )
@@ -122,7 +122,7 @@ def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
     if seconds is None:
         return None
     spread = (float(seconds.p95_seconds) - float(seconds.p5_seconds)) / float(seconds.median_seconds)
-    return _exactly(spread, f"{figures.prose(spread)} over {result.rounds} launches")
+    return _single(spread, f"{figures.prose(spread)} over {result.rounds} launches")
 
 
 READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {

@@ -12,7 +12,9 @@ from accelbench.verdict.rule import unclean
 
 def redact_invalid(result: Result) -> Result:
     """Return `result` without the timings of variants that a check rejects."""
-    variants = tuple(_withheld(variant) if rejections(result, variant) else variant for variant in result.variants)
+    variants = tuple(
+        _without_timings(variant) if rejections(result, variant) else variant for variant in result.variants
+    )
     return result.model_copy(update={"variants": variants})
 
 
@@ -48,7 +50,7 @@ def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, flo
     return geometric_mean(times[0][number] for number in rounds), geometric_mean(times[1][number] for number in rounds)
 
 
-def _withheld(variant: VariantResult) -> VariantResult:
+def _without_timings(variant: VariantResult) -> VariantResult:
     """Remove everything timed; keep what was computed and compiled, which shows why the check failed."""
     return variant.model_copy(
         update={
