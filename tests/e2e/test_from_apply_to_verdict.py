@@ -86,7 +86,7 @@ def test_one_result_is_stored_and_names_the_run_and_its_image(installed: Install
     outcomes = {(check["name"], check["outcome"]) for check in result["certificate"]["checks"]}
     assert ("parity", "passed") in outcomes
     assert {name for name, outcome in outcomes if outcome == "failed"} <= failed_by_noise()
-    assert len(json.dumps(result)) <= 32 * 1024
+    assert len(json.dumps(result)) <= MAXIMUM_BYTES
 
 
 def test_the_status_table_says_what_the_result_says(installed: Installed, example: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from accelbench_runner.supervisor.listener import LaunchListener
 from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpret
 from runner.supervision import case_of
 
-SHARE = launch_limit(60, time_limit=60, of=3, left=3, rounds_min=5, before=[])
+SHARE = launch_limit(60, time_limit=60, round_launches=3, launches_left=3, rounds_min=5, earlier_seconds=[])
 STACK = b"""Current thread (most recent call first):
   File "theirs.py", line 7 in step
   File "ours.py", line 1 in call
@@ -47,7 +47,7 @@ def message(end: Outcome) -> str:
     return end.failure.message
 
 
-LATER = launch_limit(600, time_limit=600, of=3, left=1, rounds_min=5, before=[2.0])
+LATER = launch_limit(600, time_limit=600, round_launches=3, launches_left=1, rounds_min=5, earlier_seconds=[2.0])
 
 
 @pytest.mark.parametrize(

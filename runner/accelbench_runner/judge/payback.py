@@ -29,13 +29,13 @@ def payback(
     before = {number: cost for number, launch in baseline.items() if (cost := cost_of(launch))}
     after = {number: cost for number, launch in variant.items() if (cost := cost_of(launch))}
     rounds = sorted(before.keys() & after.keys())
-    own_costs, others_costs = (_with_shown_mean([costs[number] for number in rounds]) for costs in (after, before))
-    estimate = estimate_payback(others_costs, own_costs, alpha)
+    variant_costs, baseline_costs = (_with_shown_mean([costs[number] for number in rounds]) for costs in (after, before))
+    estimate = estimate_payback(baseline_costs, variant_costs, alpha)
     if estimate is None:
         return None
-    own = statistics.mean(after[number].first_call for number in rounds)
+    first_call = statistics.mean(after[number].first_call for number in rounds)
     return PaybackFinding(
-        document=_document(estimate, own),
+        document=_document(estimate, first_call),
         sentence=payback_sentence(estimate, *_variant_and_unit(variant.values())),
     )
 
@@ -69,13 +69,13 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
     return LaunchCost(first_call=sum(phases[name] for name in FIRST_CALL) - calls * step, step=step)
 
 
-def _document(estimate: PaybackEstimate, own: float) -> Payback:
+def _document(estimate: PaybackEstimate, first_call: float) -> Payback:
     estimated = estimate.answer in {"after", "until"}
     return Payback(
         answer=estimate.answer,
         steps=whole_steps(estimate.steps) if estimated and estimate.steps is not None else None,
         lower=None if estimate.lower is None else whole_steps(estimate.lower),
         upper=None if estimate.upper is None else whole_steps(estimate.upper),
-        first_call_seconds=own,
+        first_call_seconds=first_call,
         extra_seconds=estimate.extra_seconds,
     )

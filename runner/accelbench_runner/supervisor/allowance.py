@@ -34,21 +34,34 @@ class Limit(NamedTuple):
 
 
 def launch_limit(
-    remaining: float, *, time_limit: float, of: int, left: int, rounds_min: int, before: Sequence[float]
+    remaining: float,
+    *,
+    time_limit: float,
+    round_launches: int,
+    launches_left: int,
+    rounds_min: int,
+    earlier_seconds: Sequence[float],
 ) -> Limit:
     """Return the limit of a launch.
 
-    `left` of the `of` launches in its round have not run yet, this one included; `before` has the seconds of the same
-    variant's earlier launches. Without any, the limit is a share of the `remaining` time, or the most that a launch can
-    take if the least number of rounds is to fit, so that a launch that hangs leaves time for the others. It is never
-    less than an even share of the whole time limit: then the case's limit ends the launch, and no variant is blamed
-    for what probes or other processes took.
+    Args:
+        remaining: Seconds left of the case's time limit.
+        time_limit: The case's time limit in seconds.
+        round_launches: Number of launches in the round.
+        launches_left: Number of them that have not run yet, this one included.
+        rounds_min: The least number of rounds.
+        earlier_seconds: Seconds of the same variant's earlier launches.
+
+    A first launch gets a share of the remaining time, or the most that a launch can take if the least number of rounds
+    is to fit, so that a launch that hangs leaves time for the others. It never gets less than an even share of the
+    whole time limit: then the case's limit ends it, and no variant is blamed for what probes or other processes took.
     """
-    if before:
-        seconds = max(HANG_SECONDS, HANG_FACTOR * max(before))
-        reason = f"its limit, as its longest launch before took {max(before):.3g} s"
-        return Limit(seconds, reason, extended_by_load=True)
-    share = max(time_limit / of, min(remaining, max(remaining / left, time_limit / rounds_min)))
+    if earlier_seconds:
+        longest = max(earlier_seconds)
+        reason = f"its limit, as its longest launch before took {longest:.3g} s"
+        return Limit(max(HANG_SECONDS, HANG_FACTOR * longest), reason, extended_by_load=True)
+    even_share = time_limit / round_launches
+    share = max(even_share, min(remaining, max(remaining / launches_left, time_limit / rounds_min)))
     return Limit(share, f"its share of the case's time limit of {time_limit:g} s")
 
 

@@ -230,10 +230,10 @@ class Supervisor:
         limit = launch_limit(
             remaining,
             time_limit=measurement.time_limit_seconds,
-            of=len(directories),
-            left=len(directories) - position,
+            round_launches=len(directories),
+            launches_left=len(directories) - position,
             rounds_min=measurement.rounds_min,
-            before=[one.wall_seconds - one.probe_seconds for one in self._launches if one.variant == variant],
+            earlier_seconds=[one.wall_seconds - one.probe_seconds for one in self._launches if one.variant == variant],
         )
 
         def phase_reached(phase: Phase) -> None:
