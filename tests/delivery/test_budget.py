@@ -12,6 +12,7 @@ import pytest
 from accelbench.api.result import MAXIMUM_BYTES, Phase, SpeedupEstimate
 from accelbench.api.run import MAXIMUM_ROUNDS, MAXIMUM_VARIANTS
 from accelbench.delivery.log import (
+    MAXIMUM_LINE_BYTES,
     MAXIMUM_LOG_BYTES,
     LaunchFinished,
     LaunchStarted,
@@ -67,6 +68,8 @@ def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_an
     lines = content().decode().split("\n")
     delivered = read_log(lines)
     assert delivered.problems == ()
+    assert max(len(line.encode()) for line in lines) <= MAXIMUM_LINE_BYTES
+    assert any("lines that launches printed" in note for note in log.left_out())
     found = [(document.kind, document.identifier) for document in delivered.documents]
     assert ("result", "final") in found
     assert [identifier for kind, identifier in found if kind == "checkpoint"] == [str(n) for n in range(1, 51)]
@@ -80,14 +83,17 @@ def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_an
 
 def test_what_is_left_out_is_said_where_it_begins(written: tuple[LogWriter, Callable[[], bytes]]) -> None:
     log, content = written
+    text = incompressible(6000, 0)
     for number in range(400):
-        log.document("launch", f"1/{number}", incompressible(6000, number))
+        log.document("launch", f"1/{number}", f"{number:04}{text}")
     notices = [line for line in content().decode().split("\n") if line.startswith("accelbench: ")]
     assert notices == ["accelbench: block series of launches from here on left out: their share of the log is used up"]
 
 
 def test_a_document_is_in_the_log_whole_or_not_at_all(written: tuple[LogWriter, Callable[[], bytes]]) -> None:
     log, content = written
-    for number in range(400):
-        log.document("launch", f"1/{number}", incompressible(60_000, number))
+    text = incompressible(60_000, 0)
+    for number in range(100):
+        log.document("launch", f"1/{number}", f"{number:04}{text}")
+    assert log.left_out()
     assert read_log(content().decode().split("\n")).problems == ()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from accelbench.api.result import MAXIMUM_BYTES
 from accelbench.validity.quarantine import failed_by_noise
 from cluster.errors import DeadlineError
 from cluster.wait import wait_until

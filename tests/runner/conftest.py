@@ -1,4 +1,4 @@
-"""Starts real supervisors; tests look at what they leave behind, not at their insides."""
+"""Starts supervisors, real and simulated ones; tests look at what they leave behind, not at their insides."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import pytest
 
 from accelbench.api.case import Case
 from cluster.wait import HANG_SECONDS
+from runner.simulation import Simulation
 from runner.supervision import SCRIPTED_JUDGE, SCRIPTED_LAUNCH, SUPERVISE, Ended, Supervised, processes_below
 
 Start = Callable[..., Supervised]
@@ -67,3 +68,9 @@ def run(start: Start) -> Callable[..., Ended]:
         return start(*arguments, **options).end(timeout)
 
     return run
+
+
+@pytest.fixture
+def simulate(tmp_path: Path) -> Simulation:
+    """Runs a case in simulated time, with scripted launches and a scripted judge."""
+    return Simulation(tmp_path)

@@ -27,7 +27,7 @@ def write(data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def measure(facts: dict[str, Any] | None = None) -> None:
+def measure() -> None:
     say(type="phase-started", phase="import")
     say(type="phase-ended", phase="import", seconds=0.01, parts={})
     say(type="phase-started", phase="steady")
@@ -43,8 +43,7 @@ def measure(facts: dict[str, Any] | None = None) -> None:
             "peakMemoryBytes": 1000 * number,
             "versions": {"python": "3", **seen, "processors": str(sorted(os.sched_getaffinity(0)))},
             "device": {"platform": "cpu", "name": "scripted"},
-            **({} if kind == "compiles-nothing" else {"compileCache": {"hits": 0, "misses": 1}}),
-            **(facts or {}),
+            "compileCache": {"hits": 0, "misses": 1},
         },
     )
     say(type="measured")
@@ -124,27 +123,11 @@ match kind:
         (Path(os.environ["TMPDIR"]) / "compiled").touch()
         measure()
         done()
-    case "fine" | "warm-hangs" | "warm-crashes" | "warm-slow" | "compiles-nothing" | "jax/jit" | "pytorch/eager":
+    case "fine" | "warm-hangs" | "warm-crashes" | "warm-slow" | "jax/jit" | "pytorch/eager":
         measure()
         done()
-    case "observes":
-        say(type="facts", values={"protocol": "observe", "observations": {"calls": 4, "compilations": number}})
-        done()
-    case "raises":
-        say(type="phase-started", phase="setup")
-        say(type="failed", reason="Raised", message="ValueError: no such shape", trace="theirs.py, line 7")
-        sys.exit(1)
-    case "raises-in-round-2":
-        if number == 2:
-            say(type="failed", reason="Raised", message="ValueError: only now")
-        else:
-            measure()
-            done()
     case "segfaults":
         say(type="phase-started", phase="compile")
-        crash_in_a_library()
-    case "segfaults-in-steady":
-        say(type="phase-started", phase="steady")
         crash_in_a_library()
     case "killed":
         say(type="phase-started", phase="compile")
@@ -152,8 +135,6 @@ match kind:
     case "exits":
         sys.stderr.write("cannot go on\n")
         sys.exit(7)
-    case "says-nothing":
-        pass
     case "hangs":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         say(type="phase-started", phase="setup")
@@ -162,11 +143,6 @@ match kind:
     case "grandchild":
         leave_a_grandchild()
         measure()
-        done()
-    case "prints":
-        measure()
-        sys.stdout.write("x" * 2_000_000)
-        sys.stdout.flush()
         done()
     case "floods":
         line = "x" * 999 + "\n"
@@ -192,19 +168,9 @@ match kind:
                 write(b"x" * 65536)
         except BrokenPipeError:
             time.sleep(FOREVER)
-    case "cut-off":
-        write(b'{"type": "blo')
     case "closes-its-pipe":
         os.close(descriptor)
         time.sleep(FOREVER)
-    case "nan-facts":
-        measure({"flopsPerUnit": float("nan"), "peakMemoryBytes": float("inf"), "versions": "what?", "unit": 3})
-        done()
-    case "nan-block":
-        write(b'{"type": "block", "units": 1, "seconds": NaN}\n')
-        done()
-    case "times-nothing":
-        done()
     case "crashes-after-done":
         measure()
         done()

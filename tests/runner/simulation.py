@@ -2,11 +2,13 @@
 
 import contextlib
 import json
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from accelbench.api.case import Case
+from accelbench.api.reasons import FailureReason
 from accelbench.api.result import Phase, Result, VariantResult
 from accelbench.delivery.log import Event, parse_event, read_log
 from accelbench.document import Document
@@ -14,12 +16,14 @@ from accelbench.launch.record import LaunchRecord
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 from accelbench_runner.protocol import (
     PROBE_FILE,
-    AsideEnded,
     AsideStarted,
     BlockTimed,
     Done,
+    FactsReported,
+    Failed,
     LaunchRequest,
     Measured,
+    PhaseEnded,
     PhaseStarted,
 )
 from accelbench_runner.supervisor.allowance import Allowance, Limit
@@ -34,31 +38,89 @@ from runner.scripted_judge import assess
 LAUNCH_SECONDS = 1.0
 JUDGE_SECONDS = 0.5
 BLOCKS = [PhaseStarted(phase="steady"), *[BlockTimed(units=10, seconds=0.01)] * 20, Measured()]
-HANGS = None
-"""The launch does nothing more until it is killed."""
 
 
-def script(variant: str, request: LaunchRequest) -> Iterator[Document | None]:
-    """The messages of a launch, LAUNCH_SECONDS before the last of them."""
-    kind, _, how = variant.partition("_")[0].partition("-")
-    if kind == "hangs" and (how != "in-round-2" or request.round == 2):
-        yield PhaseStarted(phase="setup")
-        yield HANGS
-    if kind == "parity":
-        yield AsideStarted(name="parity")
-        yield HANGS
-    if kind == "watch" and "watch" not in request.skip:
-        yield AsideStarted(name="watch", alone=True)
-        yield HANGS
-    if kind == "glance" and "watch" not in request.skip:
-        yield PhaseStarted(phase="steady")
-        Path(request.directory, PROBE_FILE).write_text("watch")
-        yield HANGS
+class Hangs:
+    """The launch does nothing more until it is killed."""
+
+
+@dataclass(frozen=True)
+class Exits:
+    """The process ends, with what it wrote to standard error."""
+
+    status: int
+    stderr: bytes = b""
+
+
+class Interrupted:
+    """SIGTERM comes."""
+
+
+Step = Document | bytes | Exits | type[Hangs] | type[Interrupted]
+"""Bytes are written where messages are expected."""
+PRINTED = b"x" * 2_000_000
+
+
+def script(variant: str, request: LaunchRequest) -> Iterator[Step]:  # noqa: C901, PLR0912, PLR0915 - a table
+    """What a launch does in LAUNCH_SECONDS."""
+    kind = variant.partition("_")[0]
+    second = request.round == 2
+    match kind:
+        case "hangs" | "hangs-in-round-2" if kind == "hangs" or second:
+            yield PhaseStarted(phase="setup")
+            yield Hangs
+        case "parity-hangs":
+            yield AsideStarted(name="parity")
+            yield Hangs
+        case "watch-hangs" if "watch" not in request.skip:
+            yield AsideStarted(name="watch", alone=True)
+            yield Hangs
+        case "glance-hangs" if "watch" not in request.skip:
+            yield PhaseStarted(phase="steady")
+            Path(request.directory, PROBE_FILE).write_text("watch")
+            yield Hangs
+        case "interrupted-in-round-2" if second:
+            yield Interrupted
+        case "raises" | "raises-in-round-2" if kind == "raises" or second:
+            yield PhaseStarted(phase="setup")
+            yield Failed(reason=FailureReason.RAISED, message="ValueError: no such shape", trace="theirs.py, line 7")
+            return
+        case "crashes-in-steady":
+            yield PhaseStarted(phase="steady")
+            yield Exits(-signal.SIGSEGV)
+        case "killed":
+            yield Exits(-signal.SIGKILL)
+        case "says-nothing":
+            yield Exits(0)
+        case "exits":
+            yield Exits(7, b"cannot go on\n")
+        case "cut-off":
+            yield b'{"type": "blo'
+            yield Exits(0)
+        case "nan-block":
+            yield b'{"type": "block", "units": 1, "seconds": NaN}\n'
+        case "times-nothing":
+            yield Done()
+            return
+        case "observes":
+            observations = {"calls": 4, "compilations": request.round}
+            yield FactsReported(values={"protocol": "observe", "observations": observations})
+            yield Done()
+            return
+    if request.purpose == "probe":
+        for phase, seconds in (("import", 0.01), ("compile", 0.002), ("first-step", 0.001)):
+            yield PhaseEnded(phase=phase, seconds=seconds)
+        yield FactsReported(values={"compileCache": {"hits": 1, "misses": 0}})
+        yield Done()
+        return
+    if kind == "compiles":
+        yield FactsReported(values={"compileCache": {"hits": 0, "misses": 1}})
+    if kind == "absurd-facts":
+        yield b'{"type": "facts", "values": {"flopsPerUnit": NaN, "peakMemoryBytes": Infinity, "unit": 3}}\n'
     yield from BLOCKS
-    if kind == "limits" and "limits" not in request.skip:
+    if kind == "limits-hangs" and "limits" not in request.skip:
         yield AsideStarted(name="limits", alone=True)
-        yield HANGS
-        yield AsideEnded(name="limits", seconds=0)
+        yield Hangs
     yield Done()
 
 
@@ -83,14 +145,25 @@ class SimulatedLauncher(Launcher):
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
         began = self.clock.seconds
         child_exit = ChildExit(status=0, killed_for=None, wall_seconds=LAUNCH_SECONDS)
-        for message in script(request.variant, request):
-            if message is HANGS:
+        for step in script(request.variant, request):
+            if step is Hangs:
                 while (left := listener.seconds_left(self.clock.seconds - began)) > 0:
                     self.clock.seconds += left
                 child_exit = ChildExit(status=-6, killed_for="limit", wall_seconds=self.clock.seconds - began)
                 break
-            listener.received("messages", message.to_json().encode() + b"\n")
-        else:
+            if step is Interrupted:
+                self.interruption.signal = signal.SIGTERM
+                child_exit = replace(child_exit, killed_for="interrupted", status=-signal.SIGKILL)
+                break
+            if isinstance(step, Exits):
+                listener.received("stderr", step.stderr)
+                child_exit = replace(child_exit, status=step.status)
+                break
+            assert isinstance(step, Document | bytes)
+            listener.received("messages", step if isinstance(step, bytes) else step.to_json().encode() + b"\n")
+            if isinstance(step, PhaseStarted) and request.variant.startswith(f"prints-in-{step.phase}"):
+                listener.received("stdout", PRINTED)
+        if child_exit.killed_for != "limit":
             self.clock.seconds += LAUNCH_SECONDS
         listener.closed("messages")
         return child_exit, interpret(listener, child_exit, request, MemoryEvents(None, 0, 0))
@@ -100,6 +173,7 @@ class SimulatedLauncher(Launcher):
 class SimulatedJudge:
     directory: Path
     clock: Clock
+    behaviour: str
 
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
@@ -108,7 +182,7 @@ class SimulatedJudge:
         self.clock.seconds += JUDGE_SECONDS
         directories = {key: str(directory) for key, directory in outputs.items()}
         request = JudgeRequest(case=case, launches=tuple(launches), outputs=directories, directory=str(self.directory))
-        return Assessment.model_validate_json(json.dumps(assess(json.loads(request.to_json()))))
+        return Assessment.model_validate_json(json.dumps(assess(json.loads(request.to_json()), self.behaviour)))
 
 
 @dataclass(frozen=True)
@@ -138,7 +212,7 @@ class Simulation:
     directory: Path
     count: int = field(default=0)
 
-    def __call__(self, case: Case, *, probe_seconds: float = 20.0) -> Simulated:
+    def __call__(self, case: Case, *, judge: str = "agrees", probe_seconds: float = 20.0) -> Simulated:
         self.count += 1
         directory = self.directory / f"simulated-{self.count}"
         (directory / "judge").mkdir(parents=True)
@@ -157,7 +231,7 @@ class Simulation:
                     probe_seconds=probe_seconds,
                     clock=clock,
                 ),
-                judge=SimulatedJudge(directory / "judge", clock),  # type: ignore[arg-type]
+                judge=SimulatedJudge(directory / "judge", clock, judge),  # type: ignore[arg-type]
                 log=writer,
                 termination=TerminationMessage(None, complain=writer.notice),
                 interruption=interruption,

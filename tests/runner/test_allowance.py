@@ -1,27 +1,42 @@
 """How long a launch may take, and whose limit ends it."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from accelbench_runner.supervisor.allowance import HANG_SECONDS, Allowance, Limit, launch_limit, warm_limit
 
 
+def limit_of(remaining: float, *, launches: int, left: int, earlier: Sequence[float] = ()) -> float:
+    """In a case of 600 s with at least five rounds."""
+    limit = launch_limit(
+        remaining,
+        time_limit=600,
+        round_launches=launches,
+        launches_left=left,
+        rounds_min=5,
+        earlier_seconds=earlier,
+    )
+    return limit.seconds
+
+
 def test_a_first_launch_that_hangs_leaves_the_others_their_share() -> None:
-    assert launch_limit(600, time_limit=600, round_launches=3, launches_left=3, rounds_min=5, earlier_seconds=[]).seconds == 200
-    assert launch_limit(500, time_limit=600, round_launches=3, launches_left=2, rounds_min=5, earlier_seconds=[]).seconds == 250
+    assert limit_of(600, launches=3, left=3) == 200
+    assert limit_of(500, launches=3, left=2) == 250
 
 
 def test_a_first_launch_may_take_what_the_least_number_of_rounds_allows() -> None:
-    assert launch_limit(600, time_limit=600, round_launches=16, launches_left=16, rounds_min=5, earlier_seconds=[]).seconds == 120
+    assert limit_of(600, launches=16, left=16) == 120
 
 
 def test_a_first_launch_for_which_others_left_little_is_late_only_after_an_even_share() -> None:
-    assert launch_limit(7, time_limit=600, round_launches=3, launches_left=1, rounds_min=5, earlier_seconds=[]).seconds == 200
-    assert launch_limit(250, time_limit=600, round_launches=3, launches_left=1, rounds_min=5, earlier_seconds=[]).seconds == 250
+    assert limit_of(7, launches=3, left=1) == 200
+    assert limit_of(250, launches=3, left=1) == 250
 
 
-def test_a_later_launch_hangs_when_it_takes_five_times_the_longest_before_it() -> None:
-    assert launch_limit(500, time_limit=600, round_launches=2, launches_left=2, rounds_min=5, earlier_seconds=[10, 20]).seconds == 100
-    assert launch_limit(500, time_limit=600, round_launches=2, launches_left=2, rounds_min=5, earlier_seconds=[0.1]).seconds == HANG_SECONDS
+def test_a_later_launch_hangs_that_takes_five_times_as_long_as_the_longest_before_it() -> None:
+    assert limit_of(500, launches=2, left=2, earlier=[10, 20]) == 100
+    assert limit_of(500, launches=2, left=2, earlier=[0.1]) == HANG_SECONDS
 
 
 def test_a_warm_probe_may_take_twice_as_long_as_a_cold_start_and_no_less_than_any_probe() -> None:

@@ -5,46 +5,55 @@ from collections.abc import Callable
 
 import pytest
 
+from runner.simulation import Simulation
 from runner.supervision import Ended, case_of, processes_below, seed_of
 
 Run = Callable[..., Ended]
 
 FAILURES = {
-    "raises": ("Raised", "ValueError: no such shape"),
     "segfaults": ("Killed", "SIGSEGV ended it at __init__.py, line "),
     "killed": ("Killed", "SIGKILL"),
-    "exits": ("InvalidOutput", "the process exited with status 7 before returning a result: cannot go on"),
-    "says-nothing": ("InvalidOutput", "the process exited before returning a result; does it call os._exit()?"),
+    "exits": ("InvalidOutput", "with status 7"),
     "garbage": ("InvalidOutput", "Traceback"),
     "endless-line": ("InvalidOutput", "bytes of messages, more than a launch may"),
+}
+SIMULATED_FAILURES = {
+    "raises": ("Raised", "ValueError: no such shape theirs.py, line 7"),
+    "says-nothing": ("InvalidOutput", "does it call os._exit()?"),
+    "exits": ("InvalidOutput", "with status 7 before returning a result: cannot go on"),
     "cut-off": ("InvalidOutput", "cut off"),
     "nan-block": ("InvalidOutput", "cannot be read"),
     "times-nothing": ("InvalidOutput", "without timing a block"),
 }
 
 
-@pytest.mark.parametrize("behaviour", FAILURES)
-def test_a_launch_that_fails_is_named_with_its_reason_and_costs_the_others_nothing(run: Run, behaviour: str) -> None:
-    reason, message = FAILURES[behaviour]
-    ended = run(case_of("fine", behaviour, "fine_2"))
-    failure = ended.variant(behaviour).failure
-    assert failure is not None
-    assert (failure.reason, failure.round) == (reason, 1)
-    assert message in failure.message
+def test_launches_that_fail_are_named_with_their_reasons_and_cost_the_others_nothing(run: Run) -> None:
+    ended = run(case_of("fine", *FAILURES, "fine_2"))
+    for behaviour, (reason, message) in FAILURES.items():
+        failure = ended.variant(behaviour).failure
+        assert failure is not None
+        assert (failure.reason, failure.round) == (reason, 1)
+        assert message in failure.message
+        assert [launch["variant"] for launch in ended.launches].count(behaviour) == 1
     assert ended.status == 0
     assert ended.result.complete
     assert ended.result.rounds == 2
     for other in ("fine", "fine_2"):
         assert ended.variant(other).failure is None
         assert len(ended.variant(other).launches) == 2
-    assert [launch["variant"] for launch in ended.launches].count(behaviour) == 1
 
 
-def test_a_failure_says_in_which_phase_and_where_in_the_users_code(run: Run) -> None:
-    failure = run(case_of("raises", "fine")).variant("raises").failure
+@pytest.mark.parametrize("behaviour", SIMULATED_FAILURES)
+def test_the_reason_of_a_failure(simulate: Simulation, behaviour: str) -> None:
+    ended = simulate(case_of("fine", behaviour, "fine_2"))
+    failure = ended.variant(behaviour).failure
     assert failure is not None
-    assert failure.phase == "setup"
-    assert "theirs.py, line 7" in failure.message
+    reason, message = SIMULATED_FAILURES[behaviour]
+    assert (failure.reason, failure.round) == (reason, 1)
+    assert failure.phase == ("setup" if behaviour == "raises" else None)
+    assert message in failure.message
+    assert [launch.variant for launch in ended.launches].count(behaviour) == 1
+    assert ended.result.rounds == 2
 
 
 def test_a_crash_is_named_with_the_lines_that_led_to_it(run: Run) -> None:
@@ -54,8 +63,8 @@ def test_a_crash_is_named_with_the_lines_that_led_to_it(run: Run) -> None:
     assert "Extension modules" not in failure.message
 
 
-def test_a_baseline_that_fails_leaves_the_other_variants_their_times(run: Run) -> None:
-    ended = run(case_of("raises-in-round-2", "fine", "fine_2", rounds=4))
+def test_a_baseline_that_fails_leaves_the_other_variants_their_times(simulate: Simulation) -> None:
+    ended = simulate(case_of("raises-in-round-2", "fine", "fine_2", rounds=4))
     assert ended.variant("raises-in-round-2").failure is not None
     assert [launch.round for launch in ended.variant("fine").launches] == [1, 2, 3, 4]
     assert all(comparison.verdict is None for comparison in ended.result.comparisons)
@@ -71,26 +80,26 @@ def test_a_baseline_that_fails_leaves_the_other_variants_their_times(run: Run) -
     ],
 )
 def test_a_first_failure_that_leaves_nothing_to_compare_ends_the_case_at_once(
-    run: Run, baseline: str, order: tuple[str, ...], launched: list[str]
+    simulate: Simulation, baseline: str, order: tuple[str, ...], launched: list[str]
 ) -> None:
     variants = sorted(order, key=lambda variant: variant != baseline)
-    ended = run(case_of(*variants, seed=seed_of(variants, order)))
+    ended = simulate(case_of(*variants, seed=seed_of(variants, order)))
     assert ended.result.complete
     assert ended.result.stopped == "NothingToCompare"
-    assert [launch["variant"] for launch in ended.launches] == launched
+    assert [launch.variant for launch in ended.launches] == launched
     failed = {variant.name for variant in ended.result.variants if variant.failure}
     assert failed == set(launched) - {"fine"}
     assert ended.result.notes == ()
 
 
-def test_a_failure_while_blocks_are_timed_ends_no_round(run: Run) -> None:
-    ended = run(case_of("segfaults-in-steady", "fine", "fine_2"))
-    assert ended.variant("segfaults-in-steady").failure is not None
+def test_a_failure_while_blocks_are_timed_ends_no_round(simulate: Simulation) -> None:
+    ended = simulate(case_of("crashes-in-steady", "fine", "fine_2"))
+    assert ended.variant("crashes-in-steady").failure is not None
     assert [launch.round for launch in ended.variant("fine").launches] == [1, 2]
 
 
-def test_a_variant_that_fails_in_a_later_round_is_not_launched_again(run: Run) -> None:
-    ended = run(case_of("fine", "raises-in-round-2", rounds=4))
+def test_a_variant_that_fails_in_a_later_round_is_not_launched_again(simulate: Simulation) -> None:
+    ended = simulate(case_of("fine", "raises-in-round-2", rounds=4))
     variant = ended.variant("raises-in-round-2")
     assert variant.failure is not None
     assert variant.failure.round == 2
@@ -98,8 +107,8 @@ def test_a_variant_that_fails_in_a_later_round_is_not_launched_again(run: Run) -
     assert [launch.round for launch in ended.variant("fine").launches] == [1, 2, 3, 4]
 
 
-def test_when_every_variant_failed_measuring_stops(run: Run) -> None:
-    ended = run(case_of("raises-in-round-2", "segfaults-in-steady", rounds=9))
+def test_when_every_variant_failed_measuring_stops(simulate: Simulation) -> None:
+    ended = simulate(case_of("raises-in-round-2", "crashes-in-steady", rounds=9))
     assert ended.result.stopped == "NothingToCompare"
     assert len(ended.launches) == 3
 
@@ -128,13 +137,13 @@ def test_a_crash_after_the_final_message_does_not_undo_the_measurement(run: Run)
     assert len(ended.variant("crashes-after-done").launches) == 2
 
 
-def test_a_launch_that_says_absurd_facts_is_measured_without_them(run: Run) -> None:
-    ended = run(case_of("fine", "nan-facts"))
-    variant = ended.variant("nan-facts")
+def test_a_launch_that_says_absurd_facts_is_measured_without_them(simulate: Simulation) -> None:
+    ended = simulate(case_of("fine", "absurd-facts"))
+    variant = ended.variant("absurd-facts")
     assert variant.seconds is not None
     assert variant.numbers.flops_per_second is None
     assert variant.numbers.peak_memory_bytes is None
-    assert ended.result.unit == "product"
+    assert ended.result.unit == "step"
 
 
 def test_a_launch_that_cannot_be_started_is_an_error_of_our_own(run: Run) -> None:

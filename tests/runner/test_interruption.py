@@ -8,6 +8,7 @@ import pytest
 
 from accelbench.delivery.log import LaunchFinished, PhaseReached, RoundFinished, parse_event
 from cluster.wait import HANG_SECONDS
+from runner.simulation import Simulation
 from runner.supervision import Supervised, case_of, processes_below, seed_of
 
 Start = Callable[..., Supervised]
@@ -57,24 +58,21 @@ def test_a_signal_ends_every_descendant_and_delivers_what_was_measured(
 @pytest.mark.parametrize(
     ("order", "counted", "discarded"),
     [
-        (("fine", "fine_2", "waits-in-round-2"), 2, "1 launch was"),
-        (("fine", "waits-in-round-2", "fine_2"), 1, "2 launches were"),
-        (("fine_2", "waits-in-round-2", "fine"), 1, "2 launches were"),
+        (("fine", "fine_2", "interrupted-in-round-2"), 2, "1 launch was"),
+        (("fine", "interrupted-in-round-2", "fine_2"), 1, "2 launches were"),
+        (("fine_2", "interrupted-in-round-2", "fine"), 1, "2 launches were"),
     ],
     ids=["a pair", "the baseline alone", "a variant alone"],
 )
-def test_what_was_measured_beside_the_baseline_counts_though_its_round_was_interrupted(
-    start: Start, order: tuple[str, ...], counted: int, discarded: str
+def test_what_was_measured_with_the_baseline_counts_though_its_round_was_interrupted(
+    simulate: Simulation, order: tuple[str, ...], counted: int, discarded: str
 ) -> None:
-    variants = ("fine", "fine_2", "waits-in-round-2")
-    supervised = start(case_of(*variants, seed=seed_of(variants, order, number=2)))
-    read_until(supervised, lambda event: isinstance(event, PhaseReached) and event.phase == "warm-up")
-    supervised.process.terminate()
-    ended = supervised.end()
+    variants = ("fine", "fine_2", "interrupted-in-round-2")
+    ended = simulate(case_of(*variants, seed=seed_of(variants, order, number=2)))
     assert ended.result.rounds == 1
     assert [len(ended.variant(name).launches) for name in ("fine", "fine_2")] == [counted, counted]
     pairs = {comparison.variant: comparison.rounds for comparison in ended.result.comparisons}
-    assert pairs == {"fine_2": counted, "waits-in-round-2": 1}
+    assert pairs == {"fine_2": counted, "interrupted-in-round-2": 1}
     assert ended.result.notes == (f"round 2 was interrupted: {discarded} discarded",)
 
 

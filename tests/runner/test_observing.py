@@ -1,16 +1,12 @@
 """Launches that observe: they time nothing, which is no failure, and what they saw is in the result."""
 
-from collections.abc import Callable
-
 from accelbench.delivery.log import LaunchFinished
-from runner.supervision import Ended, case_of
+from runner.simulation import Simulation
+from runner.supervision import case_of
 
-Run = Callable[..., Ended]
 
-
-def test_a_launch_that_observes_needs_no_block(run: Run) -> None:
-    ended = run(case_of("observes", "observes_2"))
-    assert ended.status == 0
+def test_a_launch_that_observes_needs_no_block(simulate: Simulation) -> None:
+    ended = simulate(case_of("observes", "observes_2"))
     result = ended.result
     assert (result.complete, result.protocol, result.rounds) == (True, "observe", 2)
     assert [variant.failure for variant in result.variants] == [None, None]

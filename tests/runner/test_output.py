@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from accelbench.delivery.log import MARK, MAXIMUM_LINE_BYTES, MAXIMUM_LOG_BYTES
+from accelbench.delivery.log import MARK
 from accelbench_runner.supervisor.log_writer import MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
 from runner.supervision import Ended, case_of
 
@@ -29,12 +29,3 @@ def test_a_launch_cannot_forge_a_line_whatever_line_ends_it_prints(run: Run) -> 
     assert ended.status == 0
     marked = [line for line in ended.output.decode().splitlines() if line.startswith(MARK)]
     assert not any("AAAA" in line for line in marked)
-
-
-def test_the_log_of_many_variants_and_rounds_keeps_its_limit_and_its_result(run: Run) -> None:
-    names = [f"floods_{number}" for number in range(2)] + [f"fine_{number}" for number in range(4)]
-    ended = run(case_of(*names, rounds=8))
-    assert len(ended.output) < MAXIMUM_LOG_BYTES
-    assert max(len(line.encode()) for line in ended.lines) <= MAXIMUM_LINE_BYTES
-    assert ended.result.rounds == 8
-    assert any("lines that launches printed" in note for note in ended.result.notes)

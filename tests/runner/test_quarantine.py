@@ -1,17 +1,14 @@
 """A disturbed round is measured again, in the same order, and counts for nothing."""
 
-from collections.abc import Callable
-
 from accelbench.delivery.log import LaunchStarted, RoundFinished
 from accelbench.plan.round_order import round_order
 from accelbench.report import advice as advices
-from runner.supervision import Ended, case_of
+from runner.simulation import Simulation
+from runner.supervision import case_of
 
-Run = Callable[..., Ended]
 
-
-def test_a_disturbed_round_is_repeated_and_its_launches_count_for_nothing(run: Run) -> None:
-    ended = run(case_of("fine", "fine_2", "fine_3", rounds=3), judge="disturbed-in-round-2")
+def test_a_disturbed_round_is_repeated_and_its_launches_count_for_nothing(simulate: Simulation) -> None:
+    ended = simulate(case_of("fine", "fine_2", "fine_3", rounds=3), judge="disturbed-in-round-2")
     result = ended.result
     assert (result.rounds, result.stopped) == (3, "MaximumRoundsReached")
     assert [each.round for each in result.quarantined] == [2]
@@ -27,9 +24,9 @@ def test_a_disturbed_round_is_repeated_and_its_launches_count_for_nothing(run: R
     ]
 
 
-def test_the_repetition_takes_the_place_of_the_round_in_the_schedule(run: Run) -> None:
+def test_the_repetition_takes_the_place_of_the_round_in_the_schedule(simulate: Simulation) -> None:
     names = ("fine", "fine_2", "fine_3", "fine_4")
-    ended = run(case_of(*names, rounds=3, seed=3), judge="disturbed-in-round-2")
+    ended = simulate(case_of(*names, rounds=3, seed=3), judge="disturbed-in-round-2")
     started = [event for event in ended.events if isinstance(event, LaunchStarted)]
     orders = [tuple(event.variant for event in started if event.round == number) for number in (1, 2, 3, 4)]
     planned = [round_order(names, seed=3, case="all", number=number) for number in (1, 2, 3)]

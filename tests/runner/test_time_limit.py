@@ -1,7 +1,5 @@
 """What a launch that hangs costs the case, and when there is no time for another round: in simulated time."""
 
-from pathlib import Path
-
 import pytest
 
 from accelbench.delivery.log import LaunchFinished
@@ -10,11 +8,6 @@ from runner.supervision import case_of, seed_of
 
 ROUND_SECONDS = 2 * LAUNCH_SECONDS + JUDGE_SECONDS
 """Of two variants."""
-
-
-@pytest.fixture
-def simulate(tmp_path: Path) -> Simulation:
-    return Simulation(tmp_path)
 
 
 def test_measuring_stops_when_no_further_round_fits_the_time_limit(simulate: Simulation) -> None:

@@ -4,18 +4,25 @@ from collections.abc import Callable
 
 import pytest
 
+from runner.simulation import LAUNCH_SECONDS, Simulation
 from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]
 
 
-def test_as_many_rounds_as_are_measured_in_any_case_have_warm_probes(run: Run) -> None:
-    ended = run(case_of("fine", "leaves-a-cache", rounds=4))
-    probed = [(launch["round"], launch["variant"]) for launch in ended.launches if launch.get("warm")]
-    assert sorted(probed) == [(number, variant) for number in (1, 2) for variant in ("fine", "leaves-a-cache")]
-    warm = {phase.phase: phase.median_seconds for phase in ended.variant("leaves-a-cache").warm_phases}
+def test_as_many_rounds_as_are_measured_in_any_case_have_warm_probes(simulate: Simulation) -> None:
+    ended = simulate(case_of("compiles", "compiles_2", rounds=4))
+    probed = [(launch.round, launch.variant) for launch in ended.launches if launch.warm]
+    assert sorted(probed) == [(number, variant) for number in (1, 2) for variant in ("compiles", "compiles_2")]
+    warm = {phase.phase: phase.median_seconds for phase in ended.variant("compiles").warm_phases}
     assert warm == {"compile": "0.002", "first-step": "0.001"}
-    assert float(ended.result.overhead["warm-probe"]) > 0
+    assert float(ended.result.overhead["warm-probe"]) == 4 * LAUNCH_SECONDS
+
+
+@pytest.mark.parametrize("other", ["raises", "fine"])
+def test_what_failed_or_compiles_nothing_is_not_probed(simulate: Simulation, other: str) -> None:
+    ended = simulate(case_of("compiles", other))
+    assert [launch.variant for launch in ended.launches if launch.warm] == ["compiles", "compiles"]
 
 
 def test_a_probe_finds_the_caches_of_its_own_launch(run: Run) -> None:
@@ -25,9 +32,3 @@ def test_a_probe_finds_the_caches_of_its_own_launch(run: Run) -> None:
         assert left[number, "leaves-a-cache"] == {"hits": 1, "misses": 0, "before": 0}
         assert left[number, "fine"] == {"hits": 0, "misses": 1, "before": 0}
     assert ended.variant("fine").warm_phases == ()  # what it took is not what a cache answers
-
-
-@pytest.mark.parametrize("other", ["raises", "compiles-nothing"])
-def test_what_failed_or_compiles_nothing_is_not_probed(run: Run, other: str) -> None:
-    ended = run(case_of("fine", other))
-    assert [launch["variant"] for launch in ended.launches if launch.get("warm")] == ["fine", "fine"]

@@ -29,7 +29,9 @@ def payback(
     before = {number: cost for number, launch in baseline.items() if (cost := cost_of(launch))}
     after = {number: cost for number, launch in variant.items() if (cost := cost_of(launch))}
     rounds = sorted(before.keys() & after.keys())
-    variant_costs, baseline_costs = (_with_shown_mean([costs[number] for number in rounds]) for costs in (after, before))
+    variant_costs, baseline_costs = (
+        _with_shown_mean([costs[number] for number in rounds]) for costs in (after, before)
+    )
     estimate = estimate_payback(baseline_costs, variant_costs, alpha)
     if estimate is None:
         return None
