@@ -237,7 +237,7 @@ class Numbers(Document):
         Number(
             "Matrix products in one call, counted in the optimised program or as dispatched, if the workload declares "
             "its operations.",
-            fact="operations.found.products",
+            fact="operations.counted.products",
             launches="fewest",
             table="program",
             heading="matrix products",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from annotated_types import Ge, Gt, Le, Len
 from pydantic import (
     ConfigDict,
+    Field,
     FiniteFloat,
     SerializerFunctionWrapHandler,
     StringConstraints,
@@ -125,7 +126,7 @@ class DeclaredOperations(FactWithFields):
     """Compare the operations that the workload declares for one call with those counted."""
 
     declared: OperationCounts
-    found: OperationCounts | None = None
+    counted: OperationCounts | None = Field(default=None, alias="found")
     """Counted operations; None if they cannot be counted."""
     source: str | None = None
     """Program representation in which they were counted."""
@@ -295,7 +296,7 @@ class Gradients(FactWithFields):
     """Hold whether the workload differentiates, and whether autograd was recording."""
 
     wanted: bool
-    found: GradMode
+    actual: GradMode = Field(alias="found")
 
 
 class Meddling(FactWithFields):

@@ -17,11 +17,11 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     arithmetic = launch.facts.arithmetic
     if not (isinstance(arithmetic, Unreadable) or gradients.wanted) and arithmetic.recorded:
         return failed("autograd was set off, but recorded inside the step: the step switched it on")
-    if gradients.found == "functional":
+    if gradients.actual == "functional":
         return passed("by jax.grad alone")
     wanted = "on" if gradients.wanted else "off"
-    if gradients.found != wanted:
-        return failed(f"autograd was set {wanted}, but was {gradients.found} afterwards: the step changed it")
+    if gradients.actual != wanted:
+        return failed(f"autograd was set {wanted}, but was {gradients.actual} afterwards: the step changed it")
     return passed(f"autograd {wanted}")
 
 

@@ -99,7 +99,7 @@ def _judge_declared(launch: LaunchRecord) -> Finding:
     operations = launch.facts.operations
     if isinstance(operations, Unreadable):
         return failed(operations)
-    declared, counted = operations.declared, operations.found
+    declared, counted = operations.declared, operations.counted
     if counted is None:
         return untested(f"what is left of {_format_counts(declared)} cannot be counted")
     reading = f"{_format_counts(counted)} of {_format_counts(declared)} in {operations.source}"

@@ -106,7 +106,7 @@ class Launch:
         self._reporter.facts(
             Facts(
                 precision=adapter.precision(),
-                gradients=Gradients(wanted=self._task.measure.differentiates, found=adapter.gradients()),
+                gradients=Gradients(wanted=self._task.measure.differentiates, actual=adapter.gradients()),
                 meddling=Meddling(flags=self._flags, functions=meddling.replaced(self._functions)),
                 threads=Threads(
                     requested=self._task.request.threads,
@@ -190,7 +190,7 @@ class Launch:
             Facts(
                 operations=DeclaredOperations(
                     declared=OperationCounts(**asdict(declared * work.units)),
-                    found=OperationCounts(**asdict(counted.operations)) if counted else None,
+                    counted=OperationCounts(**asdict(counted.operations)) if counted else None,
                     source=counted.source if counted else None,
                 )
             )
