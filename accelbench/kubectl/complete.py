@@ -32,6 +32,9 @@ def complete(app: click.Group, words: Sequence[str]) -> None:
 
 def _answer(app: click.Group, words: Sequence[str]) -> Iterator[str]:
     *arguments, word = words or ("",)
+    if arguments and arguments[0] not in app.commands:
+        yield NO_FILES
+        return
     items = ShellComplete(app, {}, app.name or "", "").get_completions(arguments, word)
     if any(item.type in {"file", "dir"} for item in items):
         yield FILES

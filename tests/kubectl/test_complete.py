@@ -54,12 +54,9 @@ def test_commands_options_and_values_are_completed_with_what_they_mean() -> None
     assert names("run", "--wait=") == (["--wait=true", "--wait=false"], ":4")
 
 
-@pytest.mark.parametrize(
-    "words", [("logs", ""), ("frobnicate", ""), ("run", "--frob=x", ""), ("ls", "--context", ""), ()]
-)
+@pytest.mark.parametrize("words", [("logs", ""), ("frobnicate", ""), ("run", "--frob=x", ""), ("ls", "--context", "")])
 def test_without_a_cluster_or_a_meaning_nothing_is_completed_and_nothing_said(words: tuple[str, ...]) -> None:
-    *_, directive = answer(*words)
-    assert directive in {":4", ":0"}
+    assert answer(*words) == [":4"]
 
 
 @pytest.mark.cluster
