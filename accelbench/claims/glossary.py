@@ -54,9 +54,15 @@ WORDS = {
 
 def words(settled: Sequence[Settled]) -> str:
     """Return the general words, and the metrics of the claims' conditions, as a Markdown list."""
-    asked = [each for one in settled for each in one.claim.expectations]
-    asked += [each.expectation for one in settled for run in one.runs for _, found in run.measured for each in found]
-    metrics = sorted({each.metric for each in asked if each.metric})
+    expectations = [expectation for row in settled for expectation in row.claim.expectations]
+    expectations += [
+        expectation.expectation
+        for row in settled
+        for run in row.runs
+        for _, outcomes in run.measured
+        for expectation in outcomes
+    ]
+    metrics = sorted({expectation.metric for expectation in expectations if expectation.metric})
     lines = [*WORDS.items(), *((name, escaped(NUMBERS[name].meaning)) for name in metrics)]
     return "\n".join(f"- **{name}**: {meaning}" for name, meaning in lines)
 

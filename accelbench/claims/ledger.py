@@ -167,7 +167,7 @@ class Claim(Document):
     @property
     def compared(self) -> frozenset[str]:
         """Return the variants that a claim about a suite compares; empty for other claims, which compare all."""
-        return frozenset(name for each in self.majorities for name in (each.variant, each.over))
+        return frozenset(name for majority in self.majorities for name in (majority.variant, majority.over))
 
     @property
     def over(self) -> str | None:

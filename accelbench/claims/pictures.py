@@ -25,32 +25,32 @@ LINE = 30
 
 def described(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
     """Return by row the file's name and its description."""
-    says = {"speedups": forest.describe, "pays-back": payback.describe}
-    found = {row: says[shows](result) for row, shows, result in _of_one_result(settled)}
+    describers = {"speedups": forest.describe, "pays-back": payback.describe}
+    descriptions = {row: describers[shows](result) for row, shows, result in _of_one_result(settled)}
     if rows := _trainings(settled):
-        found |= dict.fromkeys(_rows_with_trainings(settled), _description(rows))
-    return {row: (f"row-{row}.svg", said) for row, said in sorted(found.items())}
+        descriptions |= dict.fromkeys(_rows_with_trainings(settled), _description(rows))
+    return {row: (f"row-{row}.svg", description) for row, description in sorted(descriptions.items())}
 
 
 def drawn(settled: Sequence[Settled]) -> Mapping[str, str]:
     """Return the SVG files by name. Needs matplotlib."""
-    plots = {"speedups": forest.plot, "pays-back": payback.plot}
-    found = {row: plots[shows](result, f"row-{row}") for row, shows, result in _of_one_result(settled)}
+    painters = {"speedups": forest.plot, "pays-back": payback.plot}
+    plots = {row: painters[shows](result, f"row-{row}") for row, shows, result in _of_one_result(settled)}
     if rows := _trainings(settled):
-        found |= dict.fromkeys(_rows_with_trainings(settled), _plot(rows))
-    return {f"row-{row}.svg": canvas.standalone(plot) for row, plot in sorted(found.items()) if plot}
+        plots |= dict.fromkeys(_rows_with_trainings(settled), _plot(rows))
+    return {f"row-{row}.svg": canvas.standalone(plot) for row, plot in sorted(plots.items()) if plot}
 
 
 def _of_one_result(settled: Sequence[Settled]) -> "Iterator[tuple[int, str, Result]]":
     """Return row, kind of picture and result, for each picture of one result."""
-    for each in settled:
-        for run in (*each.runs, *each.beside):
-            if each.claim.picture and run.name == each.claim.picture.of and run.results:
-                yield each.claim.row, each.claim.picture.shows, run.results[0]
+    for row in settled:
+        for run in (*row.runs, *row.beside):
+            if row.claim.picture and run.name == row.claim.picture.of and run.results:
+                yield row.claim.row, row.claim.picture.shows, run.results[0]
 
 
 def _rows_with_trainings(settled: Sequence[Settled]) -> list[int]:
-    return [each.claim.row for each in settled if each.claim.picture and each.claim.picture.shows == "trainings"]
+    return [row.claim.row for row in settled if row.claim.picture and row.claim.picture.shows == "trainings"]
 
 
 @dataclass(frozen=True)
@@ -66,25 +66,25 @@ class _Training:
 def _trainings(settled: Sequence[Settled]) -> list[_Training]:
     return [
         _Training(
-            name=f"row {each.claim.row}: {one.variant}",
+            name=f"row {row.claim.row}: {one.variant}",
             article=float(one.article),
             bounds=training.bounds(one),
             measured=next(
-                filter(None, (training.ratios(one, found) for run in each.runs for found in run.results)), None
+                filter(None, (training.ratios(one, result) for run in row.runs for result in run.results)), None
             ),
         )
-        for each in settled
-        for one in each.claim.trainings
+        for row in settled
+        for one in row.claim.trainings
     ]
 
 
 def _description(rows: Sequence[_Training]) -> str:
-    found = [
+    lines = [
         f"{row.name} {times(row.article)} in the article, "
         + (f"{times(row.measured[1], row.measured[0], row.measured[2])} here" if row.measured else "not measured here")
         for row in rows
     ]
-    return f"Whole trainings against the program that each row compares with: {'; '.join(found)}."
+    return f"Whole trainings against the program that each row compares with: {'; '.join(lines)}."
 
 
 def _plot(rows: Sequence[_Training]) -> "Plot":

@@ -90,10 +90,10 @@ def settle(
     `inconclusive`. If an article says that something can happen, the run of one manifest confirms it, and none refutes
     it.
     """
-    able = [each for each in asked if _can_decide(claim, each, here)]
-    waiting = tuple(each.name for each in able if each.run is None)
-    runs = tuple(each.run for each in able if each.run)
-    others = tuple(each.run for each in asked if each.run and each not in able)
+    able = [manifest for manifest in asked if _can_decide(claim, manifest, here)]
+    waiting = tuple(manifest.name for manifest in able if manifest.run is None)
+    runs = tuple(manifest.run for manifest in able if manifest.run)
+    others = tuple(manifest.run for manifest in asked if manifest.run and manifest not in able)
     findings = _findings(claim, runs, waiting=bool(waiting))
     verdict = _verdict(claim, findings, runs, waiting=bool(waiting), able=len(able) == len(asked))
     return Settled(claim, verdict, tuple(findings), runs, (*others, *beside), waiting)
@@ -130,22 +130,24 @@ def _verdict(
     if claim.own:
         return "measured"
     whole = all(run.whole for run in runs)
-    return "confirmed" if findings and whole and all(each.outcome == "met" for each in findings) else "inconclusive"
+    return (
+        "confirmed" if findings and whole and all(finding.outcome == "met" for finding in findings) else "inconclusive"
+    )
 
 
 def _is_example(claim: Claim, run: MeasuredRun) -> bool:
     """Return True if one manifest's whole run meets every condition: an example of what can happen."""
-    found = _findings(claim, [run], waiting=False)
-    return run.whole and bool(found) and all(each.outcome == "met" for each in found)
+    findings = _findings(claim, [run], waiting=False)
+    return run.whole and bool(findings) and all(finding.outcome == "met" for finding in findings)
 
 
 def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, waiting: bool) -> list[ClaimFinding]:
-    measured = [each for run in runs for each in run.measured if _decides(claim, each[0])]
+    measured = [pair for run in runs for pair in run.measured if _decides(claim, pair[0])]
     if claim.own or not measured:
         return []
     if claim.majorities:
         return [] if waiting else _suites(claim, measured, whole=all(run.whole for run in runs))
-    whole = [training.evaluate(each, result) for each in claim.trainings for result, _ in measured]
+    whole = [training.evaluate(one, result) for one in claim.trainings for result, _ in measured]
     if claim.trainings or claim.expectations:
         measured = [(result, evaluate(claim.expectations, result)) for result, _ in measured]
     return [*whole, *_expectations(measured)]
@@ -173,10 +175,10 @@ def _expectations(measured: Measured) -> list[ClaimFinding]:
 def _speedup(result: Result, outcome: ExpectationOutcome) -> str:
     """Describe a speedup in words; empty if the expectation is not about one."""
     asked = outcome.expectation
-    comparison = next((each for each in result.comparisons if each.variant == asked.variant), None)
+    comparison = next((one for one in result.comparisons if one.variant == asked.variant), None)
     if asked.metric != "speedup" or not outcome.sound or comparison is None:
         return ""
-    speedup, lower, upper = (float(each or 1) for each in (comparison.speedup, comparison.lower, comparison.upper))
+    speedup, lower, upper = (float(one or 1) for one in (comparison.speedup, comparison.lower, comparison.upper))
     subject = words.expected_speedup(comparison.variant, comparison.baseline, asked.at_least, asked.at_most)
     return f"{subject}: {outcome.outcome}, {words.times(speedup, lower, upper)}."
 
@@ -185,6 +187,6 @@ def _suites(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFindi
     """Return the findings of a claim about a suite; undecided if a case is missing."""
     if not whole:
         missing = "a case is missing or was interrupted"
-        return [ClaimFinding("undecided", f"{suite.condition(each)}: {missing}.") for each in claim.majorities]
+        return [ClaimFinding("undecided", f"{suite.condition(majority)}: {missing}.") for majority in claim.majorities]
     results, suites = [result for result, _ in measured], len(claim.majorities)
     return [suite.count(majority, results, suites=suites) for majority in claim.majorities]

@@ -46,7 +46,9 @@ def with_baseline(result: Result, over: str) -> Result:
     """Return the result with `over` as its baseline, from the rounds that are kept; unchanged without that variant."""
     if result.case.baseline == over or _find(result, over) is None:
         return result
-    comparisons = tuple(_compared_with(result, over, each.name) for each in result.variants if each.name != over)
+    comparisons = tuple(
+        _compared_with(result, over, variant.name) for variant in result.variants if variant.name != over
+    )
     return result.model_copy(
         update={"case": result.case.model_copy(update={"baseline": over}), "comparisons": comparisons}
     )
@@ -81,7 +83,7 @@ def _logs(suite: Majority, result: Result) -> tuple[list[float], str]:
 
 
 def _pairs(result: Result, over: str, name: str) -> list[float]:
-    before, after = (_by_round(result, each) for each in (over, name))
+    before, after = (_by_round(result, variant) for variant in (over, name))
     rounds = sorted(before.keys() & after.keys())
     return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
 
@@ -103,7 +105,7 @@ def _unusable(suite: Majority, result: Result, pairs: int) -> str:
 
 
 def _find(result: Result, name: str) -> VariantResult | None:
-    return next((each for each in result.variants if each.name == name), None)
+    return next((variant for variant in result.variants if variant.name == name), None)
 
 
 def _by_round(result: Result, name: str) -> Mapping[int, float]:

@@ -48,7 +48,7 @@ def _sizes(results: Sequence[Result]) -> list[str]:
 
 def _only(result: Result, compared: frozenset[str]) -> Result:
     kept = {*compared, result.case.baseline}
-    return result.model_copy(update={"variants": tuple(each for each in result.variants if each.name in kept)})
+    return result.model_copy(update={"variants": tuple(variant for variant in result.variants if variant.name in kept)})
 
 
 def _timed(results: Sequence[Result]) -> list[str]:
@@ -80,7 +80,10 @@ def _times(result: Result, name: str) -> Iterable[Row]:
 def _time(result: Result, variant: VariantResult) -> str:
     if time := step_seconds(variant):
         return f"{figures.seconds(time, 2)} per {result.unit}"
-    compared = any(each.speedup and variant.name in {each.variant, each.baseline} for each in result.comparisons)
+    compared = any(
+        comparison.speedup and variant.name in {comparison.variant, comparison.baseline}
+        for comparison in result.comparisons
+    )
     return "not kept, its ratio is" if compared else "not measured"
 
 
@@ -100,7 +103,7 @@ def _compiling(variant: VariantResult) -> str:
 
 
 def _first_call(variant: VariantResult) -> str:
-    phases = [float(each.median_seconds) for each in variant.phases if each.phase in {"compile", "first-step"}]
+    phases = [float(phase.median_seconds) for phase in variant.phases if phase.phase in {"compile", "first-step"}]
     return figures.seconds(sum(phases), 2) if phases else ""
 
 
@@ -118,11 +121,11 @@ def _power(variant: VariantResult) -> str:
 def _observed(results: Sequence[Result]) -> list[str]:
     if not results:
         return []
-    found = [observed for result in results for observed in result.observations]
+    observations = [observed for result in results for observed in result.observations]
     names = [
         name
-        for name in dict.fromkeys(each.name for observed in found for each in observed.found)
-        if _worth_a_column(name, found)
+        for name in dict.fromkeys(observation.name for observed in observations for observation in observed.found)
+        if _worth_a_column(name, observations)
     ]
     rows = [
         (
@@ -137,9 +140,9 @@ def _observed(results: Sequence[Result]) -> list[str]:
     return [_table(("what", "variant", *heads), rows, right=set())]
 
 
-def _worth_a_column(name: str, found: Sequence[Observations]) -> bool:
+def _worth_a_column(name: str, observations: Sequence[Observations]) -> bool:
     """Return True if the observation is worth a column: not `calls`, and not an exception that never occurred."""
-    texts = {one.text for each in found if (one := each.named(name))}
+    texts = {one.text for observation in observations if (one := observation.named(name))}
     return name != "calls" and not (name in {"raised", "raisedCalls", "message"} and texts <= {NOTHING, "0"})
 
 
@@ -181,9 +184,9 @@ def _compiled(results: Sequence[Result]) -> list[str]:
     return [_table(heads, rows, right={3, 4, 5, 6, 7})]
 
 
-def _marked_if_estimated(found: CompiledVariant, name: str, text: str) -> str:
+def _marked_if_estimated(compiled: CompiledVariant, name: str, text: str) -> str:
     """Add a sign to a number that can only be estimated without the device."""
-    return f"{ESTIMATE}{text}" if text and name in found.estimates else text
+    return f"{ESTIMATE}{text}" if text and name in compiled.estimates else text
 
 
 def _fused(kinds: Sequence[str]) -> str:

@@ -49,11 +49,11 @@ def ratios(training: Training, result: Result) -> tuple[float, float, float] | N
 
 def _compared(training: Training, result: Result) -> tuple[Comparison, VariantResult, VariantResult] | None:
     """Return the comparison with a verdict and both variants, or None."""
-    variants = {each.name: each for each in result.variants if each.seconds}
+    variants = {one.name: one for one in result.variants if one.seconds}
     over, variant = variants.get(training.over), variants.get(training.variant)
-    for each in result.comparisons:
-        if (each.variant, each.baseline) == (training.variant, training.over) and each.verdict and over and variant:
-            return each, over, variant
+    for one in result.comparisons:
+        if (one.variant, one.baseline) == (training.variant, training.over) and one.verdict and over and variant:
+            return one, over, variant
     return None
 
 

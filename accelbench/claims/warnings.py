@@ -27,23 +27,25 @@ def collect(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tupl
 
 def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
     """Return what distinguishes the result: its workload, and its device if there are several."""
-    several = len({each.case.workload for each in results}) > 1
-    same = {measured_on(each) for each in results if each.case.workload == result.case.workload and not each.compiled}
+    several = len({other.case.workload for other in results}) > 1
+    same = {
+        measured_on(other) for other in results if other.case.workload == result.case.workload and not other.compiled
+    }
     return ", ".join([result.case.workload] * several + [measured_on(result)] * (len(same) > 1))
 
 
 def _of_result(result: Result, compared: Collection[str]) -> list[str]:
-    comparisons = [each for each in result.comparisons if not compared or each.variant in compared]
+    comparisons = [one for one in result.comparisons if not compared or one.variant in compared]
     sentences = [sentence for comparison in comparisons for sentence in _sentences(comparison.sentence)]
     failed = [certificate.check_line(check) for check in certificate.failed_checks(result)]
     partial = [f"{state}."] if (state := view.state(result)) else []
-    doubtful = [each for each in sentences if DOUBTFUL in each]
+    doubtful = [one for one in sentences if DOUBTFUL in one]
     return [*partial, *doubtful, *failed, *advice.on_disturbed_rounds(result)[:1], *_notes(result)]
 
 
 def _notes(result: Result) -> list[str]:
     """Return the notes that are about the measurement and not already part of the advice on disturbed rounds."""
-    return [note for note in result.notes if not result.compiled and not any(each in note for each in UNSHOWN_NOTES)]
+    return [note for note in result.notes if not result.compiled and not any(word in note for word in UNSHOWN_NOTES)]
 
 
 def _sentences(text: str) -> list[str]:
