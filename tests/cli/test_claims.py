@@ -1,7 +1,9 @@
-"""`accelbench claims`, before a fake runner."""
+"""`accelbench claims` with a fake runner."""
 
 import json
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,11 @@ from accelbench.claims import ledger
 from accelbench.cli.main import app
 from accelbench.local.exits import Exit
 from cli.command import accelbench
+
+
+def cases_begun(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return the cases that a command has started, such as `2 of 2`."""
+    return re.findall(r"case (\d+ of \d+)", done.stderr)
 
 
 def test_the_list_has_every_claim_and_what_became_of_it(tmp_path: Path) -> None:
@@ -27,19 +34,20 @@ def test_the_list_says_whose_results_its_verdicts_are_from(tmp_path: Path) -> No
     done = accelbench("claims", "list", "--rows", "33", cwd=tmp_path)
     assert done.stdout.splitlines()[0].split() == ["row", "article", "what", "is", "asked", "verdict", "here"]
     assert "not-measured-yet" in done.stdout
-    assert "the results in results/claims. docs/claims.md has accelbench's own" in done.stderr
+    assert "results/claims" in done.stderr
 
 
 def test_a_claim_is_run_settled_kept_and_not_run_again(tmp_path: Path) -> None:
     first = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     assert first.returncode == Exit.SUCCESS, first.stderr
     assert "row 33: confirmed" in first.stdout
-    assert "as pytorch/no-nn: yes, 2.01 times as fast (1.98 to 2.04)" in first.stdout
-    assert "row 33: results in results/claims/cpu/33-xor-with-jit-around-the-step\n" in first.stderr
+    assert "(1.98 to 2.04)" in first.stdout
+    assert "results/claims/cpu/33-xor-with-jit-around-the-step\n" in first.stderr
     assert (tmp_path / "results/claims/cpu/33-xor-with-jit-around-the-step/all.result.json").exists()
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="crash")
     assert again.returncode == Exit.SUCCESS, again.stderr
-    assert again.stdout == "row 33: confirmed (already run; --again reruns it)\n"
+    assert again.stdout.startswith("row 33: confirmed")
+    assert cases_begun(again) == []
 
 
 def test_a_run_that_gave_no_result_is_run_again(tmp_path: Path) -> None:
@@ -56,41 +64,39 @@ def test_a_stopped_run_goes_on_with_the_cases_that_it_had_not_reached(tmp_path: 
     before = first.read_bytes()
     second.unlink()
     done = accelbench("claims", "run", *asked, cwd=tmp_path, play="good")
-    assert "case 2 of 2" in done.stderr
-    assert "case 1 of 2" not in done.stderr
+    assert cases_begun(done) == ["2 of 2"]
     assert first.read_bytes() == before
     assert first.with_name(first.name.replace(".result.json", ".log")).exists()
     assert second.exists()
-    assert "case 1 of 2" in accelbench("claims", "run", *asked, "--again", cwd=tmp_path, play="good").stderr
+    assert "1 of 2" in cases_begun(accelbench("claims", "run", *asked, "--again", cwd=tmp_path, play="good"))
 
 
 def test_what_other_hardware_can_settle_alone_is_said_and_left(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "33", "--hardware", "tpu", cwd=tmp_path, play="crash")
     assert done.returncode == Exit.SUCCESS
-    assert "row 33: untestable here: it needs cpu" in done.stderr
+    assert "row 33: untestable" in done.stderr
 
 
 def test_the_report_is_a_page_with_the_verdict_and_its_numbers(tmp_path: Path) -> None:
     accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
     done = accelbench("claims", "report", "--rows", "2,33", cwd=tmp_path)
     assert done.returncode == Exit.SUCCESS, done.stderr
-    assert "| 1 | confirmed | " in done.stdout
-    assert "| 1 | untestable here | " in done.stdout
-    assert "**confirmed.** Yes, and by more." in done.stdout
-    assert "per product | 2.04 times as fast (2.01 to 2.07)" in done.stdout
+    assert "| 1 | confirmed |" in done.stdout
+    assert "**confirmed.**" in done.stdout
+    assert "(2.01 to 2.07)" in done.stdout
     assert "results/claims/cpu/33-xor-with-jit-around-the-step/report.md" in done.stdout
 
 
 def test_bad_input_is_refused_with_what_there_is(tmp_path: Path) -> None:
     rows = accelbench("claims", "run", "--rows", "1000", cwd=tmp_path)
-    assert (rows.returncode, "no claim in row 1000" in rows.stderr) == (Exit.USAGE, True)
+    assert (rows.returncode, "row 1000" in rows.stderr) == (Exit.USAGE, True)
     hardware = accelbench("claims", "list", "--hardware", "abacus", cwd=tmp_path)
-    assert (hardware.returncode, "there are cpu, gpu, gpus, tpu" in hardware.stderr) == (Exit.USAGE, True)
+    assert (hardware.returncode, "gpu, gpus, tpu" in hardware.stderr) == (Exit.USAGE, True)
 
 
 def test_seconds_of_a_machine_that_nobody_names_can_be_settled_nowhere(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "19", cwd=tmp_path, play="crash")
-    assert "row 19: untestable anywhere: the article does not name its machine" in done.stderr
+    assert cases_begun(done) == []
     listed = json.loads(accelbench("claims", "list", "--rows", "19", "--output", "json", cwd=tmp_path).stdout)
     assert [each["verdict"] for each in listed] == ["untestable-anywhere"]
 
@@ -111,24 +117,22 @@ def test_a_result_that_was_asked_other_bounds_is_no_verdict(tmp_path: Path) -> N
     record.write_text(record.read_text().replace('"atMost": "1"', '"atMost": "0.9"'))
     done = accelbench("claims", "list", "--rows", "35", "--output", "json", cwd=tmp_path)
     assert [each["verdict"] for each in json.loads(done.stdout)] == ["not-measured-yet"]
-    assert "row 35: the bounds of 35-jit-as-high-as-you-can changed after its result" in done.stderr
+    assert "35-jit-as-high-as-you-can" in done.stderr
 
 
 def test_what_other_hardware_has_to_settle_can_be_measured_here_and_stands_beside(tmp_path: Path) -> None:
     alone = accelbench("claims", "run", "--rows", "3", cwd=tmp_path, play="crash")
-    assert "row 3: untestable here: it needs RTX 3090" in alone.stderr
+    assert "RTX 3090" in alone.stderr
     done = accelbench("claims", "run", "--rows", "3", "--beside", cwd=tmp_path, play="good")
     assert done.stdout == "row 3: untestable-here\n"
     page = accelbench("claims", "report", "--rows", "3", cwd=tmp_path).stdout
-    assert "Also measured, deciding nothing:" in page
     assert "| jax/op-by-op |" in page
 
 
 def test_what_needs_a_compiler_that_is_not_there_is_left_and_names_it(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "4,33", cwd=tmp_path, play="good")
     assert done.returncode == Exit.SUCCESS, done.stderr
-    left = "row 4: skipping 04-one-fused-kernel-on-targets: compiling for h100 needs"
-    assert left in done.stderr
+    assert "skipping 04-one-fused-kernel-on-targets:" in done.stderr
     assert "row 4: not-measured-yet" in done.stdout
     assert "row 33: confirmed" in done.stdout
 
@@ -140,7 +144,7 @@ def test_a_result_of_an_older_source_is_measured_again(tmp_path: Path) -> None:
     result["fingerprint"]["workloadSource"] = "0123456789abcdef"
     file.write_text(json.dumps(result))
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
-    assert "case 1 of 1" in again.stderr
+    assert cases_begun(again) == ["1 of 1"]
 
 
 @pytest.mark.parametrize(
@@ -151,12 +155,10 @@ def test_a_damaged_result_is_said_before_it_is_replaced(tmp_path: Path, file: st
     damaged = Path("results/claims/cpu/33-xor-with-jit-around-the-step", file)
     (tmp_path / damaged).write_text(text)
     reported = accelbench("claims", "report", "--rows", "33", cwd=tmp_path)
-    assert f"{damaged}: not a result of accelbench" in reported.stderr
-    assert reported.stderr.strip().endswith("; ignoring it")
-    assert "| 1 | not measured yet | " in reported.stdout
+    assert f"{damaged}: " in reported.stderr
+    assert "| 1 | not measured yet |" in reported.stdout
     again = accelbench("claims", "run", "--rows", "33", cwd=tmp_path, play="good")
-    assert f"{damaged}: not a result of accelbench" in again.stderr
-    assert "; running it again" in again.stderr
+    assert f"{damaged}: " in again.stderr
     assert "row 33: confirmed" in again.stdout
 
 
@@ -172,8 +174,8 @@ def test_rows_about_a_suite_share_their_runs(tmp_path: Path) -> None:
     more = {"play": "good", "ACCELBENCH_PROFILES": str(profiles)}
     done = accelbench("claims", "run", "--again", *asked, cwd=tmp_path, **more)
     assert done.returncode == Exit.SUCCESS, done.stderr
-    assert done.stderr.count("case 1 of 1") == 7
-    assert "row 5: refuted\n  most speedups of jax/jit over pytorch/eager at least 2 and at most 3" in done.stdout
+    assert cases_begun(done) == ["1 of 1"] * 7
+    assert "row 5: refuted" in done.stdout
     page = accelbench("claims", "report", *asked, cwd=tmp_path, **more).stdout
     assert "[26-vit-training-step](../examples/claims/26-vit-training-step.yaml)" in page
     assert page.count("[12-hand-written-layer-norm](results/claims/gpu/12-hand-written-layer-norm/report.md)") == 2
@@ -191,7 +193,6 @@ def test_a_claim_is_settled_on_the_first_hardware_that_it_is_about_and_others_st
     [of_network, of_xor] = json.loads(accelbench("claims", "list", *both, "-o", "json", cwd=tmp_path, **more).stdout)
     assert (of_network["verdict"], of_xor["verdict"]) == ("measured", "confirmed")
     page = accelbench("claims", "report", *both, cwd=tmp_path, **more).stdout
-    assert "Also measured, deciding nothing:" in page
     for where in ("gpu/63-mixed-precision", "cpu/63-mixed-precision"):
         assert f"(results/claims/{where}/report.md)" in page
 
@@ -199,7 +200,6 @@ def test_a_claim_is_settled_on_the_first_hardware_that_it_is_about_and_others_st
 def test_a_run_takes_place_on_one_kind_of_hardware(tmp_path: Path) -> None:
     done = accelbench("claims", "run", "--rows", "33", "--hardware", "cpu,gpu", cwd=tmp_path, play="crash")
     assert done.returncode == Exit.USAGE
-    assert "--hardware cpu or --hardware gpu" in done.stderr
 
 
 def test_a_suite_of_which_a_part_was_not_run_is_not_run(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_what_does_not_matter_has_no_effect(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "advice"),
-    [("versoins", "did you mean versions?"), ("hardwear", "did you mean hardware?"), ("protocol", "never compared")],
+    [("versoins", "versions?"), ("hardwear", "hardware?"), ("protocol", "never compared")],
 )
 def test_an_unknown_name_to_allow_is_a_usage_error_with_the_nearest(tmp_path: Path, name: str, advice: str) -> None:
     done = compare(written(tmp_path / "a.json"), written(tmp_path / "b.json"), "--allow-different", name)

