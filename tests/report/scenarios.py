@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from accelbench.api.case import CaseAccelerator
 from accelbench.api.numbers import Numbers
@@ -192,3 +193,53 @@ def expected(result: Result) -> tuple[ExpectationOutcome, ...]:
         return evaluate((Expectation(observation="raised", variant=sample.USES[0], equals="KeyReuseError"),), result)
     names = [variant.name for variant in result.variants][1:3]
     return evaluate([Expectation(metric="speedup", variant=name, at_least="2") for name in names], result)
+
+
+def _undecided_because(stopped: str, **changes: Any) -> Result:
+    comparison = sample.comparison("jax/jit", "inconclusive", "1.01", "0.9", "1.2")
+    return sample.result(comparisons=(comparison,), stopped=stopped, **changes)
+
+
+def _discarded(*reasons: str, **changes: Any) -> Result:
+    rounds = tuple(Quarantined(round=number, reasons=(reason,)) for number, reason in enumerate(reasons, start=2))
+    decided = sample.comparison("jax/jit", "faster", "2", "1.9", "2.1")
+    return sample.result(quarantined=rounds, **{"comparisons": (decided,), **changes})
+
+
+BUSY = f"shared-device of jax/jit: {sample.CROWDED}"
+STOLEN = "throttled for jax/jit: Hypervisor steal: 7 % (limit 5 %)"
+INVALID = (sample.invalid("jax/jit", "shared-device"),)
+VIRTUAL = sample.FINGERPRINT | {"cores": "1", "cpuVectors": "avx2, amx_bf16", "virtualMachine": "yes"}
+DEVICE = {"device.platform": "cuda", "device.name": "NVIDIA H100", "memoryLimitBytes": str(4 * 2**30)}
+
+SUMMARIES: Mapping[str, Result] = {
+    "undecided at the time limit": _undecided_because("TimeLimitReached"),
+    "undecided without time for a round": _undecided_because("NoTimeForRound", overhead={"total": "34"}),
+    "undecided at the maximum of rounds": _undecided_because("MaximumRoundsReached"),
+    "undecided at the target": _undecided_because("TargetMet"),
+    "interrupted while undecided": _undecided_because("Interrupted", complete=False, rounds=1),
+    "a checkpoint": sample.result(complete=False, stopped=None, rounds=2),
+    "a round was discarded": _discarded(BUSY),
+    "rounds were discarded": _discarded(BUSY, STOLEN, BUSY),
+    "discarded rounds left no verdict": _discarded(BUSY, comparisons=INVALID),
+    "discarded rounds took all time": _discarded(STOLEN, stopped="TimeLimitReached"),
+    "every round was discarded": _discarded(
+        BUSY,
+        comparisons=INVALID,
+        certificate=Certificate(checks=(_check("shared-device", reading=sample.CROWDED),)),
+    ),
+    "every comparison is invalid": many().model_copy(
+        update={
+            "comparisons": (
+                sample.invalid("a/a", "throttled", "parity"),
+                *(sample.invalid(use, "throttled") for use in ("b/b", "c/c", "d/d")),
+            )
+        }
+    ),
+    "an untested check": sample.result(certificate=_certificate(_check("independence", "untested", None))),
+    "a failed check": sample.result(certificate=_certificate(_check("clock", use=None)), comparisons=()),
+    "no check": sample.result(certificate=Certificate(), comparisons=()),
+    "a virtual machine": sample.result(fingerprint=VIRTUAL),
+    "a GPU": sample.result(fingerprint=sample.FINGERPRINT | DEVICE),
+}
+"""Results that one part of a report is about."""

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from accelbench.api.result import Certificate, Check, Quarantined, Result
+from accelbench.api.result import Quarantined, Result
 from accelbench.report import html, terminal, view
 from report import sample
 
@@ -17,24 +17,6 @@ def quarantined(*reasons: str, **changes: object) -> Result:
     rounds = tuple(Quarantined(round=number, reasons=(reason,)) for number, reason in enumerate(reasons, start=2))
     decided = sample.comparison("jax/jit", "faster", "2", "1.9", "2.1")
     return sample.result(quarantined=rounds, **{"comparisons": (decided,), **changes})
-
-
-def test_discarded_rounds_are_said_in_one_line_with_the_first_reason() -> None:
-    assert view.remarks(quarantined(BUSY)) == (f"Round 2 was discarded for every variant. The reason: {BUSY}.",)
-    assert view.remarks(quarantined(BUSY, STOLEN, BUSY)) == (
-        f"Rounds 2, 3 and 4 were discarded for every variant. The reason in round 2: {BUSY}.",
-    )
-
-
-def test_where_no_verdict_is_left_it_is_said_what_to_do_against_what_was_found() -> None:
-    lines = view.remarks(quarantined(BUSY, comparisons=(sample.invalid("jax/jit", "shared-device"),)))
-    assert lines[1] == (
-        "What to do: end the other work, or leave it some processors (--processors 1 on a laptop); "
-        "or accept noise: --accept-noise, or measurement.acceptNoise: true in the manifest."
-    )
-    lines = view.remarks(quarantined(STOLEN, stopped="TimeLimitReached"))
-    assert lines[1].startswith("What to do: measure again later, use a dedicated host, or raise the CPU limit; ")
-    assert "timeLimitSeconds" in lines[1]
 
 
 @pytest.mark.parametrize(
@@ -52,15 +34,6 @@ def test_fewer_processors_are_advised_only_where_launches_use_all_of_several(
     )
     assert view.remarks(result)[1].startswith("What to do: end the other work")
     assert ("--processors" in view.remarks(result)[1]) is advised
-
-
-def test_why_all_rounds_were_discarded_is_said_by_the_check_alone() -> None:
-    check = Check(name="shared-device", outcome="failed", reading=sample.CROWDED, variant="jax/jit")
-    nothing_clean = quarantined(
-        BUSY, comparisons=(sample.invalid("jax/jit", "shared-device"),), certificate=Certificate(checks=(check,))
-    )
-    assert view.remarks(nothing_clean)[0] == "Round 2 was discarded for every variant."
-    assert printed(nothing_clean).count("pid 1234") == 1
 
 
 def printed(result: Result) -> str:

@@ -11,9 +11,9 @@ from accelbench import __version__
 from accelbench.history import change_points
 from accelbench.history.runs import compare
 from accelbench.history.sample import Side
-from accelbench.report import comparison, html, markdown, terminal, tidy
+from accelbench.report import certificate, comparison, html, machine, markdown, terminal, tidy, view
 from history.runs import run, scaled
-from report.scenarios import SCENARIOS, expected
+from report.scenarios import SCENARIOS, SUMMARIES, expected
 
 Golden = Callable[[str, str], None]
 
@@ -55,6 +55,21 @@ def test_a_case_that_was_observed_has_no_time_and_no_verdict() -> None:
 
 def test_a_run_without_a_result_says_so() -> None:
     assert markdown.report("run", []) == "# run\n\nNo case has a result.\n"
+
+
+def test_sentences_of_a_report(golden: Golden) -> None:
+    texts = []
+    for name, result in SUMMARIES.items():
+        lines = {
+            "state": (view.state(result),),
+            "basis": (view.basis(result),),
+            "findings": view.sentences(result),
+            "checks": (certificate.summary(result),),
+            "remarks": view.remarks(result),
+            "machine": (machine.line(result.fingerprint),),
+        }
+        texts.append("\n".join([f"=== {name}", *(f"{part}: {line}" for part in lines for line in lines[part] if line)]))
+    golden("sentences.txt", "\n\n".join(texts) + "\n")
 
 
 def test_markdown(golden: Golden) -> None:

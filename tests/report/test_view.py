@@ -3,7 +3,6 @@ import io
 import pytest
 from rich.console import Console
 
-from accelbench.api.reasons import StopReason
 from accelbench.api.result import (
     Certificate,
     Check,
@@ -50,25 +49,6 @@ def test_nothing_is_compared_with_a_baseline_that_failed() -> None:
     assert [row.verdict for row in view.variant_rows(result)] == ["failed: OutOfMemory", "not compared"]
 
 
-def test_all_checks_passed_is_said_only_when_all_did() -> None:
-    assert certificate.summary(sample.result()) == "all 6 checks passed"
-    untested = Check(name="independence", outcome="untested", reading="6 rounds")
-    partly = sample.result(certificate=Certificate(checks=(*sample.CHECKS, untested)))
-    assert certificate.summary(partly) == "6 of 7 checks passed, 1 untested (independence)"
-    failed = Check(name="clock", outcome="failed", reading="drifts")
-    broken = sample.result(certificate=Certificate(checks=(*sample.CHECKS, failed)), comparisons=())
-    assert certificate.summary(broken) == "6 of 7 checks passed, 1 failed (clock)"
-    assert certificate.summary(sample.result(certificate=Certificate(), comparisons=())) == "no check was made"
-
-
-def test_a_partial_result_says_so_and_on_how_many_rounds_it_rests() -> None:
-    assert view.state(sample.result()) == ""
-    partial = sample.result(complete=False, stopped="Interrupted", rounds=1)
-    assert view.state(partial) == "partial: interrupted; the numbers are from 1 complete round"
-    checkpoint = sample.result(complete=False, stopped=None, rounds=2)
-    assert view.state(checkpoint) == "partial: not finished; the numbers are from 2 complete rounds"
-
-
 def test_a_phase_of_microseconds_is_not_given_digits() -> None:
     eager = sample.variant("pytorch/eager", "0.001").model_copy(
         update={"phases": (PhaseTime(phase="compile", median_seconds="0.000002", min_seconds="0", max_seconds="1"),)}
@@ -76,32 +56,6 @@ def test_a_phase_of_microseconds_is_not_given_digits() -> None:
     table = view.phase_table(sample.result(variants=(eager,), comparisons=()))
     assert table is not None
     assert table.rows == (("pytorch/eager", "< 1 ms"),)
-
-
-@pytest.mark.parametrize(
-    ("stopped", "words"),
-    [
-        ("TimeLimitReached", "2 rounds (time limit of 60 s reached)"),
-        ("NoTimeForRound", "2 rounds: another round (about 17 s) would not fit the limit of 60 s"),
-    ],
-)
-def test_a_time_limit_is_said_to_be_reached_only_where_it_was(stopped: StopReason, words: str) -> None:
-    case = sample.case()
-    limited = case.model_copy(update={"measurement": case.measurement.model_copy(update={"time_limit_seconds": 60})})
-    result = sample.result(case=limited, stopped=stopped, rounds=2, overhead={"total": "34"})
-    assert view.basis(result).startswith(words)
-
-
-def test_many_invalid_comparisons_are_summed_up_by_the_checks_that_failed() -> None:
-    uses = ("pytorch/nn", "a/a", "b/b", "c/c", "d/d")
-    result = sample.result(
-        case=sample.case(uses),
-        variants=tuple(sample.variant(use, "0.001") for use in uses),
-        comparisons=(sample.invalid("a/a", "throttled", "parity"), *(sample.invalid(u, "throttled") for u in uses[2:])),
-    )
-    assert view.sentences(result) == (
-        "None of 4 comparisons with pytorch/eager is valid. The checks that failed: throttled, parity (1).",
-    )
 
 
 def autocorrelated(outcome: str, rounds: int, *uses: str) -> Result:
