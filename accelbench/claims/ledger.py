@@ -51,7 +51,7 @@ class Majority(Document):
     at_most: Bound | None = None
 
     @model_validator(mode="after")
-    def _something_is_asked(self) -> Self:
+    def _require_bounds_on_two_variants(self) -> Self:
         if self.variant == self.over:
             raise ValueError("a variant's speedup over itself is 1: variant and over must differ")
         if self.at_least is None and self.at_most is None:
@@ -147,16 +147,16 @@ class Claim(Document):
     replaced: tuple[Replaced, ...] = ()
 
     @model_validator(mode="after")
-    def _a_question_has_no_bounds_and_a_claim_has(self) -> Self:
+    def _require_conditions_of_claims_only(self) -> Self:
         if self.own == bool(self.confirms or self.refutes):
-            raise ValueError(f"row {self.row}: what confirms and refutes it stands with a claim, not with a question")
+            raise ValueError(f"row {self.row}: a claim needs confirms and refutes; a question of our own has neither")
         return self
 
     @model_validator(mode="after")
-    def _what_no_run_records_is_explained(self) -> Self:
+    def _require_history_of_unrecorded_bounds(self) -> Self:
         """Require a history for bounds that no run records."""
         if (self.trainings or self.expectations) and not self.history:
-            raise ValueError(f"row {self.row}: bounds that stand in no manifest need a history that says since when")
+            raise ValueError(f"row {self.row}: bounds outside the manifests need a history entry with their date")
         return self
 
     @property

@@ -113,15 +113,15 @@ def test_a_row_stands_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"own": True}, "stands with a claim, not with a question"),
-        ({"confirms": "", "refutes": ""}, "stands with a claim, not with a question"),
+        ({"own": True}, "a claim needs confirms and refutes"),
+        ({"confirms": "", "refutes": ""}, "a claim needs confirms and refutes"),
         (
             {"expectations": [{"metric": "speedup", "variant": "jax/jit", "atLeast": "2"}]},
-            "need a history that says since when",
+            "need a history entry with their date",
         ),
         (
             {"trainings": [{"variant": "jax/jit", "over": "jax/op-by-op", "units": 10, "article": "2"}]},
-            "need a history that says since when",
+            "need a history entry with their date",
         ),
     ],
 )
