@@ -183,9 +183,6 @@ class SimulatedAdapter(Adapter):
     def gradients(self) -> GradMode:
         return self._truth.gradients
 
-    def last(self, out: Any) -> Any:
-        return out
-
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         return {name: np.asarray(array, np.float64) for name, array in arrays.items()}
 

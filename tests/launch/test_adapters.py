@@ -207,7 +207,7 @@ for mode in ("jit", "scan", "op-by-op"):
     )
     work = adapter.prepare(program)
     state, out = work.call(work.fresh(), work.batches)
-    found.append([float(state), float(adapter.last(out)), work.units])
+    found.append([float(state), float(work.last(out)), work.units])
 print(json.dumps(found))
 """,
     )

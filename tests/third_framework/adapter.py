@@ -10,7 +10,7 @@ import numpy as np
 
 from accelbench.launch.facts import Device, GradMode, Precision
 from accelbench.workload import Array, Program
-from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError, step_loop
+from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, UnsupportedError, last_out, step_loop
 from accelbench_runner.frameworks.work import Work
 
 
@@ -21,7 +21,6 @@ class Lists(Adapter):
 
     def __init__(self, settings: AdapterSettings) -> None:
         self._settings = settings
-        self._listed = False
 
     def versions(self) -> dict[str, str]:
         return {"array": platform.python_version()}
@@ -37,20 +36,17 @@ class Lists(Adapter):
 
     def prepare(self, program: Program) -> Work:
         call, batches = step_loop(program)
-        self._listed = program.inner > 1
         return Work(
             fresh=lambda: copy.deepcopy(program.state),
             call=call,
             batches=batches,
             synchronise=lambda _: None,
             units=program.inner * program.units,
+            last=last_out(program),
         )
 
     def gradients(self) -> GradMode:
         return "functional"
-
-    def last(self, out: Any) -> Any:
-        return out[-1] if self._listed else out
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         return {name: np.array(array) for name, array in arrays.items()}

@@ -111,11 +111,6 @@ class Execution(ABC):
         return nullcontext()
 
     @abstractmethod
-    def last(self, out: Any) -> Any:
-        """Return the last step's out from the outs that a call returned."""
-        ...
-
-    @abstractmethod
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Convert exported arrays to NumPy: floats to float64, integers unchanged."""
         ...
@@ -298,6 +293,11 @@ def installed_version(*distributions: str) -> str:
 def cast_complex(array: Array, precision: Policy) -> Array:
     """Cast complex numbers to complex128 for float64, else to complex64; return other arrays unchanged."""
     return array if array.dtype.kind != "c" else array.astype("complex128" if precision == "float64" else "complex64")
+
+
+def last_out(program: Program) -> Callable[[Any], Any]:
+    """Return a function that takes the last out from the outs of a call of `step_loop`."""
+    return (lambda outs: outs[-1]) if program.inner > 1 else (lambda out: out)
 
 
 def step_loop(program: Program) -> tuple[Any, Any]:

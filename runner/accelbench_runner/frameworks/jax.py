@@ -19,6 +19,7 @@ from accelbench_runner.frameworks.adapter import (
     UnsupportedError,
     cast_complex,
     installed_version,
+    last_out,
     step_loop,
 )
 from accelbench_runner.frameworks.jax_accounting import CompiledCall, JaxAccounting
@@ -52,7 +53,6 @@ class Jax(Adapter):
     def __init__(self, settings: AdapterSettings) -> None:
         self._settings = settings
         self._dtype = DTYPES[settings.precision]
-        self._listed = self._scanned = False
         self.compiled = CompiledCall()
         self.accounting = JaxAccounting(self.compiled)
         self.targets = JaxTargets(self.compiled, self.accounting)
@@ -108,7 +108,7 @@ class Jax(Adapter):
         batches: Any
         mode = self._settings.mode
         call, batches = step_loop(program)
-        self._listed = program.inner > 1
+        last = last_out(program)
         self.compiled.op_by_op = mode == "op-by-op" and not program.placed
         donated = (0,) if program.donate else ()
         if program.placed or mode == "op-by-op":
@@ -118,6 +118,7 @@ class Jax(Adapter):
         elif mode == "scan":
             call, batches = self._scan(program)
             call = jax.jit(call, donate_argnums=donated)
+            last = partial(jax.tree.map, lambda stacked: stacked[-1])  # a scan stacks the outs
         else:
             raise UnsupportedError(f"JAX has no mode {mode}. {NOT_PLACED}")
         return Work(
@@ -129,12 +130,12 @@ class Jax(Adapter):
             # result is enough.
             synchronise=jax.block_until_ready,
             units=program.inner * program.units,
+            last=last,
             check=partial(check_step, program.step),
         )
 
     def _scan(self, program: Program) -> tuple[Any, Any]:
         length, period = program.inner, len(program.batches)
-        self._scanned = True
         if period == 1:
 
             def one_batch(state: Any, batch: Any) -> tuple[Any, Any]:
@@ -155,12 +156,6 @@ class Jax(Adapter):
             self.compiled.traced = work.call.trace(work.fresh(), work.batches)
             self.compiled.lowered = self.compiled.traced.lower()
             self.compiled.executable = self.compiled.lowered.compile()
-
-    def last(self, out: Any) -> Any:
-        """Return the last out: a scan stacks the outs, a loop lists them, a single step has one."""
-        if self._scanned:
-            return jax.tree.map(lambda stacked: stacked[-1], out)
-        return out[-1] if self._listed else out
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Convert floats to float64, which represents bfloat16 exactly; NumPy has no bfloat16."""

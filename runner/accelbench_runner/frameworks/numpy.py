@@ -18,6 +18,7 @@ from accelbench_runner.frameworks.adapter import (
     Counted,
     UnsupportedError,
     cast_complex,
+    last_out,
     step_loop,
 )
 from accelbench_runner.frameworks.work import Work
@@ -136,7 +137,6 @@ class NumPy(Adapter):
         if settings.precision not in DTYPES:
             raise UnsupportedError(f"NumPy has no {settings.precision}; it has {', '.join(DTYPES)}")
         self._dtype = np.dtype(DTYPES[settings.precision])
-        self._listed = False
         self.accounting = NumPyAccounting()
         # Batches by id: a call gets the same views every time, so a program that remembers arrays recognises them.
         self._views: dict[int, tuple[Any, Any]] = {}
@@ -161,7 +161,6 @@ class NumPy(Adapter):
     def prepare(self, program: Program) -> Work:
         """Loop over the steps in Python."""
         call, batches = step_loop(program)
-        self._listed = program.inner > 1
         if self._settings.mode != "eager" and not program.placed:
             raise UnsupportedError(f"NumPy has no mode {self._settings.mode}")
         self._views[id(batches)] = batches, self.accounting.view(batches)
@@ -171,16 +170,13 @@ class NumPy(Adapter):
             batches=batches,
             synchronise=lambda _: None,
             units=program.inner * program.units,
+            last=last_out(program),
             check=partial(check_step, program.step),
         )
 
     def _fresh(self, state: Any) -> Any:
         fresh = copy.deepcopy(state)
         return self.accounting.view(fresh) if self.accounting.counting else fresh
-
-    def last(self, out: Any) -> Any:
-        """Return the last out: a loop lists the outs, a single step has one."""
-        return out[-1] if self._listed else out
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Convert floats to float64, which represents every other type exactly."""

@@ -23,6 +23,7 @@ from accelbench_runner.frameworks.adapter import (
     RecompiledError,
     UnsupportedError,
     cast_complex,
+    last_out,
     step_loop,
 )
 from accelbench_runner.frameworks.torch_accounting import Placement, TorchAccounting
@@ -61,7 +62,6 @@ class PyTorch(Adapter):
         self._dtype = DTYPES[settings.precision]
         self._backend = torch_backends.find(settings.backend)
         self._compiles = settings.mode.partition("-")[0] == "compile"
-        self._listed = False
         self._placement = Placement(self._backend.device)
         self.accounting = TorchAccounting(settings, self._backend, self._placement)
         self.targets = TorchTargets(self._placement, compiles=self._compiles)
@@ -105,7 +105,6 @@ class PyTorch(Adapter):
         """Set up the call; `compile` wraps all of it, so that its steps are unrolled into one graph."""
         call, batches = step_loop(program)
         mode, options = self._settings.mode, self._settings.options
-        self._listed = program.inner > 1
         self._placement.placed = program.placed
         if program.placed or mode == "eager":
             pass
@@ -120,6 +119,7 @@ class PyTorch(Adapter):
             synchronise=lambda _: self._backend.synchronise(),
             events=self._backend.events,
             units=program.inner * program.units,
+            last=last_out(program),
             check=partial(check_step, program.step),
         )
 
@@ -144,10 +144,6 @@ class PyTorch(Adapter):
             raise
         finally:
             torch.compiler.set_stance("default")
-
-    def last(self, out: Any) -> Any:
-        """Return the last out: a loop lists the outs, a single step has one."""
-        return out[-1] if self._listed else out
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Convert floats to float64, which represents every other type exactly."""

@@ -25,6 +25,10 @@ def _accept(_result: Any) -> None:
     pass
 
 
+def _same(out: Any) -> Any:
+    return out
+
+
 @dataclass(frozen=True)
 class Work:
     """Hold a call and its inputs. `call` takes a state and the batches; it returns the next state and the outs."""
@@ -37,6 +41,8 @@ class Work:
     """Waits until everything in its argument is computed."""
     units: int
     """Units of work in one call."""
+    last: Callable[[Any], Any] = _same
+    """Takes the last step's out from the outs of a call."""
     check: Callable[[Any], None] = _accept
     """Raises InvalidWorkloadError if the result of a single step is not a state and an out."""
     events: DeviceEvents | None = None

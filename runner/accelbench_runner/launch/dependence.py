@@ -37,6 +37,9 @@ MANY_SECONDS = 0.02
 MAXIMUM_REPLAYED_CALLS = 4096
 """A block's calls are replayed twice untimed, where a program that is fast only while timed may be slow."""
 
+Export = Callable[[Any, Any], Mapping[str, Any]]
+"""Takes a state and the last out, and returns the arrays to compare by name."""
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -48,7 +51,7 @@ class Subject:
     seed: int
     """Seed of the inputs that it was built from."""
     step: Callable[..., Any]
-    export: Callable[[Any, Any], Mapping[str, Any]]
+    export: Export
     work: Work
     """Work with the compiled call."""
 
@@ -106,7 +109,7 @@ class _Trial:
     """Run the timed program on other inputs."""
 
     adapter: Adapter
-    export: Callable[[Any, Any], Mapping[str, Any]]
+    export: Export
     work: Work
     clock: Clock
 
@@ -121,7 +124,7 @@ class _Trial:
 
     def export_result(self, result: Any) -> NamedArrays:
         """Return the arrays that the judge compares."""
-        return _exported(self.adapter, self.export, result)
+        return _exported(self.adapter, self.export, self.work, result)
 
     def count_export(self, result: Any) -> dict[str, int]:
         """Count the operations of an export, after a first one has compiled it."""
@@ -162,7 +165,7 @@ def make_extra_block(
     calls = max(2, min(calls, MAXIMUM_REPLAYED_CALLS))
     results: list[Any] = []
     block(calls, results.append)
-    return ExtraBlock(counts, calls, _exported(adapter, program.export, results.pop()))
+    return ExtraBlock(counts, calls, _exported(adapter, program.export, work, results.pop()))
 
 
 def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
@@ -172,7 +175,7 @@ def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlo
     """
     if block.outputs is None:
         return dict(block.counts)
-    untimed = [_exported(adapter, program.export, _run_untimed(work, block.calls)) for _ in range(2)]
+    untimed = [_exported(adapter, program.export, work, _run_untimed(work, block.calls)) for _ in range(2)]
     replay = Replay(
         calls=block.calls,
         timed=relative_distance(block.outputs, untimed[0]),
@@ -188,9 +191,9 @@ def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) ->
     return {name: more for name, number in total.items() if (more := number - fresh.get(name, 0)) > 0}
 
 
-def _exported(adapter: Adapter, export: Callable[[Any, Any], Mapping[str, Any]], result: Any) -> NamedArrays:
+def _exported(adapter: Adapter, export: Export, work: Work, result: Any) -> NamedArrays:
     state, out = result
-    return as_real(adapter.to_numpy(export(state, adapter.last(out))))
+    return as_real(adapter.to_numpy(export(state, work.last(out))))
 
 
 def _run_untimed(work: Work, calls: int) -> Any:

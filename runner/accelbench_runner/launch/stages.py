@@ -128,7 +128,7 @@ class Launch:
         if protocol == "episode":
             state, out, units = timing.measure_episode(program, work)
             with self._reporter.aside("parity"):
-                self._write_outputs(adapter, program, state, out, units)
+                self._write_outputs(adapter, program, state, work.last(out), units)
             del state, out
             self._report_measured(adapter)
         else:
@@ -171,10 +171,10 @@ class Launch:
             while units < max(LEAST_PARITY_UNITS, self._task.measure.parity_units):
                 state, out = work.call(state, work.batches)
                 units += work.units
-            self._write_outputs(adapter, program, state, out, units)
+            self._write_outputs(adapter, program, state, work.last(out), units)
 
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
-        outputs = adapter.to_numpy(workload_checks.call_export(program, state, adapter.last(out)))
+        outputs = adapter.to_numpy(workload_checks.call_export(program, state, out))
         save(self._task.directory / OUTPUTS, outputs)
         self._reporter.facts(Facts(parity_units=units))
 
