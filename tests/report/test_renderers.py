@@ -55,6 +55,7 @@ def test_a_case_that_was_observed_has_no_time_and_no_verdict() -> None:
 
 def test_a_run_without_a_result_says_so() -> None:
     assert markdown.report("run", []) == "# run\n\nNo case has a result.\n"
+    assert machine.line({}) == ""
 
 
 def test_sentences_of_a_report(golden: Golden) -> None:
