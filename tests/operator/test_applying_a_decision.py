@@ -76,7 +76,7 @@ def test_a_result_that_is_stored_is_found_even_if_the_store_has_not_heard_and_th
     world.cluster.pods.clear()
     world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
 
-    assert world.losses() == []
+    assert world.failures() == []
     assert set(world.objects.observed(KEY).results) == {CASE}
 
 
@@ -84,7 +84,7 @@ def test_a_job_that_the_api_server_never_takes_ends_the_case_with_its_words(worl
     world.cluster.create_job = raising(InvalidError(422, "spec.template: no"))  # type: ignore[method-assign]
     world.do(CREATE)
 
-    assert world.losses() == ["JobRefused"]
+    assert world.failures() == ["JobRefused"]
 
 
 def test_a_job_is_not_deleted_while_its_result_is_not_stored_whatever_the_store_says(world: World) -> None:
@@ -122,17 +122,17 @@ def test_a_deleted_job_is_a_loss_only_after_it_was_asked_for_live(world: World) 
     world.do(CREATE)
     known = ATTEMPT.model_copy(update={"job_uid": "x"})
     world.do(Collect(known, last=False), observe())
-    assert world.losses() == []
+    assert world.failures() == []
 
     world.cluster.delete(ATTEMPT.job)
     world.do(Collect(known, last=False), observe())
-    assert world.losses() == ["JobDeleted"]
+    assert world.failures() == ["JobDeleted"]
 
 
 def test_a_job_whose_pod_is_gone_is_a_loss(world: World) -> None:
     world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
 
-    assert world.losses() == ["PodLost"]
+    assert world.failures() == ["PodLost"]
 
 
 def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_gone(world: World) -> None:
@@ -140,7 +140,7 @@ def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_g
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
     world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
-    assert world.losses() == []
+    assert world.failures() == []
 
     world.do(Collect(ATTEMPT, last=False))
     assert CASE in world.objects.observed(KEY).results
@@ -173,7 +173,7 @@ def test_a_pod_whose_end_the_watch_has_not_told_of_yet_is_read_as_it_ended(world
     assert job
     world.store.put(job)
     world.do(Collect(ATTEMPT, last=False))
-    assert world.losses() == []
+    assert world.failures() == []
 
     world.do(Collect(ATTEMPT, last=False))
     assert CASE in world.objects.observed(KEY).results
@@ -194,13 +194,13 @@ def test_a_pod_that_still_runs_after_its_time_is_lost(world: World) -> None:
     world.cluster.list_into(world.store)
     world.do(CONFIRM)
 
-    assert world.losses() == ["NodeLost"]
+    assert world.failures() == ["NodeLost"]
 
 
 def test_a_case_whose_job_was_never_created_is_lost_after_its_time(world: World) -> None:
     world.do(CONFIRM)
 
-    assert world.losses() == ["NodeLost"]
+    assert world.failures() == ["NodeLost"]
 
 
 @pytest.mark.parametrize("stale", ["pod unknown", "pod runs"])
@@ -211,7 +211,7 @@ def test_a_pod_that_ended_while_the_watch_was_behind_is_not_given_up_for_lost(wo
         world.cluster.list_into(world.store)
     world.cluster.end(ATTEMPT.job, "whole")
     world.do(CONFIRM)
-    assert world.losses() == []
+    assert world.failures() == []
 
     world.do(Collect(ATTEMPT, last=False))
     assert CASE in world.objects.observed(KEY).results
@@ -225,7 +225,7 @@ def test_what_was_deleted_while_the_watch_was_behind_is_no_longer_held(world: Wo
     world.do(CONFIRM)
 
     held = world.objects.observed(KEY)
-    assert (world.losses(), held.jobs, held.pods) == ([], {}, {})
+    assert (world.failures(), held.jobs, held.pods) == ([], {}, {})
 
 
 def with_an_ended_pod(world: World) -> None:
@@ -318,7 +318,7 @@ def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(w
     world.cluster.create_result = raising(error)  # type: ignore[method-assign]
     world.do(Collect(ATTEMPT, last=False))
 
-    assert world.losses() == ["ResultRefused"]
+    assert world.failures() == ["ResultRefused"]
 
 
 @pytest.mark.parametrize("broken", ["outcome", "evaluate"])
@@ -328,9 +328,9 @@ def test_a_bug_over_what_a_pod_brought_ends_the_case_and_asks_for_a_report(
     with_an_ended_pod(world)
     monkeypatch.setattr(f"accelbench_operator.runs.apply.{broken}", lambda *_, **__: {}["rounds"])
     world.do(Collect(ATTEMPT, last=False))
-    assert world.losses() == ["RunnerError"]
-    [loss] = world.applier.memory(UID).failures.values()
-    assert "cannot read what its pod brought: KeyError: 'rounds'. Report it as a bug" in loss.message
+    assert world.failures() == ["RunnerError"]
+    [failure] = world.applier.memory(UID).failures.values()
+    assert "cannot read what its pod brought: KeyError: 'rounds'. Report it as a bug" in failure.message
 
 
 @pytest.mark.parametrize("error", [ForbiddenError(403, "exceeded quota"), ApiError(500, "etcd")])
@@ -343,11 +343,11 @@ def test_a_result_that_cannot_be_stored_now_is_offered_again_and_ends_the_case_i
     for _ in range(MINIMUM_TRIES):
         with pytest.raises(type(error)):
             world.do(Collect(ATTEMPT, last=False))
-    assert world.losses() == []
+    assert world.failures() == []
 
     world.cluster.advance(Wait.STORE_RESULT.patience)
     world.do(Collect(ATTEMPT, last=False))
-    assert world.losses() == ["ResultRefused"]
+    assert world.failures() == ["ResultRefused"]
 
 
 def test_a_job_that_is_refused_for_now_says_so_in_the_servers_words(world: World) -> None:
@@ -401,7 +401,7 @@ def test_a_log_and_a_result_that_are_both_refused_end_the_case(world: World) -> 
         with contextlib.suppress(ApiError):
             world.do(Collect(ATTEMPT, last=False))
         world.cluster.advance(timedelta(minutes=2))
-    assert world.losses() == ["ResultRefused"]
+    assert world.failures() == ["ResultRefused"]
 
 
 def test_a_replica_that_leads_again_starts_with_what_the_cluster_says() -> None:
@@ -410,10 +410,10 @@ def test_a_replica_that_leads_again_starts_with_what_the_cluster_says() -> None:
     world.cluster.create_job = raising(ForbiddenError(403, "exceeded quota"))  # type: ignore[method-assign]
     with pytest.raises(ForbiddenError):
         world.do(CREATE)
-    assert world.losses() == ["NodeLost"]
+    assert world.failures() == ["NodeLost"]
 
     world.applier.forget_all()
-    assert world.losses() == []
+    assert world.failures() == []
     assert world.applier.memory(UID).obstacles == {}
 
 
@@ -470,7 +470,7 @@ def test_a_conflict_over_a_result_that_is_not_there_is_no_answer_and_it_is_store
     world.cluster.create_result = raising(ConflictError(409, "modified"))  # type: ignore[method-assign]
     with pytest.raises(ConflictError):
         world.do(Collect(ATTEMPT, last=True))
-    assert world.losses() == []
+    assert world.failures() == []
 
     world.cluster.create_result = create  # type: ignore[method-assign]
     world.do(Collect(ATTEMPT, last=True))

@@ -37,7 +37,7 @@ def test_a_copy_of_a_pod_with_all_its_labels_keeps_no_one_from_giving_up_the_pod
 
     world.cluster.list_pods = list_pods  # type: ignore[method-assign]
     world.do(CONFIRM)
-    assert world.losses() == ["NodeLost"]
+    assert world.failures() == ["NodeLost"]
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -55,7 +55,7 @@ def test_of_two_pods_of_one_second_the_same_one_counts_whoever_tells_of_them(wor
 
     world.cluster.list_pods = list_pods  # type: ignore[method-assign]
     world.do(CONFIRM)
-    assert world.losses() == ["NodeLost"]
+    assert world.failures() == ["NodeLost"]
 
 
 def test_a_pod_that_somebody_took_the_labels_off_is_still_its_jobs_pod(world: World) -> None:
@@ -79,9 +79,9 @@ def with_a_foreign_result(world: World) -> None:
 def test_a_result_of_somebody_else_in_place_of_ours_ends_the_case_and_is_named(world: World) -> None:
     with_a_foreign_result(world)
     world.do(Collect(ATTEMPT, last=False))
-    assert world.losses() == ["ResultRefused"]
-    [loss] = world.applier.memory(UID).failures.values()
-    assert "exists and does not belong to this run: delete it" in loss.message
+    assert world.failures() == ["ResultRefused"]
+    [failure] = world.applier.memory(UID).failures.values()
+    assert "exists and does not belong to this run: delete it" in failure.message
 
 
 def test_a_result_of_somebody_else_is_no_result_of_a_run_that_is_about_to_finish(world: World) -> None:
@@ -109,8 +109,8 @@ def test_a_job_of_somebody_else_in_place_of_ours_ends_the_case_in_the_end(world:
     for _ in range(MINIMUM_TRIES):
         with pytest.raises(ForeignObjectError):
             world.do(Collect(known, last=False), observe())
-    assert world.losses() == []
+    assert world.failures() == []
 
     world.cluster.advance(Wait.LOOK.patience)
     world.do(Collect(known, last=False), observe())
-    assert world.losses() == ["ResultLost"]
+    assert world.failures() == ["ResultLost"]

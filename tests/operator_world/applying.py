@@ -34,8 +34,8 @@ class World:
         else:
             asyncio.run(self.applier.apply(action, PLAN, observed or self.objects.observed(KEY)))
 
-    def losses(self) -> list[str]:
-        return [loss.reason for loss in self.applier.memory(UID).failures.values()]
+    def failures(self) -> list[str]:
+        return [failure.reason for failure in self.applier.memory(UID).failures.values()]
 
 
 def raising(error: ApiError) -> Callable[..., Any]:
