@@ -342,7 +342,7 @@ def test_a_leader_that_stood_still_writes_nothing_when_it_goes_on(
     wait_until(lambda: not cluster.get("jobs")["items"], what="the Job to be deleted")
     version = cluster.get("bmr", "chain")["metadata"]["resourceVersion"]
     leader.resume()
-    wait_until(lambda: "follows" in leader.log(), what="it to notice")
+    wait_until(lambda: "does not lead" in leader.log(), what="it to notice")
 
     assert not leader.leads
     assert cluster.get("bmr", "chain")["metadata"]["resourceVersion"] == version
