@@ -78,14 +78,14 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
         css=(page / "report.css").read_text(encoding="utf-8"),
         sentences=sentences,
         overview=overview_table(results),
-        cases=[CasePage(f"case-{number}", case, drawn_whole=drawn_whole) for number, case in enumerate(cases, 1)],
+        cases=[_CasePage(f"case-{number}", case, drawn_whole=drawn_whole) for number, case in enumerate(cases, 1)],
         command=reproduce.command(manifest, processors) if manifest else "",
         command_about=COMMAND_ABOUT,
     )
     return page_text.strip() + "\n"
 
 
-class CasePage:
+class _CasePage:
     """Hold what the template shows of one case and no module computes on its own."""
 
     def __init__(self, identity: str, case: MeasuredCase, *, drawn_whole: bool) -> None:
@@ -99,12 +99,10 @@ class CasePage:
 
     @property
     def when(self) -> str:
-        """Return when it was measured or compiled."""
         return f"{'compiled' if self._compiled else 'measured'} {self.result.started[:16].replace('T', ' ')} UTC"
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return the findings."""
         return targets.sentences(self.result) if self._compiled else view.sentences(self.result)
 
     @property
@@ -114,14 +112,12 @@ class CasePage:
 
     @property
     def finding(self) -> str:
-        """Return the heading of the table of verdicts."""
         if self._compiled:
             return "Compiled, not run"
         return "Observations" if self.result.observations else "Verdict"
 
     @property
     def verdicts(self) -> Table | None:
-        """Return the table below that heading."""
         if self._compiled:
             return targets.memory([self.result])
         if observed := view.observation_table(self.result):
@@ -141,24 +137,27 @@ class CasePage:
 
     @property
     def programs(self) -> Table | None:
-        """Return the numbers of the compiled programs."""
         return targets.programs([self.result]) if self._compiled else details.programs(self.result)
 
     @property
     def work_about(self) -> str:
         """Return where limits come from; empty if no share of a limit is shown."""
-        return _work_about(self.result)
+        sources = {variant.limits for variant in self.result.variants if variant.numbers.share_of_limit}
+        limits = {
+            "measured": "the best matrix product and stream triad of any launch of this case",
+            "data-sheet": "the device's data sheet",
+        }
+        origin = " and ".join(limits[source] for source in sorted(filter(None, sources)))
+        return f"Work is counted from the workload's formulas; limits are {origin}." if origin else ""
 
     @cached_property
     def forest(self) -> "Plot | None":
-        """Draw the speedups."""
         from accelbench.report.plots import forest
 
         return forest.plot(self.result, f"{self.id}-forest")
 
     @property
     def forest_caption(self) -> str:
-        """Return the caption of the plot of speedups."""
         measurement, baseline = self.result.case.measurement, self.result.case.baseline
         margin = f"{100 * float(measurement.equivalence_margin):.4g} %"
         confidence = figures.percent(float(measurement.confidence))
@@ -169,14 +168,12 @@ class CasePage:
 
     @cached_property
     def phases_plot(self) -> "Plot | None":
-        """Draw the phases."""
         from accelbench.report.plots import phases
 
         return phases.plot(self.result, f"{self.id}-phases") if self._drawn_whole else None
 
     @cached_property
     def payback(self) -> "Plot | None":
-        """Draw when compiling pays back."""
         from accelbench.report.plots import payback
 
         return payback.plot(self.result, f"{self.id}-payback") if self._drawn_whole else None
@@ -196,46 +193,41 @@ class CasePage:
 
     @property
     def blocks_caption(self) -> str:
-        """Return the caption of the plot of blocks."""
-        return _blocks_caption(self.result, whole=bool(self._series))
+        unit = self.result.unit
+        if not self._series:
+            return (
+                f"Seconds per {unit} of each launch, and a line from the 5 % to the 95 % quantile of its blocks."
+                " The blocks themselves are in the directory that `accelbench run --out` writes."
+            )
+        discarded = " Shaded rounds were discarded." if self.result.quarantined else ""
+        return (
+            f"Each dot is a block, in seconds per {unit}; the line in each round is its launch, and the verdict rests"
+            " only on these lines. Nothing is dropped; if a launch has very many blocks, the extremes of each stretch"
+            f" are drawn. Axes do not start at zero: each panel spans the range of its variant.{discarded}"
+        )
 
     @property
     def checks_summary(self) -> str:
-        """Return how many checks passed."""
         return _sentence(certificate.summary(self.result))
 
     @property
     def open_checks(self) -> Table:
-        """Return the checks that did not pass, with their readings."""
         checks = [check for check in self.result.certificate.checks if check.outcome != "passed"]
         return _checks("Checks that failed or are untested", checks)
 
     @property
     def passed_checks(self) -> Table:
-        """Return the checks that passed, with their readings."""
         passed = [check for check in self.result.certificate.checks if check.outcome == "passed"]
         return _checks(f"Checks that passed, each with its reading: {len(passed)}", passed)
 
     @property
     def fingerprint(self) -> Table:
-        """Return the fingerprint, entry by entry."""
         columns = (TableColumn("what"), TableColumn("value"))
         return Table("Fingerprint", columns, tuple(sorted(self.result.fingerprint.items())))
 
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def _work_about(result: Result) -> str:
-    """Return where limits come from; empty if no share of a limit is shown."""
-    sources = {variant.limits for variant in result.variants if variant.numbers.share_of_limit}
-    limits = {
-        "measured": "the best matrix product and stream triad of any launch of this case",
-        "data-sheet": "the device's data sheet",
-    }
-    origin = " and ".join(limits[source] for source in sorted(filter(None, sources)))
-    return f"Work is counted from the workload's formulas; limits are {origin}." if origin else ""
 
 
 def _checks(caption: str, checks: Sequence[Check]) -> Table:
@@ -308,20 +300,6 @@ def _outcome(comparison: Comparison) -> str:
     if comparison.noisy:
         return "noisy"
     return "invalid" if comparison.invalid else comparison.verdict or "not compared"
-
-
-def _blocks_caption(result: Result, *, whole: bool) -> str:
-    if whole:
-        caption = (
-            f"Each dot is a block, in seconds per {result.unit}; the line in each round is its launch, and the"
-            " verdict rests only on these lines. Nothing is dropped; if a launch has very many blocks, the extremes of"
-            " each stretch are drawn. Axes do not start at zero: each panel spans the range of its variant."
-        )
-        return f"{caption} Shaded rounds were discarded." if result.quarantined else caption
-    return (
-        f"Seconds per {result.unit} of each launch, and a line from the 5 % to the 95 % quantile of its blocks."
-        " The blocks themselves are in the directory that `accelbench run --out` writes."
-    )
 
 
 def _verdict_class(verdict: str) -> str:
