@@ -24,7 +24,7 @@ class Observation(Document):
     """Hold one observation; if launches differ, its values start with the most frequent one."""
 
     name: Line = Field(description="compilations, raised, or the workload's own name for it.")
-    type: ObservationType
+    type: ObservationType = Field(description="How to read the values.")
     values: tuple[ObservedValue, ...] = Field(
         description=f"One value if all launches that observed it agree; at most {MAXIMUM_DIFFERING} values."
     )

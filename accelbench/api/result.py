@@ -81,20 +81,20 @@ class Quantiles(Document):
         description="The variant's time, the only one that is shown: the geometric mean over launches of each launch's "
         "median block. The speedup is the ratio of two such times over the same rounds."
     )
-    p5_seconds: SixDigits
-    p25_seconds: SixDigits
-    median_seconds: SixDigits
-    p75_seconds: SixDigits
-    p95_seconds: SixDigits
+    p5_seconds: SixDigits = Field(description="5 % of the launches were faster.")
+    p25_seconds: SixDigits = Field(description="25 % of the launches were faster.")
+    median_seconds: SixDigits = Field(description="Half of the launches were faster.")
+    p75_seconds: SixDigits = Field(description="25 % of the launches were slower.")
+    p95_seconds: SixDigits = Field(description="5 % of the launches were slower.")
 
 
 class PhaseTime(Document):
     """Hold a phase's duration in seconds: the median over launches, with minimum and maximum."""
 
-    phase: Phase
-    median_seconds: SixDigits
-    min_seconds: SixDigits
-    max_seconds: SixDigits
+    phase: Phase = Field(description="The phase of a launch.")
+    median_seconds: SixDigits = Field(description="Median over launches.")
+    min_seconds: SixDigits = Field(description="Shortest of all launches.")
+    max_seconds: SixDigits = Field(description="Longest of all launches.")
     parts: dict[Line, SixDigits] = Field(
         default={},
         description="Seconds of the parts of compile, median over launches: trace, lower, backend; dynamo, backend.",
@@ -119,10 +119,10 @@ class OutlierCounts(Document):
     """Count values beyond Tukey's fences, 1.5 (mild) and 3 (severe) interquartile ranges; none is dropped."""
 
     of: int = Field(description="How many values there are.")
-    low_severe: int = 0
-    low_mild: int = 0
-    high_mild: int = 0
-    high_severe: int = 0
+    low_severe: int = Field(default=0, description="More than 3 interquartile ranges below the lower quartile.")
+    low_mild: int = Field(default=0, description="1.5 to 3 interquartile ranges below the lower quartile.")
+    high_mild: int = Field(default=0, description="1.5 to 3 interquartile ranges above the upper quartile.")
+    high_severe: int = Field(default=0, description="More than 3 interquartile ranges above the upper quartile.")
 
 
 class Spread(Document):
@@ -198,7 +198,10 @@ class SpeedupEstimate(Document):
     """Report a variant's speedup over the baseline so far, or the checks that failed."""
 
     variant: Line = Field(description="The variant's name.")
-    verdict: Verdict | None = None
+    verdict: Verdict | None = Field(
+        default=None,
+        description="The verdict on the variant; none if the comparison is invalid, noisy or not complete.",
+    )
     noisy: bool = Field(
         default=False, description="Rounds that other load disturbed count: there is an interval, but no verdict."
     )
