@@ -1,4 +1,4 @@
-"""`accelbench` as a user starts it: a process of its own, with the real runner or a fake one before it."""
+"""Start `accelbench` as a process, with the real runner or the fake one."""
 
 import os
 import subprocess
@@ -27,15 +27,17 @@ spec:
 
 
 def environment(play: str | None = None, *, drawn: bool = False, **more: str) -> dict[str, str]:
-    """No colour or width of the test's own terminal; with `play`, the fake runner before the real one.
+    """Return the environment without the terminal's colour and width; with `play`, the fake runner hides the real one.
 
-    A play ends without a page unless it is to be `drawn`: most are about something else.
+    A play writes no HTML page unless `drawn` is True, because drawing takes longer than the rest.
     """
-    kept = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}}
+    variables = {
+        name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR", "FORCE_COLOR"}
+    }
     if play is not None:
         path = (FAKE, ROOT / "tests", ROOT) if drawn else (UNDRAWN, FAKE, ROOT / "tests", ROOT)
-        kept |= {"FAKE_RUNNER": play, "PYTHONPATH": os.pathsep.join(map(str, path))}
-    return kept | more
+        variables |= {"FAKE_RUNNER": play, "PYTHONPATH": os.pathsep.join(map(str, path))}
+    return variables | more
 
 
 def accelbench(
@@ -46,7 +48,7 @@ def accelbench(
     manifest: str | None = None,
     **more: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end; `manifest` goes to standard input."""
+    """Run the command to its end, with `manifest` as standard input."""
     return subprocess.run(
         [*START, *arguments],
         cwd=cwd,
@@ -63,7 +65,7 @@ def accelbench(
 def started(
     *arguments: str, cwd: Path, play: str | None = None, drawn: bool = False
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start it and leave; it is killed at the end if it still runs."""
+    """Start the command; kill it at the end if it still runs."""
     with subprocess.Popen(
         [*START, *arguments],
         cwd=cwd,

@@ -1,4 +1,4 @@
-"""What is wrong with a manifest is said before anything runs: which field, what about it, what to do."""
+"""Test that an invalid manifest is refused before anything runs, with the field and what to do."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`accelbench init` and `accelbench check`, as somebody with a question of their own meets them."""
+"""Test `accelbench init` and `accelbench check`."""
 
 import json
 import subprocess
@@ -11,12 +11,10 @@ from accelbench.cli.main import app
 from accelbench.local.exits import Exit
 from cli.command import MANIFEST, ROOT, accelbench
 
-HALF_AN_HOUR = 1800.0
-
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in which somebody has begun."""
+    """Return a directory in which `accelbench init` has run."""
     directory = tmp_path_factory.mktemp("started")
     done = accelbench("init", "my_filter", "--jax", "filter_jax", cwd=directory)
     assert done.returncode == Exit.SUCCESS, done.stderr

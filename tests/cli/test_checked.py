@@ -1,4 +1,4 @@
-"""Report and exit code of `accelbench check`."""
+"""Test the report and the exit code of `accelbench check`."""
 
 import io
 from collections.abc import Callable

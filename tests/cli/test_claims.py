@@ -1,4 +1,4 @@
-"""`accelbench claims` with a fake runner."""
+"""Test `accelbench claims` with a fake runner."""
 
 import json
 import re
@@ -111,7 +111,7 @@ def test_a_page_without_its_articles_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_result_that_was_asked_other_bounds_is_no_verdict(tmp_path: Path) -> None:
-    """No history of row 35 says why they changed."""
+    """Change the bounds of row 35, whose history does not explain that."""
     accelbench("claims", "run", "--rows", "35", cwd=tmp_path, play="good")
     record = tmp_path / "results/claims/cpu/35-jit-as-high-as-you-can/run.json"
     record.write_text(record.read_text().replace('"atMost": "1"', '"atMost": "0.9"'))
@@ -167,7 +167,7 @@ def test_nothing_is_said_of_a_claim_that_was_never_run(tmp_path: Path) -> None:
 
 
 def test_rows_about_a_suite_share_their_runs(tmp_path: Path) -> None:
-    """Each manifest is run once for all of them; a GPU is what the profile says it is."""
+    """Run each manifest once; the profile declares the CPU a GPU."""
     profiles = tmp_path / "profiles.yaml"
     profiles.write_text("nvidia: {platform: cpu}\n")
     asked = ("--rows", "5,12", "--hardware", "gpu")

@@ -1,4 +1,4 @@
-"""`accelbench compare`: input, refusals, exit codes and JSON. tests/report holds the words of its report."""
+"""Test `accelbench compare`: input, refusals, exit codes and JSON. tests/report holds the words of its report."""
 
 import importlib.util
 import json
@@ -166,7 +166,7 @@ def test_a_result_compared_with_itself_is_said_to_be_the_same_and_paths_are_name
 
 
 def sweep(path: Path, factors: Mapping[int, float], uses: tuple[str, str] = ("pytorch/eager", "jax/jit")) -> Path:
-    """A result for each size, in which the second of `uses` takes so many times as long."""
+    """Write a result for each size, in which the second of `uses` takes that many times as long."""
     path.mkdir()
     for size, factor in factors.items():
         seconds = {"pytorch/eager": scaled(1), "jax/jit": scaled(factor)}

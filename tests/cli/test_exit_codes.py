@@ -1,4 +1,4 @@
-"""Every documented exit code, from a process that really ends with it."""
+"""Test every documented exit code with a process that ends with it."""
 
 import json
 import subprocess
@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from accelbench.local.exits import Exit
+from accelbench.local.run import CaseOutcome, exit_for
 from cli.command import MANIFEST, START, accelbench
+from report import sample
 
 
 def test_a_good_run_ends_with_success_and_a_verdict_on_standard_output(tmp_path: Path) -> None:
@@ -133,3 +135,12 @@ def test_what_will_disturb_the_run_is_said_on_standard_error_alone(tmp_path: Pat
     said = next(number for number, line in enumerate(lines) if line.startswith("warning: python (pid 1234) takes 98 %"))
     assert said < next(number for number, line in enumerate(lines) if line.startswith("round 1"))
     assert "pid 1234" not in done.stdout
+
+
+@pytest.mark.parametrize(("timed", "code"), [(True, Exit.SUCCESS), (False, Exit.INVALID_MEASUREMENT)])
+def test_a_single_variant_is_valid_if_it_has_a_time(timed: bool, code: Exit) -> None:
+    use = sample.USES[0]
+    alone = sample.variant(use, "0.001")
+    variant = alone if timed else alone.model_copy(update={"seconds": None})
+    result = sample.result(case=sample.case((use,)), variants=(variant,), comparisons=())
+    assert (result.valid, exit_for([CaseOutcome(result.case, result)])) == (timed, code)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, sent to a real process with a runner that has a child of its own."""
+"""Send Ctrl-C and SIGTERM to a process whose runner has a child of its own."""
 
 import json
 import os
@@ -14,14 +14,14 @@ from cluster.wait import HANG_SECONDS, wait_until
 
 
 def wait_for(path: Path, text: str) -> str:
-    """The last word of the line of `path` that begins with `text`, once it is there."""
+    """Wait for a line of `path` that begins with `text`, and return its last word."""
 
-    def said() -> list[str]:
+    def last_words() -> list[str]:
         lines = path.read_text().splitlines() if path.exists() else []
         return [line.split()[-1] for line in lines if line.startswith(text)]
 
-    wait_until(said, what=f"{path.name} to say {text}", every_seconds=0.02)
-    return said()[0]
+    wait_until(last_words, what=f"{path.name} to say {text}", every_seconds=0.02)
+    return last_words()[0]
 
 
 def is_running(pid: int) -> bool:

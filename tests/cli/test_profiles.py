@@ -1,4 +1,4 @@
-"""What `accelbench profiles` says of a cluster: a real API server and nodes that only stand there."""
+"""Test `accelbench profiles` with a real API server and nodes without a kubelet."""
 
 import json
 import os
@@ -22,7 +22,7 @@ THERE = {name: POOLS[name] for name in ("plain", "gke-h100", "v5e-2x4", "v5e-2x4
 
 
 def profiles(*arguments: str, kubeconfig: Path | None = None, without: str = "") -> subprocess.CompletedProcess[str]:
-    """The command, where the package `without` is not installed."""
+    """Run the command without the packages named in `without`."""
     program = f"import sys; sys.modules.update({{name: None for name in {without.split()!r}}})\n"
     program += "from accelbench.cli.main import main; main()"
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig or "/nowhere"), "COLUMNS": "200"}

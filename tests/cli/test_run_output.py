@@ -1,4 +1,4 @@
-"""What `run` and `report` print and write."""
+"""Test the output and the files of `run` and `report`."""
 
 import json
 import re

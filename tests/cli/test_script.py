@@ -1,4 +1,4 @@
-"""A workload of one's own on a laptop: the script lies beside its manifest."""
+"""Test a script as a workload, next to its manifest."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ spec:
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A directory with a manifest and the script that it names."""
+    """Return a directory with a manifest and the script that it names."""
     directory = tmp_path / "mine"
     directory.mkdir()
     (directory / "mine.yaml").write_text(MANIFEST)

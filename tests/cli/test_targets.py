@@ -1,4 +1,4 @@
-"""What can be measured without writing a manifest: a workload of the catalogue, or a script."""
+"""Test runs without a manifest: a workload of the catalogue, or a script."""
 
 from collections.abc import Mapping
 from pathlib import Path

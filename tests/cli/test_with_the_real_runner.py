@@ -85,7 +85,7 @@ def test_a_framework_that_is_missing_is_that_variants_failure_and_says_how_to_in
 
 
 def compiling(directory: Path, process: subprocess.Popen[str]) -> tuple[str, str]:
-    """The pids of the runner and of its launch, once that compiles."""
+    """Wait until a launch compiles, and return the process IDs of the runner and the launch."""
     log = directory / "out" / "all.log"
     wait_until(
         lambda: log.exists() and '"phase":"compile"' in log.read_text(),

@@ -1,4 +1,4 @@
-"""`accelbench.compare`: what a notebook may give, what is sent to fresh processes, and what is said of the rest."""
+"""Test `accelbench.compare`: its arguments, the script that it writes, and its refusals."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ def doubled(x: Any) -> Any:
 
 
 def sent(path: Path, **given: Any) -> Any:
-    """The workload of the script that would be written."""
+    """Return the workload of the script for these functions."""
     functions = {name: given[name] for name in ("jax", "pytorch", "numpy") if name in given}
     path.write_text(script_text(functions, given["arrays"], given.get("reference")))
     with script.use(path):

@@ -1,4 +1,4 @@
-"""As if the extra `report` were not installed: a run then draws no page, which takes longer than all else it does."""
+"""Hide matplotlib, so that a run draws no page: that takes longer than the rest of a scenario."""
 
 import importlib.util
 from importlib.machinery import ModuleSpec

@@ -1,4 +1,4 @@
-"""Speaks the delivery lines of a runner; what it plays is named in the environment variable FAKE_RUNNER."""
+"""Write the log of a runner; the environment variable FAKE_RUNNER names the scenario."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ play = os.environ["FAKE_RUNNER"]
 names = tuple(variant.name for variant in case.variants)
 
 
-def say(lines: str | Iterable[str]) -> None:
+def write(lines: str | Iterable[str]) -> None:
     for line in [lines] if isinstance(lines, str) else lines:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
@@ -38,16 +38,16 @@ def result(**changes: Any) -> Result:
 
 
 def deliver(kind: delivery.DocumentKind = "result", **changes: Any) -> None:
-    say(delivery.encode_document(kind, case.name, result(**changes).to_json()))
+    write(delivery.encode_document(kind, case.name, result(**changes).to_json()))
 
 
 def launch(name: str, number: int, position: int) -> None:
-    say(delivery.encode_event(delivery.LaunchStarted(variant=name, round=number, position=position, of=len(names))))
+    write(delivery.encode_event(delivery.LaunchStarted(variant=name, round=number, position=position, of=len(names))))
     for phase in sample.PHASE_SECONDS:
-        say(delivery.encode_event(delivery.PhaseReached(phase=phase)))
+        write(delivery.encode_event(delivery.PhaseReached(phase=phase)))
     finished = delivery.LaunchFinished(variant=name, round=number, wall_seconds="2.5")
-    say(delivery.encode_event(finished))
-    say(delivery.encode_document("launch", f"{number}/{name}", f'{{"variant": "{name}", "round": {number}}}'))
+    write(delivery.encode_event(finished))
+    write(delivery.encode_document("launch", f"{number}/{name}", f'{{"variant": "{name}", "round": {number}}}'))
 
 
 def round_of_launches(number: int) -> None:
@@ -58,15 +58,17 @@ def round_of_launches(number: int) -> None:
         delivery.TimeNow(variant=names[0], seconds="0.00117"),
         delivery.TimeNow(variant=names[-1], seconds="0.000574"),
     )
-    say(delivery.encode_event(delivery.RoundFinished(round=number, times=times, comparisons=(now,))))
+    write(delivery.encode_event(delivery.RoundFinished(round=number, times=times, comparisons=(now,))))
 
 
-say(f"runner {os.getpid()}")
-say(f"script {os.environ.get('ACCELBENCH_SCRIPT')}")
-say("something a framework prints")
+write(f"runner {os.getpid()}")
+write(f"script {os.environ.get('ACCELBENCH_SCRIPT')}")
+write("something a framework prints")
 sys.stderr.write("and to standard error\n")
 if play == "busy":
-    say(delivery.encode_event(delivery.MachineSeen(warnings=("python (pid 1234) takes 98 % of one of 2 processors",))))
+    write(
+        delivery.encode_event(delivery.MachineSeen(warnings=("python (pid 1234) takes 98 % of one of 2 processors",)))
+    )
 round_of_launches(1)
 match play:
     case "good" | "busy":
@@ -101,19 +103,19 @@ match play:
         sys.exit(3)
     case "altered":
         lines = list(delivery.encode_document("result", case.name, result().to_json()))
-        say(line[:-9] + "AAAAAAAA=" for line in lines)
+        write(line[:-9] + "AAAAAAAA=" for line in lines)
     case "patient":
-        child = subprocess.Popen(["sleep", "600"])  # which dies without a word in the middle of ours
+        child = subprocess.Popen(["sleep", "600"])  # a child that ends silently
         awaited = {signal.SIGINT, signal.SIGTERM}
-        signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # a handler could come in the middle of a line
-        say(f"child {child.pid}")
+        signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # a handler could interrupt a line
+        write(f"child {child.pid}")
         number = signal.sigwait(awaited)
         deliver(complete=False, stopped="Interrupted", rounds=1)
         sys.exit(128 + number)
     case "stubborn":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         child = subprocess.Popen(["sleep", "600"])
-        say(f"child {child.pid}")
+        write(f"child {child.pid}")
         signal.pause()
     case _:
         raise ValueError(play)
