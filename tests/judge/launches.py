@@ -1,4 +1,4 @@
-"""Cases and launches as the supervisor would hand them to the judge."""
+"""Make cases and launches as the supervisor passes them to the judge."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

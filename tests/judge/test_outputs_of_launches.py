@@ -1,4 +1,4 @@
-"""What the judge makes of the outputs that launches wrote: missing, garbage, in agreement or not."""
+"""Test the judge on outputs that are missing, unreadable, in agreement or not."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where a workload does not say what is right, its baseline's own program does; the certificate says so."""
+"""Test that a baseline's own program is the reference of a workload without one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What parity lets pass and what it catches: a chain of products in the policy's own arithmetic, right and wrong."""
+"""Test what parity accepts and detects, with a chain of products in the policy's own arithmetic."""
 
 import dataclasses
 import math

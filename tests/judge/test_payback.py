@@ -1,4 +1,4 @@
-"""When a first call has paid for itself, from launches: in the units that they count."""
+"""Test after how many units a first call has paid for itself."""
 
 from accelbench.launch.record import LaunchRecord, PhaseRecord
 from accelbench_runner.judge.payback import payback

@@ -1,4 +1,4 @@
-"""How a step was measured decides what is compared, and what checks ask of it."""
+"""Test that the protocol decides what is compared, and what the checks require."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""A disturbed round counts for no variant, and is not held against the others."""
+"""Test that a disturbed round counts for no variant, and changes no verdict."""
 
 from collections.abc import Callable
 from typing import Any

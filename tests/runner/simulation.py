@@ -1,4 +1,4 @@
-"""The supervisor in simulated time, with launches that behave as their variants' names say: nothing waits here."""
+"""Run the supervisor in simulated time, with launches that behave as their variants' names say; nothing waits."""
 
 import contextlib
 import json
@@ -41,19 +41,19 @@ BLOCKS = [PhaseStarted(phase="steady"), *[BlockTimed(units=10, seconds=0.01)] * 
 
 
 class Hangs:
-    """The launch does nothing more until it is killed."""
+    """Hang until the launch is killed."""
 
 
 @dataclass(frozen=True)
 class Exits:
-    """The process ends, with what it wrote to standard error."""
+    """End the process, with this on standard error."""
 
     status: int
     stderr: bytes = b""
 
 
 class Interrupted:
-    """SIGTERM comes."""
+    """Send SIGTERM to the supervisor."""
 
 
 Step = Document | bytes | Exits | type[Hangs] | type[Interrupted]
@@ -62,7 +62,7 @@ PRINTED = b"x" * 2_000_000
 
 
 def script(variant: str, request: LaunchRequest) -> Iterator[Step]:  # noqa: C901, PLR0912, PLR0915 - a table
-    """What a launch does in LAUNCH_SECONDS."""
+    """Yield what a launch does in LAUNCH_SECONDS."""
     kind = variant.partition("_")[0]
     second = request.round == 2
     match kind:
@@ -187,7 +187,7 @@ class SimulatedJudge:
 
 @dataclass(frozen=True)
 class Simulated:
-    """What the supervisor left behind."""
+    """Hold what the supervisor left behind."""
 
     result: Result
     log: tuple[str, ...]
@@ -207,7 +207,7 @@ class Simulated:
 
 @dataclass
 class Simulation:
-    """Runs cases below a directory."""
+    """Run cases below a directory."""
 
     directory: Path
     count: int = field(default=0)

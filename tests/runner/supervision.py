@@ -1,4 +1,4 @@
-"""The supervisor as a real process with scripted launches, and what it leaves behind."""
+"""Run the supervisor as a real process with scripted launches, and read what it leaves behind."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ SUPERVISE = [sys.executable, str(HERE / "supervise.py")]
 
 @dataclass(frozen=True)
 class Ended:
-    """What a supervisor left behind."""
+    """Hold what a supervisor left behind."""
 
     status: int
     output: bytes
@@ -62,18 +62,18 @@ class Ended:
 
 @dataclass
 class Supervised:
-    """A supervisor under way."""
+    """Control a running supervisor."""
 
     process: subprocess.Popen[bytes]
     directory: Path
 
     def headline_written(self) -> bool:
-        """The file is made empty, as a mount is, and written once."""
+        """Return True once the file, empty at first as a mount is, was written."""
         path = self.directory / "termination-log"
         return path.exists() and path.stat().st_size > 0
 
     def headline(self) -> Headline:
-        """A headline that is read in the middle of being written is a mixture: until the end, it is read again."""
+        """Read the headline; while the supervisor runs, read it again if it is being written."""
         while True:
             ended = self.process.poll() is not None
             try:
@@ -105,7 +105,7 @@ def case_of(*variants: str, rounds: int = 2, limit: int = 60, **measurement: Any
 
 
 def seed_of(variants: Sequence[str], order: Sequence[str], number: int = 1) -> int:
-    """The first seed by which that round launches the case's variants in this order."""
+    """Return the first seed with which that round launches the variants in this order."""
     orders = ((seed, round_order(variants, seed=seed, case="all", number=number)) for seed in count())
     return next(seed for seed, found in orders if list(found) == list(order))
 

@@ -1,4 +1,4 @@
-"""How long a launch may take, and whose limit ends it."""
+"""Test how long a launch may take, and which limit ends it."""
 
 from collections.abc import Sequence
 

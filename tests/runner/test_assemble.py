@@ -1,4 +1,4 @@
-"""From launches to the result: every number is one that can be worked out by hand."""
+"""Test the result of launches: every number can be worked out by hand."""
 
 import dataclasses
 from typing import Any

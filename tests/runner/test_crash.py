@@ -1,4 +1,4 @@
-"""Where a process crashed, by what faulthandler wrote: real accounts, shortened."""
+"""Test where a process crashed, by shortened real output of faulthandler."""
 
 import pytest
 

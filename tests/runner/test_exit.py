@@ -1,4 +1,4 @@
-"""A launch that has sent its final message, or can send none, has ten seconds to exit."""
+"""Test that a launch has ten seconds to exit after its final message, or after it closed its pipe."""
 
 from collections.abc import Callable
 

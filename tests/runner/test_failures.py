@@ -1,4 +1,4 @@
-"""Whatever one launch does, its failure is named, and the other variants' results are kept."""
+"""Test that a failure is named, and that the other variants keep their results."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The termination message is whole whenever the process is ended, and names the variant that is about to run."""
+"""Test that the termination message is whole at any moment, and names the variant that is about to run."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Signals: everything that was started ends, and what was measured is delivered."""
+"""Test that a signal ends every process, and that what was measured is delivered."""
 
 import signal
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A case that cannot be run is refused before anything starts: exit status 2 and a headline that says why."""
+"""Test that an invalid case is refused before anything starts, with exit status 2 and a headline."""
 
 from collections.abc import Callable
 from pathlib import Path

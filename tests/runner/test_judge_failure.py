@@ -1,4 +1,4 @@
-"""A judge that fails is an error of accelbench's own: said clearly, with the judged rounds kept."""
+"""Test that a failed judge is reported as accelbench's own error, and that judged rounds are kept."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""When a kill takes the supervisor as well, log and headline still tell who ran, and what was measured before."""
+"""Test that log and headline name the variant and keep its rounds if a kill takes the supervisor as well."""
 
 from collections.abc import Callable
 

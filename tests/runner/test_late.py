@@ -1,4 +1,4 @@
-"""What is said of a launch whose time was up: where it was, whose limit that was, and who else was at work."""
+"""Test the failure of a launch that used up its time: its phase, its limit, and other load."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a unit costs, worked out by hand: the roofline's two limits, energy, and silence where nothing is known."""
+"""Test the cost of a unit of work, worked out by hand: roofline, energy, price."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A variant that runs out of memory is told apart from one that was killed, in a real control group."""
+"""Test that lack of memory and a kill are different failures, in a real control group."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,9 +1,10 @@
-"""What launches print is forwarded, marked and capped; it never blocks them and never passes for a line of ours."""
+"""Test that output of launches is forwarded, marked and limited, and that it can forge no line."""
 
 from collections.abc import Callable
 
 from accelbench.delivery.log import MARK
 from accelbench_runner.supervisor.log_writer import MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
+from runner.simulation import Simulation
 from runner.supervision import Ended, case_of
 
 Run = Callable[..., Ended]
@@ -29,3 +30,12 @@ def test_a_launch_cannot_forge_a_line_whatever_line_ends_it_prints(run: Run) -> 
     assert ended.status == 0
     marked = [line for line in ended.output.decode().splitlines() if line.startswith(MARK)]
     assert not any("AAAA" in line for line in marked)
+
+
+def test_a_variant_whose_steps_print_is_named_with_how_much(simulate: Simulation) -> None:
+    [note] = simulate(case_of("fine", "prints-in-steady")).result.notes
+    assert note.startswith("prints-in-steady printed 2 MB in one launch")
+
+
+def test_what_is_printed_before_the_steps_repeat_is_no_matter(simulate: Simulation) -> None:
+    assert simulate(case_of("fine", "prints-in-setup")).result.notes == ()

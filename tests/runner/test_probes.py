@@ -1,4 +1,4 @@
-"""What accelbench asks on its own account may hang, crash, raise or dawdle: no variant is blamed for it."""
+"""Test that probes of accelbench's own may hang, crash, raise or be slow without a variant failing."""
 
 from collections.abc import Callable
 from typing import get_args

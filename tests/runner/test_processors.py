@@ -1,4 +1,4 @@
-"""Processor time that others took: what neither this process used, nor what descends from it."""
+"""Test the processor time of other processes: neither this one's, nor its descendants'."""
 
 import subprocess
 import sys

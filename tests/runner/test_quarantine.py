@@ -1,4 +1,4 @@
-"""A disturbed round is measured again, in the same order, and counts for nothing."""
+"""Test that a disturbed round is measured again in the same order, and does not count."""
 
 from accelbench.delivery.log import LaunchStarted, RoundFinished
 from accelbench.plan.round_order import round_order

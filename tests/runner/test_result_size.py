@@ -1,4 +1,4 @@
-"""The largest run's result fits the limit; of one that is larger only quantiles are left out, or it is refused."""
+"""Test that the largest run's result fits the limit; a larger one loses quantiles only, or is refused."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Where a launch runs and writes: its own directory, the same processors for all, no more threads than those."""
+"""Test where a launch runs and writes: its own directory, the same processors, as many threads."""
 
 import json
 import os

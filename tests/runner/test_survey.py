@@ -1,4 +1,4 @@
-"""Before anything is measured, whatever will disturb it is said, with what to do."""
+"""Test the warnings about what will disturb a case, before it begins."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is late after a run of calls: each time what escapes, now and then what somebody else delays."""
+"""Test how late work is found after a run of calls, next to delays by other threads."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat

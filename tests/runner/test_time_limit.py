@@ -1,4 +1,4 @@
-"""What a launch that hangs costs the case, and when there is no time for another round: in simulated time."""
+"""Test what ends a case: its time limit, the judge, failures; in simulated time."""
 
 import pytest
 
@@ -66,3 +66,9 @@ def test_a_watch_that_hangs_between_blocks_is_the_probes_failure(simulate: Simul
     assert len(ended.variant("glance-hangs").launches) == 1
     finished = [event for event in ended.events if isinstance(event, LaunchFinished)]
     assert [event.unfinished for event in finished if event.variant == "glance-hangs"] == ["probe", None]
+
+
+def test_measuring_stops_when_the_judge_has_seen_enough(simulate: Simulation) -> None:
+    ended = simulate(case_of("fine", "fine_2", rounds=9), judge="stops")
+    assert ended.result.stopped == "TargetMet"
+    assert ended.result.rounds == 1

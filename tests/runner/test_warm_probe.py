@@ -1,4 +1,4 @@
-"""Each of the first rounds starts every variant once more on the caches that its launch has left."""
+"""Test that the first rounds start every variant once more with the caches of its launch."""
 
 from collections.abc import Callable
 
