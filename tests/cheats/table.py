@@ -186,7 +186,7 @@ ROWS: tuple[Row, ...] = (
     # Ends
     *_both("returns_nothing", EAGER, JIT, ends="Raised", says="line"),
     Row("uses_what_it_gave_away", OPS, ends="Raised", says="delete"),
-    *_both("prints_a_megabyte", EAGER, OPS, skipped="a note says it: tests/runner/test_printing.py"),
+    *_both("prints_a_megabyte", EAGER, OPS, skipped="a note says it: tests/runner/test_output.py"),
     *_both("ends_itself", EAGER, OPS, ends="Raised", says="line", parameters=(("by", "raise"),)),
     *_both("ends_itself", EAGER, OPS, ends="Raised", says="SystemExit", parameters=(("by", "sys.exit"),)),
     *_both("ends_itself", EAGER, OPS, ends="InvalidOutput", says="os._exit", parameters=(("by", "os._exit"),)),
