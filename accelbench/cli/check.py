@@ -1,4 +1,4 @@
-"""`accelbench check FILE`: check that variants compute the right values; each runs twice, and nothing is timed."""
+"""Implement `accelbench check FILE`: check that variants compute the right values, without timing them."""
 
 import sys
 from functools import partial

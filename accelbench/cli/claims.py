@@ -1,4 +1,4 @@
-"""`accelbench claims`: list the claims of articles, run their manifests here, and settle them."""
+"""Implement `accelbench claims`: list the claims of articles, run their manifests here, and settle them."""
 
 import importlib.util
 import sys

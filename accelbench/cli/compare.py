@@ -1,4 +1,4 @@
-"""`accelbench compare A B`: compare each variant of two results or two series."""
+"""Implement `accelbench compare A B`: compare each variant of two results or two series."""
 
 import sys
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def compare(before: str, after: str, allow_different: Sequence[str], output: Out
     """Compare two runs variant by variant.
 
     Refuses if something that matters differs (source, parameters, precision, seed, hardware, versions, environment
-    variables). If a side has ten or more results of a case, it also says where that series has a step.
+    variables). If a side has ten or more results of a case, it also reports changes within that series.
     """
     from accelbench.history.sample import Side
     from accelbench.local.errors import UnreadableResultError

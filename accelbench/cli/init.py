@@ -1,4 +1,4 @@
-"""`accelbench init NAME`: write a script and a manifest to start from, which pass `accelbench check`."""
+"""Implement `accelbench init NAME`: write a script and a manifest to start from, which pass `accelbench check`."""
 
 import keyword
 import re

@@ -1,4 +1,4 @@
-"""`accelbench profiles [NAME]`: print the profiles of a cluster and the nodes that fit them."""
+"""Implement `accelbench profiles [NAME]`: print the profiles of a cluster and the nodes that fit them."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`accelbench report RESULT`: print the report of results on disk."""
+"""Implement `accelbench report RESULT`: print the report of results on disk."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`accelbench run FILE`: measure a manifest on this machine, and print its verdict."""
+"""Implement `accelbench run FILE`: measure a manifest on this machine, and print its verdict."""
 
 import sys
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def _in_range(wanted: int | None) -> int | None:
 @click.option(
     "--accept-noise",
     is_flag=True,
-    help="Keep rounds that other load disturbs; the result then says noisy and has no verdict.",
+    help="Keep rounds that other load disturbs; the result is then marked noisy and has no verdict.",
 )
 @click.option(
     "--target",
@@ -70,9 +70,9 @@ def run(
     processors: int | None,
     output: Output,
 ) -> None:
-    """Measure a manifest, a script or a workload on this machine, and say which is faster.
+    """Measure a manifest, a script or a workload on this machine, and report which is faster.
 
-    With --target nothing is measured: the report says whether the programs fit the target's memory, and what they
+    With --target nothing is measured: the report shows whether the programs fit the target's memory, and what they
     consist of.
 
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C

@@ -1,4 +1,4 @@
-"""`accelbench validate FILE...`: check manifests as the API server and the operator do."""
+"""Implement `accelbench validate FILE...`: check manifests as the API server and the operator do."""
 
 import sys
 from collections.abc import Sequence

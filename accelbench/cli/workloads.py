@@ -1,4 +1,4 @@
-"""`accelbench workloads [NAME]`: list the workloads, or print one with its parameters and variants."""
+"""Implement `accelbench workloads [NAME]`: list the workloads, or print one with its parameters and variants."""
 
 import sys
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Exceptions of `accelbench.local`.
+"""Define the exceptions of `accelbench.local`.
 
     LocalError
     ├── UsageError             an argument is wrong: a path, a variant, an assignment
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LocalError(Exception):
-    """Stand for everything that a caller of `accelbench.local` can handle."""
+    """Report an error that a caller of `accelbench.local` can handle."""
 
 
 class UsageError(LocalError):
