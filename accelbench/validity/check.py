@@ -96,16 +96,16 @@ class LaunchCheck:
             launches = evidence.launches_of(variant) + (
                 evidence.quarantined_of(variant) if self.include_quarantined else ()
             )
-            silent = {launch.round: fact for launch in launches if (fact := self._unreported(launch))}
+            unreported = {launch.round: fact for launch in launches if (fact := self._unreported(launch))}
             findings = [
                 (launch.round, self.evaluate(evidence.case, launch))
                 for launch in launches
-                if launch.round not in silent
+                if launch.round not in unreported
             ]
             if findings:
                 yield _check(self, most_severe(findings, disturbance=self.disturbance), variant)
             else:
-                yield _check(self, untested(silent[launches[0].round]), variant)
+                yield _check(self, untested(unreported[launches[0].round]), variant)
 
     def _unreported(self, launch: LaunchRecord) -> Unreadable | None:
         fact = self.fact(launch.facts) if self.fact else None
