@@ -21,7 +21,7 @@ LATER = 0.2
 EVEN = 0.5
 """Share of the operations of the first call, or of the busiest call after it if that ran fewer, in each later call.
 
-A call that skips its work some of the time runs fewer. The share holds for each of the `HEAVY` operations too, so that cheap
+A call that sometimes skips its work runs fewer. The share holds for each of the `HEAVY` operations too, so that cheap
 operations cannot replace them.
 """
 HEAVY = {
