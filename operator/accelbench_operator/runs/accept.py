@@ -192,7 +192,7 @@ def _not_admitted(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
 
 
 def _local_files(run: BenchmarkRun) -> Iterator[Problem]:
-    """Return a problem if the script is a local file; the API server refuses it, if its CRD has this version."""
+    """Return a problem if the script is a local file, which an API server with this release's CRDs refuses before."""
     if (script := run.spec.workload.script) and script.file:
         yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
 

@@ -299,7 +299,7 @@ class Applier:
 
     @contextmanager
     def _recording(self, wait: Wait, plan: Plan, job: str) -> Iterator[None]:
-        """Record what is refused inside as an obstacle, and clear the obstacle after a success."""
+        """Record an error of the block as an obstacle of the attempt; clear the obstacle after a success."""
         run_uid = plan.metadata.uid
         try:
             yield

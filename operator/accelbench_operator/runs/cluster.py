@@ -25,7 +25,7 @@ class NoLogError(ApiError):
 
 
 class Cluster:
-    """Make requests; `get_...` returns None for an object that does not exist, writes raise NotLeadingError."""
+    """Make requests. `get_...` returns None for a missing object; a write without the Lease raises NotLeadingError."""
 
     def __init__(self, api: KubernetesApi, leading: Callable[[], bool]) -> None:
         self._api = api

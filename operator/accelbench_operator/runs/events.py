@@ -61,7 +61,7 @@ def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Itera
 
 
 def _is_worth_an_event(was: str, reason: str, before: BenchmarkRunStatus) -> bool:
-    """Return True if a run is suspended or resumed, or runs for the first time; that a case is queued is normal."""
+    """Return True if a run is suspended, resumed, or runs for the first time; being queued is the normal case."""
     if was == reason:
         return False
     never_ran = before.active_start_time is None and before.active_seconds == 0

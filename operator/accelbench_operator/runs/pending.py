@@ -150,7 +150,7 @@ def explain_pending(
 
 
 def gives_no_reason(pod: ObservedPod) -> bool:
-    """Return True if a pod that does not run gives no reason: the kubelet posts it only as an Event."""
+    """Return True if the status of a pod does not explain why it does not run; then only Events do."""
     return not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS
 
 

@@ -293,9 +293,9 @@ def _interval(comparison: Comparison) -> str | None:
 
 
 def _headline(plan: Plan, progress: RunProgress) -> str:
-    """Return for one case its comparisons, for several how often each variant got which verdict, and its speedups.
+    """Summarize one case by its comparisons, several by the verdicts and speedups of each variant.
 
-    If nothing was timed, return what was observed, and in how many of several cases.
+    If nothing was timed, name the observations, and in how many cases they were made.
     """
     results = [progress.results[name] for name in plan.names if name in progress.results]
     by_variant: dict[str, list[tuple[str, Comparison]]] = {}
