@@ -127,7 +127,7 @@ class _Follower:
     def end_case(self) -> None:
         """Take the case that is displayed off the display."""
         if self._displayed_pod is not None:
-            self._display.case_ends()
+            self._display.end_case()
             self._displayed_pod = None
 
     def start_watch(self) -> None:
@@ -180,7 +180,7 @@ class _Follower:
         self.end_case()
         self._displayed_pod = pod
         place = self._cases.index(case.name) + 1 if case.name in self._cases else 1
-        self._display.case_begins(case, place, len(self._cases))
+        self._display.start_case(case, place, len(self._cases))
 
     def _handle_log_line(self, line: str) -> None:
         if (event := parse_event(line)) is not None:

@@ -112,7 +112,7 @@ def measure(
         if case.name in done:
             outcomes.append(_with_expectations(run, case, done[case.name]))
             continue
-        display.case_begins(case, number, len(cases))
+        display.start_case(case, number, len(cases))
         log = directory.log(case.name)
         exited = run_case(
             case,
@@ -123,7 +123,7 @@ def measure(
             environment=variables,
             processors=processors,
         )
-        display.case_ends()
+        display.end_case()
         if exited.result is not None:
             directory.write_result(exited.result, exited.launches)
         outcomes.append(_outcome(run, case, exited, log, interrupted=signals.received is not None))

@@ -45,7 +45,7 @@ BAR_WIDTH = 14
 class Display(Protocol):
     """Receive the progress of a run."""
 
-    def case_begins(self, case: Case, number: int, of: int) -> None:
+    def start_case(self, case: Case, number: int, of: int) -> None:
         """Start a case, the first of `of` having the number 1."""
 
     def event(self, event: Event) -> None:
@@ -54,7 +54,7 @@ class Display(Protocol):
     def tick(self) -> None:
         """Process a second without an event."""
 
-    def case_ends(self) -> None:
+    def end_case(self) -> None:
         """End the case; its report follows."""
 
     def __enter__(self) -> Self:
@@ -115,7 +115,7 @@ class Lines:
         self._explained = False
         """The reason for more rounds than the minimum has been printed."""
 
-    def case_begins(self, case: Case, number: int, of: int) -> None:
+    def start_case(self, case: Case, number: int, of: int) -> None:
         """Print the case's title and plan."""
         self._undisturbed = True
         self._case = case
@@ -151,7 +151,7 @@ class Lines:
             return
         self._explained = True
         if goal := stop_condition(self._case):
-            yield f"measuring on {goal}, or {self._case.measurement.rounds_max} rounds are done"
+            yield f"measuring continues {goal}, or until {self._case.measurement.rounds_max} rounds are done"
 
     def _disturbance(self, event: RoundFinished) -> tuple[str, ...]:
         """Report a disturbed round, with reason and advice for the first one only."""
@@ -168,7 +168,7 @@ class Lines:
     def tick(self) -> None:
         """Print nothing."""
 
-    def case_ends(self) -> None:
+    def end_case(self) -> None:
         """Print nothing."""
 
     def __enter__(self) -> Self:
@@ -195,7 +195,7 @@ class LiveTable:
         self._finished: list[float] = []
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._draw)
 
-    def case_begins(self, case: Case, number: int, of: int) -> None:
+    def start_case(self, case: Case, number: int, of: int) -> None:
         """Start with an empty row for each variant."""
         self._place = (number, of)
         self._progress = begin(case, self._clock())
@@ -214,7 +214,7 @@ class LiveTable:
         if self._progress is not None and self._progress.phase != "steady":
             self._live.refresh()
 
-    def case_ends(self) -> None:
+    def end_case(self) -> None:
         """Clear the table; the report takes its place."""
         if self._progress is not None:
             self._finished.append(self._clock() - self._progress.started)

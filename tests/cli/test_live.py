@@ -58,10 +58,10 @@ def lines_of(*events: Event) -> list[str]:
 def output_of(*events: Event) -> str:
     out = io.StringIO()
     with display(Console(file=out, width=80)) as shown:
-        shown.case_begins(sample.case(), 1, 1)
+        shown.start_case(sample.case(), 1, 1)
         for event in events:
             shown.event(event)
-        shown.case_ends()
+        shown.end_case()
     return out.getvalue()
 
 
@@ -113,7 +113,7 @@ def test_more_rounds_than_the_minimum_are_explained_once() -> None:
         for number in rounds
     )
     lines = lines_of(*(event for pair in events for event in pair))
-    [explained] = [number for number, line in enumerate(lines) if "or 8 rounds" in line]
+    [explained] = [number for number, line in enumerate(lines) if "until 8 rounds" in line]
     assert lines[explained - 1].startswith("after round 5: ")
 
 
@@ -139,7 +139,7 @@ def test_what_a_target_has_no_program_for_is_not_compiled_as_the_report_says(tar
     event = LaunchFinished(variant="jax/jit", round=1, failure="Unsupported", wall_seconds="6")
     out = io.StringIO()
     with display(Console(file=out, width=80)) as shown:
-        shown.case_begins(case, 1, 1)
+        shown.start_case(case, 1, 1)
         shown.event(event)
     assert f"round 1: jax/jit: {said} (6.0 s)" in out.getvalue()
     drawn = printed(frame(advance(begin(case, 0.0), event, 6.0), 6.0, None, number=1, of=1), 80)
@@ -151,7 +151,7 @@ def test_no_time_is_shown_before_a_round_is_judged_nor_of_what_was_rejected() ->
     rejected = SpeedupEstimate(variant="jax/jit", invalid=("parity",))
     wrong = TimeNow(variant="jax/jit", invalid=("parity",))
     with display(Console(file=out, width=80)) as shown:
-        shown.case_begins(sample.case(), 1, 1)
+        shown.start_case(sample.case(), 1, 1)
         for variant in ("pytorch/eager", "jax/jit"):
             shown.event(LaunchFinished(variant=variant, round=1, wall_seconds="6"))
         before = out.getvalue()
@@ -168,7 +168,7 @@ def test_the_table_stands_still_while_blocks_are_timed() -> None:
     shown = display(Console(file=out, width=80, force_terminal=True), clock=lambda: 1.0)
     assert isinstance(shown, LiveTable)
     with shown:
-        shown.case_begins(sample.case(), 1, 1)
+        shown.start_case(sample.case(), 1, 1)
         shown.event(PhaseReached(phase="compile"))
         before = len(out.getvalue())
         shown.tick()
@@ -183,13 +183,13 @@ def test_the_table_stands_still_while_blocks_are_timed() -> None:
 def test_the_terminal_gets_its_cursor_back() -> None:
     out = io.StringIO()
     with display(Console(file=out, width=80, force_terminal=True)) as shown:
-        shown.case_begins(sample.case(), 1, 1)
+        shown.start_case(sample.case(), 1, 1)
     assert out.getvalue().rindex("\x1b[?25h") > out.getvalue().rindex("\x1b[?25l")
 
 
 def test_warnings_about_the_machine_stay_above_the_table() -> None:
     out = io.StringIO()
     with display(Console(file=out, width=80, force_terminal=True)) as shown:
-        shown.case_begins(sample.case(), 1, 1)
+        shown.start_case(sample.case(), 1, 1)
         shown.event(MachineSeen(warnings=("Hypervisor steal: 11 % (limit 5 %).",)))
     assert "warning: Hypervisor steal: 11 % (limit 5 %)." in out.getvalue()

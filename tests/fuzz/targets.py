@@ -62,7 +62,7 @@ def log(data: bytes) -> None:
     lines = data.decode(errors="replace").splitlines()
     written = io.StringIO()
     with display(_paper(written, 80)) as shown:
-        shown.case_begins(CASE, 1, 1)
+        shown.start_case(CASE, 1, 1)
         for line in lines:
             if (event := parse_event(line)) is not None:
                 shown.event(event)
