@@ -36,19 +36,13 @@ def check(file: str, variants: "Sequence[str]", assignments: "Sequence[str]", ou
 
     from accelbench.cli import checked
     from accelbench.local.device import missing_frameworks, platform_of, require_a_framework
-    from accelbench.local.errors import InvalidSpecError
     from accelbench.local.interrupt import Signals
     from accelbench.local.manifests import read_target, script_of
     from accelbench.terminal.console import console
 
-    try:
-        runs = read_target(file, variants, assignments)
-        platforms = [platform_of(run) for run in runs]
-        require_a_framework(*runs)
-    except InvalidSpecError as error:
-        click.echo(error.explained(), err=True)
-        sys.exit(Exit.INVALID_SPEC)
-
+    runs = read_target(file, variants, assignments)
+    platforms = [platform_of(run) for run in runs]
+    require_a_framework(*runs)
     codes: list[Exit] = []
     documents = []
     with Signals() as signals:

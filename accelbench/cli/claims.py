@@ -157,7 +157,6 @@ def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") 
     An interrupt, an invalid manifest or an unwritable directory ends the process.
     """
     from accelbench.local.device import platform_of, require_a_framework
-    from accelbench.local.errors import InvalidSpecError
     from accelbench.local.run import measure
     from accelbench.report.live import display
     from accelbench.terminal.console import console
@@ -167,8 +166,6 @@ def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") 
         with display(console(stderr=True)) as shown:
             platform = platform_of(run.manifest)
             outcome = measure(run.manifest, platform, run.directory, signals=signals, display=shown, done=done)
-    except InvalidSpecError as error:
-        _exit(error.explained(), Exit.INVALID_SPEC)
     except OSError as error:
         _exit(f"error: {error.filename or run.directory.path}: {error.strerror}", Exit.USAGE)
     trouble = [line for case in outcome.cases for line in case.trouble]
@@ -244,14 +241,11 @@ def _settle(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> "S
 
 @contextmanager
 def _exit_on_error() -> "Iterator[None]":
-    """End the process if a manifest or the ledger is invalid, or scipy is missing."""
+    """End the process if the ledger is invalid, or scipy is missing."""
     from accelbench.claims.ledger import InvalidLedgerError
-    from accelbench.local.errors import InvalidSpecError
 
     try:
         yield
-    except InvalidSpecError as error:
-        _exit(error.explained(), Exit.INVALID_SPEC)
     except InvalidLedgerError as error:
         _exit(f"error: {error}", Exit.INTERNAL)
     except ModuleNotFoundError:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from accelbench.local.exits import Exit, help_text
+from accelbench.local.exits import help_text
 from accelbench.terminal.options import Output, allow_different_option, output_option
 from accelbench.terminal.program import Command
 
@@ -24,14 +24,9 @@ def compare(before: str, after: str, allow_different: Sequence[str], output: Out
     variables). If a side has ten or more results of a case, it also reports changes within that series.
     """
     from accelbench.history.sample import Side
-    from accelbench.local.errors import UnreadableResultError
     from accelbench.local.results import read_side
     from accelbench.terminal.comparison import print_comparison, require_scipy
 
     require_scipy()
-    try:
-        sides = [Side(name, read_side(path), path) for name, path in (("A", before), ("B", after))]
-    except UnreadableResultError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(Exit.INVALID_SPEC)
+    sides = [Side(name, read_side(path), path) for name, path in (("A", before), ("B", after))]
     sys.exit(print_comparison(sides, allow_different, output))

@@ -1,11 +1,9 @@
 """Implement `accelbench report RESULT`: print the report of results on disk."""
 
-import sys
 from pathlib import Path
 
 import click
 
-from accelbench.local.exits import Exit
 from accelbench.terminal.options import ReportOutput, baseline_option, output_option
 from accelbench.terminal.program import Command
 
@@ -21,16 +19,10 @@ from accelbench.terminal.program import Command
 @output_option(ReportOutput)
 def report(path: Path, baseline: str | None, output: ReportOutput) -> None:
     """Show the report of an existing result."""
-    from accelbench.local.errors import UnreadableResultError
     from accelbench.local.results import read
     from accelbench.terminal.results import print_results, require_packages, with_baseline
 
     if not path.exists():
         raise click.BadParameter(f"{path} does not exist", param_hint="RESULT")
     require_packages(output)
-    try:
-        loaded = with_baseline(read(path), baseline, str(path))
-    except UnreadableResultError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(Exit.INVALID_SPEC)
-    print_results(loaded, output, str(path))
+    print_results(with_baseline(read(path), baseline, str(path)), output, str(path))

@@ -92,32 +92,23 @@ def _target_assignments(targets: Sequence[str]) -> list[str]:
 def _read(
     file: str, variants: Sequence[str], changes: Sequence[str], *, compiled: bool
 ) -> "list[tuple[BenchmarkRun, str]]":
-    """Read the runs of a file, each with its platform; end the command if one cannot run here."""
+    """Read the runs of a file, each with its platform; raises InvalidSpecError if one cannot run here."""
     from accelbench.local.device import platform_of, require_a_framework, targeted, without_timed_expectations
-    from accelbench.local.errors import InvalidSpecError
     from accelbench.local.manifests import read_target
 
-    try:
-        runs = read_target(file, variants, changes)
-        runs = tuple(targeted(without_timed_expectations(run) if compiled else run) for run in runs)
-        platforms = [platform_of(run) for run in runs]
-        require_a_framework(*runs)
-    except InvalidSpecError as error:
-        click.echo(error.explained(), err=True)
-        sys.exit(Exit.INVALID_SPEC)
+    runs = read_target(file, variants, changes)
+    runs = tuple(targeted(without_timed_expectations(run) if compiled else run) for run in runs)
+    platforms = [platform_of(run) for run in runs]
+    require_a_framework(*runs)
     return list(zip(runs, platforms, strict=True))
 
 
 def _reserve(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
     """Create a directory for each run; end the command if that is not possible."""
-    from accelbench.local.errors import OccupiedError
     from accelbench.local.run import reserve
 
     try:
         return reserve(runs, out)
-    except OccupiedError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(Exit.USAGE)
     except OSError as error:
         click.echo(f"error: {error.filename}: {error.strerror}", err=True)
         sys.exit(Exit.USAGE)

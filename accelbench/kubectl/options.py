@@ -42,17 +42,13 @@ class Cluster:
 
     @contextmanager
     def connect(self) -> Iterator["Client"]:
-        """Connect to the API server; exit with a message and its code if it, or a manifest, is refused."""
+        """Connect to the API server; exit with a message and an exit code if it refuses a request."""
         from accelbench.cluster_api.client import connect
         from accelbench.cluster_api.errors import ApiError, ClusterError
-        from accelbench.local.errors import InvalidSpecError
 
         try:
             with connect(self.context, self.kubeconfig, self.namespace) as client:
                 yield client
-        except InvalidSpecError as error:
-            click.echo(error.explained(), err=True)
-            sys.exit(Exit.INVALID_SPEC)
         except ClusterError as error:
             click.echo(f"error: {error.message}", err=True)
             is_invalid = isinstance(error, ApiError) and error.status == UNPROCESSABLE

@@ -1,15 +1,19 @@
 """Define the exceptions of `accelbench.local`.
 
+                               exit code
     LocalError
-    ├── UsageError             an argument is wrong: a path, a variant, an assignment
-    ├── InvalidSpecError       a manifest is not valid, or cannot run on this machine
-    ├── OccupiedError          the directory for new results is not empty
-    └── UnreadableResultError  a file holds no result, or cannot be read
+    ├── UsageError             2   an argument is wrong: a path, a variant, an assignment
+    ├── InvalidSpecError       3   a manifest is not valid, or cannot run on this machine
+    ├── OccupiedError          2   the directory for new results is not empty
+    └── UnreadableResultError  3   a file holds no result, or cannot be read
 
-Operating-system errors while results are written stay `OSError`.
+Commands print `explained()` and end with the exit code. Operating-system errors while results are written stay
+`OSError`.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from accelbench.local.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +23,12 @@ if TYPE_CHECKING:
 
 class LocalError(Exception):
     """Report an error that a caller of `accelbench.local` can handle."""
+
+    exit_code: ClassVar[Exit] = Exit.USAGE
+
+    def explained(self) -> str:
+        """Return the text for standard error."""
+        return f"error: {self}"
 
 
 class UsageError(LocalError):
@@ -32,6 +42,8 @@ class UsageError(LocalError):
 class InvalidSpecError(LocalError):
     """Report every problem of a manifest at once."""
 
+    exit_code = Exit.INVALID_SPEC
+
     def __init__(self, source: str, problems: "Sequence[Problem]") -> None:
         """Take the file's name as `source`, for the message."""
         super().__init__(source)
@@ -39,7 +51,7 @@ class InvalidSpecError(LocalError):
         self.problems = tuple(problems)
 
     def explained(self) -> str:
-        """Return the file's name and one line for each problem, for standard error."""
+        """Return the file's name and one line for each problem."""
         return "\n".join([f"{self.source} is not valid:", *(f"  {problem}" for problem in self.problems)])
 
 
@@ -49,6 +61,8 @@ class OccupiedError(LocalError):
 
 class UnreadableResultError(LocalError):
     """Report that a file or directory holds no result."""
+
+    exit_code = Exit.INVALID_SPEC
 
     def __init__(self, message: str) -> None:
         """Put the message on one line, because it can quote the file."""

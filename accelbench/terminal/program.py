@@ -5,21 +5,24 @@ from typing import Any
 
 import click
 
-from accelbench.local.errors import UsageError
+from accelbench.local.errors import LocalError, UsageError
 from accelbench.local.exits import Exit
 
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 class Command(click.Command):
-    """Refuse wrong arguments, and end on Ctrl-C, with the exit codes of `Exit`."""
+    """Print the errors of `accelbench.local`, and end with their exit codes; end on Ctrl-C with that of `Exit`."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; turn UsageError into click's own refusal."""
+        """Run the command; print a UsageError as click's own refusal, with the command's usage."""
         try:
             return super().invoke(ctx)
         except UsageError as error:
             raise click.BadParameter(str(error), ctx=ctx, param_hint=error.argument) from error
+        except LocalError as error:
+            click.echo(error.explained(), err=True)
+            sys.exit(error.exit_code)
         except KeyboardInterrupt:
             sys.exit(Exit.INTERRUPTED)
 
