@@ -1,4 +1,4 @@
-"""A GPU that a test describes, behind the real pynvml: a library compiled from `nvml.c`, in a process of its own."""
+"""Simulate a GPU behind the real pynvml: a library compiled from `nvml.c`, in a process of its own."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 SECONDS = 2.0
-"""Of the phase, by the injected clock."""
+"""Length of the phase by the injected clock."""
 WATCHED = """
 import json, os, sys
 from itertools import count
@@ -68,12 +68,12 @@ H100 = {
     "violation1": 0,
     "pids": "OWN",
 }
-"""At rest, and ours alone."""
+"""State of an idle GPU that only this process uses."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """What NVML says of it at first, when our process has woken it, and towards the end of the phase."""
+    """Describe what NVML reports before, after and at the end of the phase."""
 
     said: Mapping[str, Any] = field(default_factory=lambda: H100)
     before: Mapping[str, Any] = field(default_factory=lambda: {"pids": ""})
@@ -82,7 +82,7 @@ class Gpu:
 
 
 def watched(gpus: Sequence[Gpu], directory: Path, library: Path | None) -> list[dict[str, Any]]:
-    """The facts that a launch on each of these GPUs reports."""
+    """Return the facts that a launch on each of these GPUs reports."""
     asked = [
         [dict(gpu.environment), {**gpu.said, **gpu.before}, dict(gpu.said), {**gpu.said, **gpu.later}] for gpu in gpus
     ]
@@ -105,12 +105,12 @@ def watched(gpus: Sequence[Gpu], directory: Path, library: Path | None) -> list[
 
 @cache
 def library(*defined: str) -> Path:
-    """The directory of the compiled library; skips where there is no C compiler."""
+    """Compile the library and return its directory; skip the test without a C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
     directory = Path(mkdtemp(prefix="nvml"))
     name = "libnvidia-ml.so.1"
-    flags = ["-shared", "-fPIC", f"-Wl,-soname,{name}", *(f"-D{each}" for each in defined)]
+    flags = ["-shared", "-fPIC", f"-Wl,-soname,{name}", *(f"-D{macro}" for macro in defined)]
     subprocess.run([compiler, *flags, "-o", directory / name, Path(__file__).with_name("nvml.c")], check=True)
     return directory

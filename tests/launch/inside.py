@@ -1,4 +1,4 @@
-"""Runs code on an adapter, in a process that has imported the frameworks and done nothing else."""
+"""Run code on an adapter, in a process that has imported the frameworks and done nothing else."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def prepare(workload, use, parameters, precision="float32", threads=1):
 
 
 def inside(framework: str, code: str, environment: Mapping[str, str] | None = None) -> Any:
-    """What `code` prints, as JSON; it runs in a process of its own, after `prepare` has been defined."""
+    """Run `code` after `prepare` in a process of its own, and parse its last line as JSON."""
     adapter = {"jax": "Jax", "pytorch": "PyTorch", "numpy": "NumPy"}[framework]
     program = PREPARE.format(framework=framework, adapter=adapter) + code
     with TemporaryDirectory() as directory:

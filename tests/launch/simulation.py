@@ -1,4 +1,4 @@
-"""A clock and a machine whose truth is known: what calls, synchronising and reading the clock take."""
+"""Simulate a clock and a machine: the costs of calls, synchronisation and clock readings are given."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,17 +8,17 @@ from accelbench_runner.frameworks.work import Work
 
 @dataclass
 class Simulated:
-    """Time passes only by what is done; `call_seconds` may change from call to call."""
+    """Let time pass only by what is done; `call_seconds` may change from call to call."""
 
     call_seconds: list[float]
-    """Of each call in turn; the last one stays."""
+    """Seconds of each call in turn; the last number repeats."""
     synchronise_seconds: float = 0.0
     read_seconds: float = 0.0
     units: int = 1
     now: float = 100.0
     calls: int = 0
     pending: float = 0.0
-    """Asynchronous work that only a synchronisation waits for."""
+    """Seconds of asynchronous work that only a synchronisation waits for."""
     events: list[str] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
     marked: float = 0.0
@@ -40,21 +40,21 @@ class Simulated:
         )
 
     def start(self) -> None:
-        """A mark in the device's queue, where it stands idle."""
+        """Record an event in the device's idle queue."""
         self.events.append("start")
         self.marked = self.now
 
     def stop(self) -> None:
-        """A mark behind all work that waits."""
+        """Record an event behind all pending work."""
         self.events.append("stop")
         self.device_seconds = self.now + self.pending - self.marked
 
     def compare(self, host_seconds: float) -> None:
-        """The host's seconds over the device's."""
+        """Keep host seconds over device seconds."""
         self.ratios.append(host_seconds / self.device_seconds)
 
     def evict(self) -> None:
-        """Takes long, and makes the next call slow."""
+        """Take a second."""
         self.events.append("evict")
         self.now += 1.0
 

@@ -1,4 +1,4 @@
-"""Observes workloads without launches: a process for each framework, many variants in it.
+"""Observe workloads without launches: a process for each framework, many variants in it.
 
 Counts of compilations are Dynamo's. What Inductor makes of a graph takes a minute, so that torch.compile is given the
 backend `eager` here; `test_graphs` shows that Inductor changes none of the counts.
@@ -19,7 +19,7 @@ from workloads.computing import find
 
 @dataclass(frozen=True)
 class Asked:
-    """One variant of one workload. `workload` is a name of the catalogue, or `MODULE:CLASS`."""
+    """Name one variant of one workload. `workload` is a name of the catalogue, or `MODULE:CLASS`."""
 
     workload: str
     use: str
@@ -36,7 +36,7 @@ class Asked:
 
 
 def observe(asked: Asked) -> dict[str, Scalar]:
-    """What a launch would report of it."""
+    """Return what a launch would report of it."""
     from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
     from accelbench_runner.launch import observe
 
@@ -61,7 +61,7 @@ def observe(asked: Asked) -> dict[str, Scalar]:
 
 
 def main() -> None:
-    """A list of what is asked from standard input; what was observed, in order, to standard output."""
+    """Read variants from standard input, and write their observations to standard output."""
     questions = [
         Asked(**{key: value if isinstance(value, str) else tuple(map(tuple, value)) for key, value in each.items()})
         for each in json.load(sys.stdin)
@@ -69,13 +69,13 @@ def main() -> None:
     found = []
     for asked in questions:
         if asked.framework == "pytorch":
-            _forget_what_was_compiled()
+            _reset_compiler()
         found.append(observe(asked))
     json.dump(found, sys.stdout)
 
 
-def _forget_what_was_compiled() -> None:
-    """Every launch begins so."""
+def _reset_compiler() -> None:
+    """Reset Dynamo, as a new process would."""
     import torch
 
     if not isinstance(torch.compile, partial):

@@ -1,4 +1,4 @@
-"""Programs compiled for this processor, and then run on it: the same facts twice."""
+"""Compile programs for this processor, and run them on it: the same facts twice."""
 
 import os
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from accelbench.catalogue import inputs
 from launch.launching import LATER, LaunchOutput, case, launch_anew
 
 FACTS = ("kernelsPerCall", "aliasedBytes", "temporaryBytes", "programSize")
-"""Equal, where a run tells them."""
+"""Facts that must be equal if a run reports them."""
 PEAK = 0.2
-"""A run's peak may be as far from what was planned."""
+"""Largest relative difference between the peak of a run and the planned one."""
 
 
 GIVES_BACK = {"MALLOC_MMAP_THRESHOLD_": str(2**16), "MALLOC_TRIM_THRESHOLD_": str(2**16)}
-"""Has the allocator give back what is freed. A launch draws its inputs in float64, and they would stay in its peak."""
+"""Makes the allocator return freed memory: inputs are drawn in float64, and would stay in the launch's peak."""
 
 
 @dataclass(frozen=True)
 class Both:
-    """What was said without running, and what a run reported."""
+    """Hold the facts of compiling, and those of a run."""
 
     planned: dict[str, Any]
     ran: dict[str, Any]
@@ -38,17 +38,17 @@ class Both:
 
     @property
     def planned_peak(self) -> int:
-        """Of the process: the call's, and what is kept beside it."""
+        """Return the peak of the process: the call's, and what is kept besides."""
         return int(self.planned["peakBytes"]) + self.kept + self.process
 
     @property
     def peak(self) -> int:
-        """Of the process, measured while blocks were timed."""
+        """Return the peak of the process while blocks were timed."""
         return int(self.ran["peakMemoryBytes"])
 
 
 def compiled(directory: Path, workload: str, use: str, parameters: dict[str, Any], **limit: int) -> LaunchOutput:
-    """Of one launch that compiles for this processor, in a process of its own."""
+    """Run a launch that compiles for this processor, in a process of its own."""
     directory.mkdir(parents=True)
     asked = case(workload, use, parameters).model_copy(update={"accelerator": CaseAccelerator(target="cpu")})
     return launch_anew(directory, asked, number=LATER, purpose="compile", **limit)
@@ -57,7 +57,7 @@ def compiled(directory: Path, workload: str, use: str, parameters: dict[str, Any
 def planned_and_run(
     directory: Path, workload: str, use: str, parameters: dict[str, Any], small: dict[str, Any] | None = None
 ) -> Both:
-    """Both, one after the other; with `small` also what a run holds of itself, where these are the parameters."""
+    """Compile and run; with `small`, also measure what a run with these parameters holds by itself."""
     planned = compiled(directory / "compiled", workload, use, parameters).facts["executable"]
     launched = run(directory / "run", workload, use, parameters)
     eager = use.startswith("pytorch/")
@@ -69,14 +69,14 @@ def planned_and_run(
 
 
 def run(directory: Path, workload: str, use: str, parameters: dict[str, Any]) -> LaunchOutput:
-    """Of one launch that measures, in a process of its own."""
+    """Run a launch that measures, in a process of its own."""
     directory.mkdir()
     with mock.patch.dict(os.environ, GIVES_BACK):
         return launch_anew(directory, case(workload, use, parameters))
 
 
 def _batches(workload: str, parameters: dict[str, Any], whole: int) -> list[int]:
-    """Bytes of each batch, in float32 and in integers of `whole` bytes."""
+    """Return the bytes of each batch, with floats of 4 bytes and integers of `whole` bytes."""
     found = catalogue.find(workload)
     drawn = inputs.generate(found, catalogue.parse_parameters(found, parameters), 0).batches
     return [sum(each.size * (whole if each.dtype.kind in "iu" else 4) for each in batch.values()) for batch in drawn]
