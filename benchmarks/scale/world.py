@@ -65,7 +65,7 @@ class Operator:
         began = time.monotonic()
         self._process.start()
         self._measured = psutil.Process(self._process.pid)
-        wait_until(lambda: self._process.is_ready, what="the operator to be ready", seconds=300, every_seconds=0.05)
+        wait_until(lambda: self._process.is_ready, what="the operator to be ready", every_seconds=0.05)
         self.start_seconds = time.monotonic() - began
         return self
 
