@@ -14,7 +14,7 @@ from accelbench.claims.ledger import LEFT_OUT, UNNAMED, Claim, ClaimVerdict, Ear
 from accelbench.claims.settle import CLASSES, MeasuredRun, Settled, class_of
 from accelbench.claims.words import measured_on, plainly
 from accelbench.report import machine
-from accelbench.report.markdown import Written, escaped, markdown_table
+from accelbench.report.markdown import RawMarkdown, escaped, markdown_table
 
 NAMES: dict[Hardware, str] = {"cpu": "a CPU", "gpu": "a GPU", "gpus": "several GPUs", "tpu": "a TPU"}
 VERDICT_MEANINGS: dict[ClaimVerdict, str] = {
@@ -43,7 +43,7 @@ HOW = (
     "numbers says so. Where an article says that something can happen, one example confirms it, and nothing refutes it."
 )
 LIBRARIES = {"flax": "Flax", "optax": "Optax", "orbax": "Orbax"}
-OUTDATED = "Written for an earlier measurement; its numbers may not be those below."
+OUTDATED = "RawMarkdown for an earlier measurement; its numbers may not be those below."
 A_MINUTE, TEN_MINUTES = 60, 600
 """Seconds by which the quick rows are counted: one minute and ten minutes."""
 
@@ -231,8 +231,8 @@ def _checking(settled: Sequence[Settled]) -> str:
     )
 
 
-def _to_row(claim: Claim) -> Written:
-    return Written(f"[{claim.row}](#row-{claim.row})")
+def _to_row(claim: Claim) -> RawMarkdown:
+    return RawMarkdown(f"[{claim.row}](#row-{claim.row})")
 
 
 def _devices(results: Iterable[Result]) -> dict[str, None]:

@@ -44,7 +44,7 @@ def missing() -> str | None:
     return f"looking for steps needs {' and '.join(absent)}: pip install 'accelbench[series]'" if absent else None
 
 
-def long_enough(side: Side, *others: Side) -> bool:
+def has_enough_results(side: Side, *others: Side) -> bool:
     """Return True if a case of the side has enough results; `others` are the sides it is compared with."""
     return any(len(results) >= FEWEST for results in side.cases(*others).values())
 
@@ -59,7 +59,9 @@ def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
             series = sample(side, results, name, quantity)
             seconds = list(map(math.exp, series.results))
             changes += [
-                SeriesChange(side.name, key, name, series.started[at.index], at.index + 1, len(seconds), at.ratio)
-                for at in find_change_points(seconds, least=margin)
+                SeriesChange(
+                    side.name, key, name, series.started[point.index], point.index + 1, len(seconds), point.ratio
+                )
+                for point in find_change_points(seconds, least=margin)
             ]
     return tuple(changes)

@@ -167,9 +167,9 @@ def identity(result: Result) -> dict[str, str]:
     return {**settings, **result.fingerprint}
 
 
-def _settings(document: Document, left_out: Collection[str]) -> dict[str, str]:
+def _settings(document: Document, excluded: Collection[str]) -> dict[str, str]:
     """Return the other fields of the document as text, under their names in JSON."""
-    values = document.model_dump(mode="json", by_alias=True, exclude=set(left_out))
+    values = document.model_dump(mode="json", by_alias=True, exclude=set(excluded))
     return {name: _text(value) for name, value in values.items()}
 
 

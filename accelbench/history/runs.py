@@ -58,7 +58,7 @@ class RunComparison:
     """Cases and variants that only one side has, a phrase each."""
 
     @property
-    def insisted(self) -> tuple[Difference, ...]:
+    def allowed_differences(self) -> tuple[Difference, ...]:
         """Return the differences that matter and were allowed."""
         return tuple(one for one in self.differences if one.matters and one not in self.refused)
 
@@ -84,7 +84,7 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunCompar
         for variant in _variants(cases, key)
         for quantity in _quantities((before, after), cases, key, variant)
     ]
-    insisted = tuple(one.name for one in differing if one.matters)
+    allowed_names = tuple(one.name for one in differing if one.matters)
     changes = tuple(
         _compare(
             key,
@@ -94,7 +94,7 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunCompar
             sample(after, cases[1][key], variant, quantity),
             rules=_rules(cases, key, comparisons=len(comparisons)),
             case=short_label(key, common),
-            insisted=insisted,
+            allowed_names=allowed_names,
         )
         for key, variant, quantity in comparisons
     )
@@ -117,8 +117,8 @@ def _quantities(sides: tuple[Side, Side], cases: Cases, key: Key, variant: str) 
     if len(results) > len(cases) or len(baselines) > 1 or variant in baselines:
         return seconds
     timed = all(
-        sample(side, of[key], name, seconds[0]).logs
-        for side, of in zip(sides, cases, strict=True)
+        sample(side, results_by_key[key], name, seconds[0]).logs
+        for side, results_by_key in zip(sides, cases, strict=True)
         for name in (variant, *baselines)
     )
     return (*seconds, "relative") if timed else seconds
@@ -130,7 +130,7 @@ def _unmatched(sides: tuple[Side, Side], cases: Cases) -> tuple[str, ...]:
         own, other = cases[number], cases[1 - number]
         phrases += [f"{label(key)} is only in {side.name}" for key in own if key not in other]
         for key in (key for key in own if key in other):
-            names = [{one.name for result in its[key] for one in result.variants} for its in (own, other)]
+            names = [{one.name for result in results[key] for one in result.variants} for results in (own, other)]
             phrases += [f"{variant} is only in {side.name}" for variant in sorted(names[0] - names[1])]
     return tuple(dict.fromkeys(phrases))
 
@@ -177,7 +177,7 @@ def _compare(
     *,
     rules: _Rules,
     case: str,
-    insisted: Sequence[str],
+    allowed_names: Sequence[str],
 ) -> VariantChange:
     """Compare two samples of a variant; `case` distinguishes its case from the others that are compared."""
 
@@ -207,8 +207,8 @@ def _compare(
         margin=rules.margin,
         confidence=rules.confidence,
     )
-    if insisted:
-        sentence = f"{sentence.removesuffix('.')}; compared although these differ: {', '.join(insisted)}."
+    if allowed_names:
+        sentence = f"{sentence.removesuffix('.')}; compared although these differ: {', '.join(allowed_names)}."
     gaps = [
         gap.sentence(side.about)
         for side in (() if rules.series else both)

@@ -115,16 +115,16 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
         by_name = {one.name: one for one in result.variants}
         variants = [by_name[name] for name in names if name in by_name]
         failures = [one.failure.reason for one in variants if one.failure is not None]
-        broken = unclean(result.certificate, *names)
+        failed_checks = unclean(result.certificate, *names)
         if len(variants) < len(names):
             reasons.append("not measured")
         elif failures:
             reasons.append(f"failed: {failures[0]}")
         elif result.noisy:
             reasons.append("noisy: other load disturbed it, and noise was accepted")
-        elif broken:
-            invalid += broken
-            reasons.append(f"invalid: {', '.join(broken)}")
+        elif failed_checks:
+            invalid += failed_checks
+            reasons.append(f"invalid: {', '.join(failed_checks)}")
         elif values := _logs(variants, quantity):
             logs.append(values)
             started.append(result.started)

@@ -8,11 +8,11 @@ from accelbench.api.result import Comparison, Disturbed, Result, VariantResult
 from accelbench.stats.gap import FEWEST, find_gap
 from accelbench.validity import shared_device, throttled
 
-BY_CHECK = {check.name: check.advice for check in (shared_device.CHECK, throttled.CHECK)}
+ADVICE_BY_CHECK = {check.name: check.advice for check in (shared_device.CHECK, throttled.CHECK)}
 """Advice of each check that finds disturbances."""
 ACCEPT_NOISE = "accept noise: --accept-noise, or measurement.acceptNoise: true in the manifest"
 MORE_TIME = "allow more time (measurement.timeLimitSeconds), in which to repeat rounds"
-WIDE = 0.2
+WIDE_SPREAD = 0.2
 """Half of the range of launches, relative to their mean, that a quiet machine does not show.
 
 Measured: 0.01 to 0.03 on a quiet machine, 0.36 to 0.56 next to other load.
@@ -28,7 +28,7 @@ def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str],
         others: Further advice.
     """
     names = {reason.partition(" ")[0] for reason in reasons}
-    parts = [advice(fingerprint) for name, advice in BY_CHECK.items() if name in names]
+    parts = [advice(fingerprint) for name, advice in ADVICE_BY_CHECK.items() if name in names]
     return f"What to do: {'; '.join([*parts, *others, f'or {ACCEPT_NOISE}'])}."
 
 
@@ -39,11 +39,13 @@ def on_disturbed_rounds(result: Result) -> tuple[str, ...]:
     """
     lines = []
     if result.noisy:
-        lines.append(f"{_rounds(result.noisy)} disturbed and counted, as noise was accepted.")
+        lines.append(f"{_name_rounds(result.noisy)} disturbed and counted, as noise was accepted.")
     if result.quarantined:
-        check_failed = any(check.name in BY_CHECK for check in result.certificate.checks if check.outcome == "failed")
+        check_failed = any(
+            check.name in ADVICE_BY_CHECK for check in result.certificate.checks if check.outcome == "failed"
+        )
         why = "" if check_failed else f" {_first_reason(result.quarantined)}"
-        lines.append(f"{_rounds(result.quarantined)} discarded for every variant.{why}")
+        lines.append(f"{_name_rounds(result.quarantined)} discarded for every variant.{why}")
         if disturbances_prevent_verdict(result):
             reasons = [reason for disturbed in result.quarantined for reason in disturbed.reasons]
             others = [MORE_TIME] if result.stopped == StopReason.TIME_LIMIT_REACHED else []
@@ -56,7 +58,7 @@ def disturbances_prevent_verdict(result: Result) -> bool:
     return bool(result.quarantined) and (result.stopped == StopReason.TIME_LIMIT_REACHED or not result.valid)
 
 
-def _rounds(disturbed: Sequence[Disturbed]) -> str:
+def _name_rounds(disturbed: Sequence[Disturbed]) -> str:
     *others, last = [str(one.round) for one in disturbed]
     return f"Rounds {', '.join(others)} and {last} were" if others else f"Round {last} was"
 
@@ -73,11 +75,11 @@ def on_missing_verdicts(result: Result) -> tuple[str, ...]:
     """
     if disturbances_prevent_verdict(result) or result.noisy:
         return ()
-    parts = [*_calm_launches(result), *_decide_comparisons(result)]
+    parts = [*_advice_on_restless_launches(result), *_advice_on_undecided_comparisons(result)]
     return (f"What to do: {'; '.join(parts)}.",) if parts else ()
 
 
-def _calm_launches(result: Result) -> Iterator[str]:
+def _advice_on_restless_launches(result: Result) -> Iterator[str]:
     if any(check.outcome == "failed" for check in result.certificate.checks):
         return  # the checks come with advice
     if restless := [variant.name for variant in result.variants if is_restless(variant, result)]:
@@ -91,25 +93,25 @@ def is_restless(variant: VariantResult, result: Result) -> bool:
     if quantiles is None or len(seconds) < FEWEST:
         return False
     half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
-    wide = half_range > WIDE * float(quantiles.geometric_mean_seconds)
+    wide = half_range > WIDE_SPREAD * float(quantiles.geometric_mean_seconds)
     return wide or find_gap(seconds, float(result.case.measurement.target_relative_error)) is not None
 
 
-def _decide_comparisons(result: Result) -> Iterator[str]:
+def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
     if not any(map(_is_undecided, result.comparisons)):
         return
     measurement = result.case.measurement
     match result.stopped:
         case StopReason.TIME_LIMIT_REACHED | StopReason.NO_TIME_FOR_ROUND:
-            what, field = "allow time for more rounds", f"timeLimitSeconds: {measurement.time_limit_seconds}"
+            advice, field = "allow time for more rounds", f"timeLimitSeconds: {measurement.time_limit_seconds}"
         case StopReason.MAXIMUM_ROUNDS_REACHED:
-            what, field = "allow more rounds", f"rounds.max: {measurement.rounds_max}"
+            advice, field = "allow more rounds", f"rounds.max: {measurement.rounds_max}"
         case StopReason.TARGET_MET:
             target = figures.percent(float(measurement.target_relative_error))
-            what, field = "ask for a narrower interval", f"targetRelativeError: {target}"
+            advice, field = "ask for a narrower interval", f"targetRelativeError: {target}"
         case _:
             return
-    yield f"{what} (measurement.{field} here)"
+    yield f"{advice} (measurement.{field} here)"
 
 
 def _is_undecided(comparison: Comparison) -> bool:

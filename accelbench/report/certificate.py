@@ -31,7 +31,9 @@ def summary(result: Result) -> str:
         return f"{passed}; {_rounds_needed(_with_outcome(result, 'untested'))}"
     outcomes: tuple[CheckOutcome, ...] = ("failed", "untested")
     others = ((outcome, _with_outcome(result, outcome)) for outcome in outcomes)
-    return ", ".join((passed, *(f"{len(own)} {outcome} ({', '.join(_names(own))})" for outcome, own in others if own)))
+    return ", ".join(
+        (passed, *(f"{len(group)} {outcome} ({', '.join(_names(group))})" for outcome, group in others if group))
+    )
 
 
 def only_needs_rounds(result: Result) -> bool:
@@ -44,7 +46,7 @@ def only_needs_rounds(result: Result) -> bool:
 
 def rounds_for(name: str) -> int:
     """Return how many rounds the check of this name needs; 0 if one is enough."""
-    check = _registered(name)
+    check = _find_check(name)
     return check.rounds if isinstance(check, CaseCheck) else 0
 
 
@@ -80,16 +82,16 @@ def trouble(result: Result) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _registered(name: str) -> ValidityCheck | None:
+def _find_check(name: str) -> ValidityCheck | None:
     """Return the check of this name; None if only another version of accelbench has it."""
     return next((check for check in validity_checks() if check.name == name), None)
 
 
 def _remedy(name: str, result: Result) -> str:
     """Return what to do about a failed check; empty if the line about disturbed rounds has the advice."""
-    check = _registered(name)
+    check = _find_check(name)
     advised = result.noisy or advice.disturbances_prevent_verdict(result)
-    if check is None or (name in advice.BY_CHECK and advised):
+    if check is None or (name in advice.ADVICE_BY_CHECK and advised):
         return ""
     remedy = remedy_for(check, result.fingerprint)
     return f"What to do: {remedy}." if remedy else ""

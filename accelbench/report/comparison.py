@@ -15,9 +15,9 @@ from accelbench.history.sample import Sample, short_label
 from accelbench.report import terminal
 from accelbench.report.table import Table, TableColumn, filled
 
-VALUE = 60
+MAXIMUM_CELL = 60
 """Characters of a value in the table of differences."""
-SHORT = 30
+MAXIMUM_IN_SENTENCE = 30
 """Characters of a value in a sentence."""
 SUFFIXES = {"p99": " p99", "relative": ", relative"}
 ONE_RUN = (
@@ -74,13 +74,15 @@ def _digits(comparison: RunComparison, *, relative: bool) -> int:
         and (change.quantity == "relative") is relative
     ]
     if relative:
-        return figures.digits_that_agree(((1 / after, 1 / before, of) for before, after, of in pairs), figures.speedup)
+        return figures.digits_that_agree(
+            ((1 / after, 1 / before, speedup) for before, after, speedup in pairs), figures.speedup
+        )
     return figures.digits_that_agree(pairs)
 
 
 def basis(comparison: RunComparison) -> str:
     """Return what the intervals come from: `from 6 launches in A and 8 launches in B`; by variant if they differ."""
-    variants: dict[str, list[str]] = {}
+    variants_by_basis: dict[str, list[str]] = {}
     for change in comparison.changes:
         if change.interval is not None:
             series = len(change.before.logs) + len(change.after.logs) > 2  # noqa: PLR2004 - more than one a side
@@ -88,10 +90,10 @@ def basis(comparison: RunComparison) -> str:
             unit = "result" if series else "launch"
             before, after = (f"{number} {unit}{'' if number == 1 else 's' if series else 'es'}" for number in numbers)
             words = f"{before} in {comparison.before.name} and {after} in {comparison.after.name}"
-            variants.setdefault(words, []).append(change.variant)
-    if len(variants) == 1:
-        return f"from {next(iter(variants))}"
-    return "; ".join(f"{', '.join(dict.fromkeys(names))} from {words}" for words, names in variants.items())
+            variants_by_basis.setdefault(words, []).append(change.variant)
+    if len(variants_by_basis) == 1:
+        return f"from {next(iter(variants_by_basis))}"
+    return "; ".join(f"{', '.join(dict.fromkeys(names))} from {words}" for words, names in variants_by_basis.items())
 
 
 def differing(comparison: RunComparison) -> Table | None:
@@ -107,7 +109,7 @@ def differing(comparison: RunComparison) -> Table | None:
 
 def _values(values: Sequence[str]) -> str:
     text = " | ".join(values) or "not recorded"
-    return text if len(text) <= VALUE else f"{text[: VALUE - 1]}…"
+    return text if len(text) <= MAXIMUM_CELL else f"{text[: MAXIMUM_CELL - 1]}…"
 
 
 def _effect(difference: Difference, comparison: RunComparison) -> str:
@@ -136,8 +138,8 @@ def refusal(comparison: RunComparison) -> tuple[str, ...]:
     for difference in comparison.refused:
         groups.setdefault(difference.group or difference.name, []).append(difference)
     others = [name for name in groups if name not in comparability.NEVER]
-    what = ", ".join(_group(name, differences) for name, differences in groups.items())
-    lines = [f"Not compared, because what matters differs: {what}."]
+    descriptions = ", ".join(_describe_group(name, differences) for name, differences in groups.items())
+    lines = [f"Not compared, because what matters differs: {descriptions}."]
     if never:
         lines.append(f"Times that differ in {' and '.join(never)} are not the same quantity, and are never compared.")
     elif others:
@@ -145,17 +147,17 @@ def refusal(comparison: RunComparison) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _group(name: str, differences: Sequence[Difference]) -> str:
+def _describe_group(name: str, differences: Sequence[Difference]) -> str:
     """Return a group with its differences: `limits (cpusUsed: 2 against 1)`."""
-    entries = "; ".join(filter(None, (_entry(difference, group=name) for difference in differences)))
+    entries = "; ".join(filter(None, (_describe_entry(difference, group=name) for difference in differences)))
     return f"{name} ({entries})" if entries else name
 
 
-def _entry(difference: Difference, *, group: str) -> str:
+def _describe_entry(difference: Difference, *, group: str) -> str:
     """Return name and values: no name that repeats the group's, no values that are too long for a sentence."""
     before, after = difference.formatted
     values = (*before, *after)
-    fits = len(before) == len(after) == 1 and max(map(len, values)) <= SHORT
+    fits = len(before) == len(after) == 1 and max(map(len, values)) <= MAXIMUM_IN_SENTENCE
     name = "" if difference.name == group else difference.name
     return ": ".join(filter(None, (name, " against ".join(values) if fits else "")))
 
@@ -179,7 +181,7 @@ class ComparisonReport:
         yield from (Text(sentence, style=style) for sentence in sentences(self.comparison))
         for table in (verdicts(self.comparison), differing(self.comparison)):
             if table is not None:
-                yield Padding(terminal.Fitted(table), (1, 0, 0, 0))
+                yield Padding(terminal.FittedTable(table), (1, 0, 0, 0))
         if words := basis(self.comparison):
             yield Text(f"\n{words}", style="dim")
         if self.changes or self.notes or self.comparison.unmatched:

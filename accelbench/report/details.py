@@ -66,10 +66,10 @@ def pays_back(answer: Payback, unit: str) -> str:
         case "never" | "at-once":
             return answer.answer.replace("-", " ")
         case _:
-            return f"{answer.answer} {figures.count(answer.steps or 1, unit)}{_range(answer)}"
+            return f"{answer.answer} {figures.count(answer.steps or 1, unit)}{_interval_of_steps(answer)}"
 
 
-def _range(answer: Payback) -> str:
+def _interval_of_steps(answer: Payback) -> str:
     if answer.lower is None or answer.upper is None or answer.lower == answer.upper:
         return ""
     return f" ({figures.count(answer.lower)} to {figures.count(answer.upper)})"

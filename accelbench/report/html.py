@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NEEDS = ("jinja2", "matplotlib")
 COMMAND_ABOUT = "Paste this into a shell where accelbench is installed; or save the manifest and apply it with kubectl."
-DRAWN_CASES = 24
+MAXIMUM_DRAWN_CASES = 24
 """With more cases, only speedups are drawn, so that a phone can open the page."""
 
 
@@ -70,7 +70,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
     results = [case.result for case in cases]
     processors = reproduce.processors_asked_for(results[0]) if results else None
     sentences = overview_sentences(results)
-    drawn_whole = len(cases) <= DRAWN_CASES
+    all_plots = len(cases) <= MAXIMUM_DRAWN_CASES
     page_text: str = template.render(
         name=on_one_line(name),
         title=sentences[0] if sentences else "no result",
@@ -78,7 +78,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
         css=(page / "report.css").read_text(encoding="utf-8"),
         sentences=sentences,
         overview=overview_table(results),
-        cases=[_CasePage(f"case-{number}", case, drawn_whole=drawn_whole) for number, case in enumerate(cases, 1)],
+        cases=[_CasePage(f"case-{number}", case, all_plots=all_plots) for number, case in enumerate(cases, 1)],
         command=reproduce.command(manifest, processors) if manifest else "",
         command_about=COMMAND_ABOUT,
     )
@@ -88,13 +88,13 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
 class _CasePage:
     """Hold what the template shows of one case and no module computes on its own."""
 
-    def __init__(self, identity: str, case: MeasuredCase, *, drawn_whole: bool) -> None:
-        """Prefix the ids of this case with `identity`; draw only speedups without `drawn_whole`."""
+    def __init__(self, identity: str, case: MeasuredCase, *, all_plots: bool) -> None:
+        """Prefix the ids of this case with `identity`; draw only speedups without `all_plots`."""
         self.id = identity
         self.result = redact_invalid(case.result)
         self.expectations = case.expectations
         self._series = case.series
-        self._drawn_whole = drawn_whole
+        self._all_plots = all_plots
         self._compiled = targets.is_compiled(case.result)
 
     @property
@@ -170,24 +170,24 @@ class _CasePage:
     def phases_plot(self) -> "Plot | None":
         from accelbench.report.plots import phases
 
-        return phases.plot(self.result, f"{self.id}-phases") if self._drawn_whole else None
+        return phases.plot(self.result, f"{self.id}-phases") if self._all_plots else None
 
     @cached_property
     def payback(self) -> "Plot | None":
         from accelbench.report.plots import payback
 
-        return payback.plot(self.result, f"{self.id}-payback") if self._drawn_whole else None
+        return payback.plot(self.result, f"{self.id}-payback") if self._all_plots else None
 
     @cached_property
     def blocks(self) -> "Plot | None":
         """Draw all blocks, or the summaries of launches if the blocks are not available."""
         from accelbench.report.plots import blocks
 
-        if not self._drawn_whole:
+        if not self._all_plots:
             return None
-        known = self._series or launches.of_result(self.result)
+        series_by_variant = self._series or launches.of_result(self.result)
         timed = [variant.name for variant in view.baseline_first(self.result) if variant.seconds]
-        series = {name: known[name] for name in timed if name in known}
+        series = {name: series_by_variant[name] for name in timed if name in series_by_variant}
         quarantined = {disturbed.round for disturbed in self.result.quarantined}
         return blocks.plot(series, f"{self.id}-blocks", quarantined=quarantined)
 
@@ -213,12 +213,12 @@ class _CasePage:
     @property
     def open_checks(self) -> Table:
         checks = [check for check in self.result.certificate.checks if check.outcome != "passed"]
-        return _checks("Checks that failed or are untested", checks)
+        return _check_table("Checks that failed or are untested", checks)
 
     @property
     def passed_checks(self) -> Table:
         passed = [check for check in self.result.certificate.checks if check.outcome == "passed"]
-        return _checks(f"Checks that passed, each with its reading: {len(passed)}", passed)
+        return _check_table(f"Checks that passed, each with its reading: {len(passed)}", passed)
 
     @property
     def fingerprint(self) -> Table:
@@ -230,7 +230,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _checks(caption: str, checks: Sequence[Check]) -> Table:
+def _check_table(caption: str, checks: Sequence[Check]) -> Table:
     ordered = sorted(checks, key=lambda check: check.outcome != "failed")
     columns = (
         TableColumn("check"),
@@ -240,13 +240,13 @@ def _checks(caption: str, checks: Sequence[Check]) -> Table:
         TableColumn("held against"),
     )
     # Equal readings of several variants share a row.
-    alike: dict[tuple[str, CheckOutcome, str, str], list[str]] = {}
+    variants_by_reading: dict[tuple[str, CheckOutcome, str, str], list[str]] = {}
     for check in ordered:
         key = (check.name, check.outcome, check.reading, check.threshold)
-        alike.setdefault(key, []).append(check.variant or "all")
+        variants_by_reading.setdefault(key, []).append(check.variant or "all")
     rows = tuple(
         (name, outcome, ", ".join(variants), reading, threshold)
-        for (name, outcome, reading, threshold), variants in alike.items()
+        for (name, outcome, reading, threshold), variants in variants_by_reading.items()
     )
     return Table(caption, columns, rows)
 
@@ -254,7 +254,7 @@ def _checks(caption: str, checks: Sequence[Check]) -> Table:
 def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
     """Return one to three sentences over all cases; for a single case, the sentences of that case."""
     if results and all(map(targets.is_compiled, results)):
-        return tuple(f"{one.headline}." for result in results for one in result.compiled)[: view.SENTENCES]
+        return tuple(f"{one.headline}." for result in results for one in result.compiled)[: view.MAXIMUM_SENTENCES]
     if len(results) == 1:
         return view.sentences(results[0])
     if not results:

@@ -35,7 +35,7 @@ def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]
         if value is not None and launch.parity is not None:
             seconds = tuple(block.seconds / block.units for block in launch.blocks)
             launches.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds, value))
-    return {variant: tuple(sorted(own, key=lambda launch: launch.round)) for variant, own in launches.items()}
+    return {variant: tuple(sorted(series, key=lambda launch: launch.round)) for variant, series in launches.items()}
 
 
 def of_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:

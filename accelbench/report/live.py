@@ -96,7 +96,7 @@ def stop_condition(case: Case) -> str:
     return f"until intervals are within ±{target}"
 
 
-def failed(reason: FailureReason, case: Case | None) -> str:
+def failure_text(reason: FailureReason, case: Case | None) -> str:
     """Return the report's words for a failed variant."""
     return f"{'not compiled' if case and case.accelerator.target else 'failed'}: {reason}"
 
@@ -109,10 +109,10 @@ class Lines:
         self._console = console
         self._undisturbed = True
         """No round of the case has been disturbed so far."""
-        self._done = "measured"
+        self._success = "measured"
         self._case: Case | None = None
         self._valid_rounds = 0
-        self._explained = False
+        self._rounds_explained = False
         """The reason for more rounds than the minimum has been printed."""
 
     def start_case(self, case: Case, number: int, of: int) -> None:
@@ -120,8 +120,8 @@ class Lines:
         self._undisturbed = True
         self._case = case
         self._valid_rounds = 0
-        self._explained = False
-        self._done = "compiled" if case.accelerator.target else "measured"
+        self._rounds_explained = False
+        self._success = "compiled" if case.accelerator.target else "measured"
         self._print(f"case {number} of {of}: {title(case)}")
         if not case.accelerator.target:
             self._print(plan(case))
@@ -129,7 +129,7 @@ class Lines:
     def event(self, event: Event) -> None:
         """Print the end of a launch, and after each round the times of the variants that passed the checks."""
         if isinstance(event, LaunchFinished):
-            outcome = failed(event.failure, self._case) if event.failure else self._done
+            outcome = failure_text(event.failure, self._case) if event.failure else self._success
             outcome = UNFINISHED[event.unfinished] if event.unfinished else outcome
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
         elif isinstance(event, LaunchStarted):
@@ -139,7 +139,7 @@ class Lines:
             self._valid_rounds += not event.quarantined
             for line in self._disturbance(event):
                 self._print(line)
-            for line in () if event.quarantined else standings(event):
+            for line in () if event.quarantined else round_lines(event):
                 self._print(f"after round {event.round}: {line}")
         elif isinstance(event, MachineSeen):
             for warning in event.warnings:
@@ -147,9 +147,9 @@ class Lines:
 
     def _explain_more_rounds(self) -> Iterator[str]:
         """Explain, once, why a round starts although the minimum is reached."""
-        if self._case is None or self._explained or self._valid_rounds < self._case.measurement.rounds_min:
+        if self._case is None or self._rounds_explained or self._valid_rounds < self._case.measurement.rounds_min:
             return
-        self._explained = True
+        self._rounds_explained = True
         if goal := stop_condition(self._case):
             yield f"measuring continues {goal}, or until {self._case.measurement.rounds_max} rounds are done"
 
@@ -191,13 +191,13 @@ class LiveTable:
         """Draw on a console, which is standard error; `clock` returns seconds of any monotonic clock."""
         self._clock = clock
         self._progress: Progress | None = None
-        self._place = (1, 1)
-        self._finished: list[float] = []
+        self._position = (1, 1)
+        self._case_durations: list[float] = []
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._draw)
 
     def start_case(self, case: Case, number: int, of: int) -> None:
         """Start with an empty row for each variant."""
-        self._place = (number, of)
+        self._position = (number, of)
         self._progress = begin(case, self._clock())
         self._live.refresh()
 
@@ -217,7 +217,7 @@ class LiveTable:
     def end_case(self) -> None:
         """Clear the table; the report takes its place."""
         if self._progress is not None:
-            self._finished.append(self._clock() - self._progress.started)
+            self._case_durations.append(self._clock() - self._progress.started)
             self._progress = None
             self._live.refresh()
 
@@ -237,9 +237,9 @@ class LiveTable:
             return Text()
         now = self._clock()
         left = remaining(self._progress, now)
-        number, of = self._place
+        number, of = self._position
         if left is not None and number < of:
-            left = remaining_run(left, now - self._progress.started, self._finished, of - number)
+            left = remaining_run(left, now - self._progress.started, self._case_durations, of - number)
         return frame(self._progress, now, left, number=number, of=of)
 
 
@@ -276,7 +276,7 @@ def _disturbance(progress: Progress) -> tuple[Text, ...]:
     return tuple(Text(line, style="yellow") for line in lines if line)
 
 
-def standings(finished: RoundFinished) -> Iterator[str]:
+def round_lines(finished: RoundFinished) -> Iterator[str]:
     """Yield a line for each variant: `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
     compared = {comparison.variant: comparison for comparison in finished.comparisons}
     seconds = {time.variant: None if time.seconds is None else float(time.seconds) for time in finished.times}
@@ -288,7 +288,7 @@ def standings(finished: RoundFinished) -> Iterator[str]:
         if measured.invalid:
             parts.append(f"invalid: {', '.join(measured.invalid)}")
         elif comparison is not None and (comparison.speedup or comparison.invalid):
-            parts.append(standing(comparison))
+            parts.append(estimate_text(comparison))
         if parts:
             yield f"{measured.variant}: {', '.join(parts)}"
 
@@ -302,7 +302,7 @@ def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[Speed
     )
 
 
-def standing(comparison: SpeedupEstimate) -> str:
+def estimate_text(comparison: SpeedupEstimate) -> str:
     """Return the state of a comparison: `2.04x (2.01 to 2.07) faster`."""
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
@@ -325,14 +325,14 @@ def _cells(lane: Lane, progress: Progress, digits: int) -> tuple[RenderableType,
     so_far = "" if lane.seconds is None else figures.seconds(lane.seconds, digits)
     state = Text()
     if lane.failure is not None:
-        state = Text(failed(lane.failure, progress.case), style=BAD)
+        state = Text(failure_text(lane.failure, progress.case), style=BAD)
     elif lane.variant == progress.case.baseline:
         state = Text("baseline", style="dim")
         if lane.invalid:
             state = Text(f"invalid: {', '.join(lane.invalid)}", style=BAD)
     elif lane.comparison is not None:
         style = BAD if lane.comparison.invalid else VERDICT_STYLES.get(lane.comparison.verdict or "", "")
-        state = Text(standing(lane.comparison), style=style)
+        state = Text(estimate_text(lane.comparison), style=style)
     return mark, lane.variant, str(lane.launches) if lane.launches else "", so_far, state
 
 

@@ -28,12 +28,12 @@ def _device(fingerprint: Mapping[str, str]) -> str:
 
 
 def _processors(fingerprint: Mapping[str, str]) -> str:
-    model, used, there = (fingerprint.get(key, "") for key in ("cpu", "cpusUsed", "cpus"))
+    model, used, installed = (fingerprint.get(key, "") for key in ("cpu", "cpusUsed", "cpus"))
     if not model:
         return ""
     if vectors := fingerprint.get("cpuVectors"):
         model += f" with {vectors}"
-    about = [f"{used} of {there} processors used"] if used and there else []
+    about = [f"{used} of {installed} processors used"] if used and installed else []
     if cores := fingerprint.get("cores"):
         about.append(f"{cores} cores" if cores != "1" else "1 core")
     if fingerprint.get("virtualMachine"):

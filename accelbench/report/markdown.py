@@ -39,9 +39,9 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
         return [*parts, *_notes(result, *view.remarks(result), *(outcome.sentence for outcome in outcomes))]
     parts += [escaped(sentence) for sentence in view.sentences(result)]
     if observed := view.observation_table(result):
-        parts += [_rows(observed), *_lines((view.basis(result),))]
+        parts += [_rows(observed), *_paragraph((view.basis(result),))]
     else:
-        parts += [_rows(view.verdict_table(result)), *_lines((view.basis(result), *view.time_notes(result)))]
+        parts += [_rows(view.verdict_table(result)), *_paragraph((view.basis(result), *view.time_notes(result)))]
         if phases := view.phase_table(result):
             parts.append(_rows(phases, first="phases"))
         for table in details.tables(result):
@@ -63,15 +63,15 @@ def _notes(result: Result, *notes: str) -> list[str]:
     return list(filter(None, parts))
 
 
-def _compiled(given: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
+def _compiled(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
     """Return the part about cases that were compiled for targets."""
-    results = [result for result, _ in given]
+    results = [result for result, _ in cases]
     parts = [f"## {escaped(view.title(results[0].case, all_cases=True))}"]
     parts += [escaped(sentence) for sentence in targets.sentences(*results)]
     for table in targets.tables(results):
         parts += _table(table)
-    parts += _lines(targets.footnotes(results))
-    notes = [outcome.sentence for _, outcomes in given for outcome in outcomes]
+    parts += _paragraph(targets.footnotes(results))
+    notes = [outcome.sentence for _, outcomes in cases for outcome in outcomes]
     notes += [f"{targets.label(result)}: {note}" for result in results for note in result.notes]
     if notes:
         parts.append("\n".join(f"- {escaped(note)}" for note in notes))
@@ -91,12 +91,12 @@ def _rows(table: Table, *, first: str = "") -> str:
     return markdown_table([first or names[0], *names[1:]], table.rows, right)
 
 
-def _lines(texts: Iterable[str]) -> list[str]:
+def _paragraph(texts: Iterable[str]) -> list[str]:
     """Return a paragraph in which each text is a sentence."""
     return [" ".join(f"{escaped(text[:1].upper() + text[1:])}." for text in texts)]
 
 
-class Written(str):
+class RawMarkdown(str):
     """Mark a cell as Markdown that must not be escaped."""
 
     __slots__ = ()
@@ -104,12 +104,12 @@ class Written(str):
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
     """Return a table of plain text; the columns whose indices are in `right` are aligned right."""
-    rule = [Written("---:" if column in right else "---") for column in range(len(header))]
+    rule = [RawMarkdown("---:" if column in right else "---") for column in range(len(header))]
     return "\n".join(_row(cells) for cells in (header, rule, *rows))
 
 
 def _row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell if isinstance(cell, Written) else _cell(cell) for cell in cells) + " |"
+    return "| " + " | ".join(cell if isinstance(cell, RawMarkdown) else _cell(cell) for cell in cells) + " |"
 
 
 def _cell(text: str) -> str:

@@ -26,7 +26,7 @@ class Lane:
     """Time over the valid rounds."""
     invalid: tuple[str, ...] = ()
     """Failed checks, because of which there is no time."""
-    walls: tuple[float, ...] = ()
+    wall_seconds: tuple[float, ...] = ()
     """Duration of each launch in seconds."""
     last_round: int = 0
     failure: FailureReason | None = None
@@ -84,25 +84,25 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
         return progress
     if isinstance(event, LaunchFinished):
         ended = None if event.unfinished else event.variant
-        lanes = (_launched(lane, event) if lane.variant == ended else lane for lane in progress.lanes)
+        lanes = (_after_launch(lane, event) if lane.variant == ended else lane for lane in progress.lanes)
         return replace(progress, lanes=tuple(lanes), running=None, phase=None, ended=now)
-    return _rounded(progress, event, now)
+    return _after_round(progress, event, now)
 
 
-def _launched(lane: Lane, event: LaunchFinished) -> Lane:
+def _after_launch(lane: Lane, event: LaunchFinished) -> Lane:
     return replace(
         lane,
-        walls=(*lane.walls, float(event.wall_seconds)),
+        wall_seconds=(*lane.wall_seconds, float(event.wall_seconds)),
         last_round=event.round,
         failure=event.failure or lane.failure,
         launches=lane.launches + (event.failure is None),
     )
 
 
-def _rounded(progress: Progress, event: RoundFinished, now: float) -> Progress:
+def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progress:
     return replace(
         progress,
-        lanes=tuple(_judged(lane, event) for lane in progress.lanes),
+        lanes=tuple(_lane_after_round(lane, event) for lane in progress.lanes),
         rounds_complete=progress.rounds_complete + (not event.quarantined),
         quarantined=progress.quarantined + bool(event.quarantined),
         disturbed=progress.disturbed or next(iter((*event.quarantined, *event.noisy)), ""),
@@ -112,7 +112,7 @@ def _rounded(progress: Progress, event: RoundFinished, now: float) -> Progress:
     )
 
 
-def _judged(lane: Lane, event: RoundFinished) -> Lane:
+def _lane_after_round(lane: Lane, event: RoundFinished) -> Lane:
     comparison = next((item for item in event.comparisons if item.variant == lane.variant), lane.comparison)
     time = next((item for item in event.times if item.variant == lane.variant), None)
     if time is None:
@@ -123,11 +123,11 @@ def _judged(lane: Lane, event: RoundFinished) -> Lane:
 
 def remaining(progress: Progress, now: float) -> Remaining | None:
     """Estimate the remaining time of the case; None before the first launch has ended."""
-    durations = [wall for lane in progress.lanes for wall in lane.walls]
+    durations = [wall for lane in progress.lanes for wall in lane.wall_seconds]
     if not durations:
         return None
     active = [lane for lane in progress.lanes if lane.failure is None]
-    expected = {lane.variant: statistics.fmean(lane.walls or durations) for lane in active}
+    expected = {lane.variant: statistics.fmean(lane.wall_seconds or durations) for lane in active}
     judge = statistics.fmean(progress.judging) if progress.judging else 0.0
     round_seconds = sum(expected.values()) + judge
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Bounds:
-    """Hold a speedup with its interval, as numbers to draw."""
+    """Hold a speedup with its interval, as indices to draw."""
 
     lower: float
     estimate: float
@@ -36,20 +36,20 @@ class Table:
 
     def without_empty_columns(self) -> "Table":
         """Return the table without columns that are empty in every row; the first one always stays."""
-        kept = [0, *(number for number in range(1, len(self.columns)) if any(row[number] for row in self.rows))]
-        return self._with_columns(kept)
+        indices = [0, *(number for number in range(1, len(self.columns)) if any(row[number] for row in self.rows))]
+        return self._with_columns(indices)
 
     def with_verdict_first(self) -> "Table":
         """Return the table with the verdict right after the row's header, where a narrow screen shows it."""
         order = sorted(range(1, len(self.columns)), key=lambda number: self.columns[number].kind != "verdict")
         return self._with_columns([0, *order])
 
-    def _with_columns(self, numbers: Iterable[int]) -> "Table":
-        numbers = tuple(numbers)
+    def _with_columns(self, indices: Iterable[int]) -> "Table":
+        indices = tuple(indices)
         return replace(
             self,
-            columns=tuple(self.columns[number] for number in numbers),
-            rows=tuple(tuple(row[number] for number in numbers) for row in self.rows),
+            columns=tuple(self.columns[number] for number in indices),
+            rows=tuple(tuple(row[number] for number in indices) for row in self.rows),
         )
 
 

@@ -10,9 +10,9 @@ from accelbench.api.compiled import CompiledVariant
 from accelbench.api.result import Result, VariantResult
 from accelbench.report.table import Table, TableColumn, filled
 
-BAR = 12
+BAR_WIDTH = 12
 """Characters of a bar for all of a device's memory."""
-NAMES = 2
+KEY_COLUMNS = 2
 """Columns that identify a row: target and variant."""
 ESTIMATE = "≈"
 ESTIMATES = f"{ESTIMATE} is an estimate: on the device itself a compiler tunes kernels, and may choose others"
@@ -85,7 +85,7 @@ def sizes(results: Sequence[Result]) -> Table | None:
         if compiled is not None
     )
     table = filled("Memory of one device, and floating-point operations of all", columns, rows)
-    return table if table and len(table.columns) > NAMES else None
+    return table if table and len(table.columns) > KEY_COLUMNS else None
 
 
 def programs(results: Sequence[Result]) -> Table | None:
@@ -125,7 +125,7 @@ def fused(results: Sequence[Result]) -> Table | None:
         if compiled and compiled.fused
     )
     table = filled("The largest kernels, by what they compute", columns, rows)
-    return table if table and len(table.columns) > NAMES else None
+    return table if table and len(table.columns) > KEY_COLUMNS else None
 
 
 def sentences(*results: Result) -> tuple[str, ...]:
@@ -165,12 +165,12 @@ def label(result: Result) -> str:
 
 
 def bar(part: int | None, whole: int | None) -> str:
-    """Return a bar of `BAR` characters with the share of memory; an arrow marks more than all of it."""
+    """Return a bar of `BAR_WIDTH` characters with the share of memory; an arrow marks more than all of it."""
     if part is None or not whole:
         return ""
-    cells = round(BAR * part / whole)
+    cells = round(BAR_WIDTH * part / whole)
     share = figures.percent(part / whole) if part else "0 %"
-    return f"{'█' * min(cells, BAR)}{'░' * (BAR - cells)}{'▶' if cells > BAR else ''} {share}"
+    return f"{'█' * min(cells, BAR_WIDTH)}{'░' * (BAR_WIDTH - cells)}{'▶' if cells > BAR_WIDTH else ''} {share}"
 
 
 def collectives(variant: VariantResult) -> str:

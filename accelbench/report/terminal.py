@@ -17,10 +17,10 @@ from accelbench.report.table import Table as TextTable
 from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.redaction import redact_invalid
 
-PLOT_WIDTH = 19
+PLOT_COLUMNS = 19
 AXIS_MARGIN = 1.02
 """Factor by which the axis of drawn intervals reaches beyond them."""
-DRAWN_FROM = 104
+MINIMUM_PLOT_WIDTH = 104
 """Least width of a terminal in which intervals are drawn."""
 
 VERDICT_STYLES = {
@@ -72,12 +72,12 @@ class TerminalReport:
         for sentence in view.sentences(result):
             yield Text(sentence)
         observed = view.observation_rows(result)
-        yield observation_table(observed) if observed else Padding(Fitted(view.verdict_table(result)), (1, 0))
+        yield observation_table(observed) if observed else Padding(FittedTable(view.verdict_table(result)), (1, 0))
         yield Text(view.basis(result), style="dim")
         yield from (Text(line, style="dim") for line in view.time_notes(result))
         if result.comparisons or result.variants:
             yield from _phases(result)
-            yield from _details(result)
+            yield from _detail_tables(result)
             yield from _outliers(result)
         yield from _remarks(result)
         yield from _checks(result)
@@ -115,15 +115,15 @@ def _phases(result: Result) -> Iterable[RenderableType]:
         replace(column, name=column.name.replace("-", "-\n") if len(column.name) > len("compile") else column.name)
         for column in table.columns
     )
-    yield Padding(Fitted(replace(table, columns=columns), first="phases"), (1, 0))
+    yield Padding(FittedTable(replace(table, columns=columns), first="phases"), (1, 0))
 
 
-def _details(result: Result) -> Iterable[RenderableType]:
+def _detail_tables(result: Result) -> Iterable[RenderableType]:
     """Yield the tables of details, without the spread of times, which `_outliers` sums up."""
     for table in (details.tail(result), details.first_calls(result), details.work(result, whole=False)):
         if table is not None:
             # The head of the first column has room for the caption, which would take a line of its own.
-            yield Padding(Fitted(table, first=table.caption.partition(" (")[0].lower()), (0, 0, 1, 0))
+            yield Padding(FittedTable(table, first=table.caption.partition(" (")[0].lower()), (0, 0, 1, 0))
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def distribute(columns: Sequence[Measurement], room: int) -> list[int]:
     return widths
 
 
-class Fitted:
+class FittedTable:
     """Show a table in the width of the console, or each row as a list if it would have to split words."""
 
     def __init__(self, table: TextTable, *, first: str = "") -> None:
@@ -164,7 +164,7 @@ class Fitted:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table in the first of `LAYOUTS` that fits, or as lists."""
-        room_for_plots = options.max_width >= DRAWN_FROM and any(self.table.intervals)
+        room_for_plots = options.max_width >= MINIMUM_PLOT_WIDTH and any(self.table.intervals)
         for gap, folded, plots in LAYOUTS:
             if plots and not room_for_plots:
                 continue
@@ -172,11 +172,11 @@ class Fitted:
             measured = [column.widths(console, options.update(width=UNBOUNDED)) for column in columns]
             room = options.max_width - gap * (len(columns) - 1)
             if sum(widths.minimum if folded else widths.maximum for widths in measured) <= room:
-                yield self._drawn(columns, distribute(measured, room), gap)
+                yield self._rich_table(columns, distribute(measured, room), gap)
                 return
         yield from self._lists()
 
-    def _drawn(self, columns: Sequence[_Column], widths: Sequence[int], gap: int) -> RichTable:
+    def _rich_table(self, columns: Sequence[_Column], widths: Sequence[int], gap: int) -> RichTable:
         """Return a table with all widths set, because rich would split words and cut the last column."""
         table = _table(gap)
         for column, width in zip(columns, widths, strict=True):
@@ -198,7 +198,7 @@ class Fitted:
 
     def _plots(self, number: int) -> tuple[Text, ...]:
         """Return each row's interval in the colour of its verdict, which is in column `number`."""
-        axis = axis_for([bounds for bounds in self.table.intervals if bounds], PLOT_WIDTH)
+        axis = axis_for([bounds for bounds in self.table.intervals if bounds], PLOT_COLUMNS)
         return tuple(
             Text(
                 draw_interval(bounds, axis) if bounds else "",
@@ -268,28 +268,28 @@ def _table(gap: int = 2) -> RichTable:
 def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> RenderableType:
     """Return the report of several cases; those that were compiled for targets share one part."""
     parts: list[RenderableType] = []
-    given = list(results)
-    for result, outcomes in given:
+    cases = list(results)
+    for result, outcomes in cases:
         if targets.is_compiled(result):
             continue
         if parts:
             parts.append(Text())
         parts.append(report(result, outcomes))
-    compiled = [(result, outcomes) for result, outcomes in given if targets.is_compiled(result)]
+    compiled = [(result, outcomes) for result, outcomes in cases if targets.is_compiled(result)]
     return Group(*parts, *(_compiled(compiled) if compiled else ()))
 
 
-def _compiled(given: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> Iterable[RenderableType]:
+def _compiled(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> Iterable[RenderableType]:
     """Yield the report of cases that were compiled for targets."""
-    results = [result for result, _ in given]
+    results = [result for result, _ in cases]
     yield Text(view.title(results[0].case, all_cases=True), style="bold")
     yield Text()
     yield from (Text(sentence) for sentence in targets.sentences(*results))
     for table in targets.tables(results):
-        yield Padding(Fitted(table), (1, 0, 0, 0))
+        yield Padding(FittedTable(table), (1, 0, 0, 0))
     yield Text()
     yield from (Text(line, style="dim") for line in targets.footnotes(results))
-    for result, outcomes in given:
+    for result, outcomes in cases:
         if partial := view.state(result):
             yield Text(f"{targets.label(result)}: {partial}", style="bold yellow")
         yield from _expectations(outcomes)

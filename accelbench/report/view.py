@@ -20,7 +20,7 @@ from accelbench.stats.summary import TIME, geometric_mean
 from accelbench.verdict.redaction import compared_seconds, rejections, step_seconds
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
-SENTENCES = 3
+MAXIMUM_SENTENCES = 3
 """Most sentences of a finding."""
 SENTENCE_ENDS = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 SHORTEST_PHASE_SECONDS = 0.001
@@ -102,7 +102,7 @@ def nothing_measured(result: Result) -> bool:
 
 
 def sentences(result: Result) -> tuple[str, ...]:
-    """Return the findings; with more than `SENTENCES` comparisons, the surest gain, a count, and the least sure."""
+    """Return the findings; of more than `MAXIMUM_SENTENCES` comparisons, a count, the surest and the least sure."""
     return () if nothing_measured(result) else _findings(result)
 
 
@@ -115,7 +115,7 @@ def _findings(result: Result) -> tuple[str, ...]:
         return (f"{names}: measured alone, compared with nothing.",) if len(result.variants) == 1 else ()
     if len(comparisons) > 1 and all(comparison.invalid for comparison in comparisons):
         return _no_speedups(comparisons)
-    if len(comparisons) <= SENTENCES:
+    if len(comparisons) <= MAXIMUM_SENTENCES:
         return _without_repetitions(comparison.sentence for comparison in comparisons)
     ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not ranked:
@@ -135,19 +135,19 @@ def _findings(result: Result) -> tuple[str, ...]:
 def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the texts without sentences of earlier ones, such as those about a baseline that comparisons share."""
     seen: set[str] = set()
-    kept = []
+    unique = []
     for text in texts:
         parts = [part for part in SENTENCE_ENDS.split(text) if part not in seen]
         seen.update(parts)
-        kept.append(" ".join(parts))
-    return tuple(filter(None, kept))
+        unique.append(" ".join(parts))
+    return tuple(filter(None, unique))
 
 
 def _no_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """Return why none of several comparisons has a speedup, in one sentence instead of theirs."""
     failed = Counter(name for comparison in comparisons for name in comparison.invalid)
     if not failed:
-        return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))[:SENTENCES]
+        return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))[:MAXIMUM_SENTENCES]
     total = len(comparisons)
     names = ", ".join(name if count == total else f"{name} ({count})" for name, count in failed.most_common())
     none = "is valid" if all(comparison.invalid for comparison in comparisons) else "has a verdict"
@@ -212,7 +212,7 @@ def _rows(
     digits = figures.digits_that_agree(
         (before, after, float(comparison.speedup))
         for comparison in comparisons
-        if comparison.speedup and not _over_fewer_rounds(result, comparison)
+        if comparison.speedup and not _has_unpaired_rounds(result, comparison)
         if (before := seconds.get(comparison.baseline)) and (after := seconds.get(comparison.variant))
     )
     return tuple(
@@ -221,7 +221,7 @@ def _rows(
     )
 
 
-def _over_fewer_rounds(result: Result, comparison: Comparison) -> bool:
+def _has_unpaired_rounds(result: Result, comparison: Comparison) -> bool:
     """Return True if the sides have launches of different rounds: the speedup is then not the ratio of their times."""
     rounds = {variant.name: {launch.round for launch in variant.launches} for variant in result.variants}
     return rounds.get(comparison.baseline) != rounds.get(comparison.variant)
@@ -353,7 +353,7 @@ def time_notes(result: Result) -> tuple[str, ...]:
     lines = [f"time per {result.unit}: {TIME.get(result.protocol or 'steady', TIME['steady'])}"]
     for comparison in result.comparisons:
         times = compared_seconds(result, comparison)
-        if times and comparison.speedup and _over_fewer_rounds(result, comparison):
+        if times and comparison.speedup and _has_unpaired_rounds(result, comparison):
             digits = figures.digits_that_agree([(*times, float(comparison.speedup))])
             before, after = (figures.seconds(time, digits) for time in times)
             rounds = f"{comparison.rounds} rounds" if comparison.rounds != 1 else "1 round"

@@ -41,7 +41,7 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
         if name not in known:
             raise UsageError(unknown("difference", name, known), "--allow-different")
     compared = compare_sides(sides[0], sides[1], allowed)
-    series = [side for side in sides if change_points.long_enough(side, *sides)]
+    series = [side for side in sides if change_points.has_enough_results(side, *sides)]
     missing = change_points.missing() if series else None
     steps = [] if missing else [step for side in series for step in change_points.find_changes(side, *sides)]
     notes = [missing] if missing else []
@@ -69,7 +69,7 @@ def compare_json(compared: RunComparison, steps: Sequence[SeriesChange], notes: 
         "before": {"name": before.name, "path": before.path, "results": len(before.results)},
         "after": {"name": after.name, "path": after.path, "results": len(after.results)},
         "refused": [difference.name for difference in compared.refused],
-        "insisted": [difference.name for difference in compared.insisted],
+        "insisted": [difference.name for difference in compared.allowed_differences],
         "differences": [
             {
                 "name": difference.name,

@@ -15,7 +15,7 @@ from accelbench.delivery.log import (
     RoundFinished,
     TimeNow,
 )
-from accelbench.report.live import LiveTable, display, frame, standing, time_left
+from accelbench.report.live import LiveTable, display, estimate_text, frame, time_left
 from accelbench.report.progress import Progress, Remaining, advance, begin
 from report import sample
 
@@ -82,9 +82,9 @@ def test_the_words_of_the_table(golden: Callable[[str, str], None]) -> None:
 
 
 def test_the_state_of_a_comparison() -> None:
-    assert standing(FASTER) == "2.04x (2.01 to 2.07) faster"
-    assert standing(SpeedupEstimate(variant="jax/jit", invalid=("parity",))) == "invalid: parity"
-    assert standing(SpeedupEstimate(variant="jax/jit")) == "no interval yet"
+    assert estimate_text(FASTER) == "2.04x (2.01 to 2.07) faster"
+    assert estimate_text(SpeedupEstimate(variant="jax/jit", invalid=("parity",))) == "invalid: parity"
+    assert estimate_text(SpeedupEstimate(variant="jax/jit")) == "no interval yet"
 
 
 def test_the_time_left_is_one_number_if_least_and_most_agree() -> None:

@@ -36,4 +36,4 @@ def test_a_quiet_series_a_short_one_and_a_step_within_the_margin_have_none() -> 
     assert change_points.find_changes(series(*QUIET[:6], *(1.01 * factor for factor in QUIET[6:]))) == ()
     short = series(*QUIET[:9])
     assert change_points.find_changes(short) == ()
-    assert (change_points.long_enough(short), change_points.long_enough(series(*QUIET))) == (False, True)
+    assert (change_points.has_enough_results(short), change_points.has_enough_results(series(*QUIET))) == (False, True)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.report import launches
-from accelbench.report.plots.blocks import thinned
+from accelbench.report.plots.blocks import sample_indices
 from report import sample
 
 
@@ -53,6 +53,6 @@ def test_a_result_gives_each_launchs_summary() -> None:
 
 @given(st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=500), st.integers(2, 100))
 def test_thinning_keeps_the_least_and_the_greatest(values: list[float], most: int) -> None:
-    kept = [values[index] for index in thinned(values, most)]
+    kept = [values[index] for index in sample_indices(values, most)]
     assert {min(values), max(values)} <= set(kept)
     assert len(kept) <= max(most, 2)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANEL = 96
-LINEAR_TO = 5
+MAXIMUM_LINEAR_RATIO = 5
 """Ratio of the slowest to the quickest block above which the scale is logarithmic."""
-POINTS = 4000
+MAXIMUM_BLOCKS = 4000
 """Most blocks to draw; beyond it, the extremes of each launch and a part of the rest are drawn."""
 
 
@@ -35,8 +35,8 @@ def plot(
         return None
     ordered = list(shown)
     rounds = sorted({launch.round for launches in shown.values() for launch in launches})
-    logarithmic = any(max(values) > LINEAR_TO * min(values) for values in map(_values, shown.values()))
-    most = max(4, POINTS // sum(len(launches) for launches in shown.values()))
+    logarithmic = any(max(values) > MAXIMUM_LINEAR_RATIO * min(values) for values in map(_values, shown.values()))
+    most = max(4, MAXIMUM_BLOCKS // sum(len(launches) for launches in shown.values()))
 
     def make(width: int) -> "Figure":
         height = PANEL * len(ordered) + 44
@@ -46,11 +46,13 @@ def plot(
                 figure, left=62, right=14, top=number * PANEL + 26, bottom=height - (number + 1) * PANEL + 8
             )
             axes.set_yscale("log" if logarithmic else "linear")
-            _panel(axes, shown[variant], rounds, quarantined, most if width == canvas.WIDE else most // 2)
+            _draw_panel(axes, shown[variant], rounds, quarantined, most if width == canvas.WIDE else most // 2)
             axes.set_title(variant, loc="left", fontsize=canvas.FONT_SIZE, weight="bold", x=-54 / (width - 76), pad=5)
             if variant == ordered[-1]:
-                few = rounds[:: -(-len(rounds) // (8 if width == canvas.NARROW else 20))]
-                scale.set_ticks(axes, [rounds.index(round_) + 0.5 for round_ in few], lambda at: str(rounds[int(at)]))
+                labelled = rounds[:: -(-len(rounds) // (8 if width == canvas.NARROW else 20))]
+                scale.set_ticks(
+                    axes, [rounds.index(round_) + 0.5 for round_ in labelled], lambda at: str(rounds[int(at)])
+                )
                 axes.tick_params(axis="x", length=0)
                 axes.set_xlabel("round (times are logarithmic)" if logarithmic else "round")
         return figure
@@ -58,7 +60,7 @@ def plot(
     return canvas.draw(name, _describe(shown, ordered), make)
 
 
-def _panel(
+def _draw_panel(
     axes: "Axes",
     launches: Sequence[LaunchSeries],
     rounds: Sequence[int],
@@ -84,7 +86,7 @@ def _panel(
         ink = Ink.GREY if launch.round in quarantined else Ink.SERIES_1
         if not launch.whole:
             axes.plot([slot + 0.5] * 2, [min(launch.seconds), max(launch.seconds)], color=ink.value, linewidth=2)
-        for index in thinned(launch.seconds, most) if launch.whole else ():
+        for index in sample_indices(launch.seconds, most) if launch.whole else ():
             at = slot + 0.06 + 0.88 * (index + 0.5) / len(launch.seconds)
             # A line of zero length with round ends is a dot; this way all dots are one path.
             dots[ink][0].extend((at, at, float("nan")))
@@ -104,17 +106,17 @@ def _values(launches: Sequence[LaunchSeries]) -> list[float]:
     return [seconds for launch in launches for seconds in launch.seconds]
 
 
-def thinned(values: Sequence[float], most: int) -> list[int]:
+def sample_indices(values: Sequence[float], most: int) -> list[int]:
     """Return the indices of about `most` values: minimum and maximum of each stretch, so that outliers are kept."""
     if len(values) <= most:
         return list(range(len(values)))
     stretches = max(1, most // 2)
-    kept: set[int] = set()
+    indices: set[int] = set()
     for number in range(stretches):
         first, last = number * len(values) // stretches, (number + 1) * len(values) // stretches
         stretch = range(first, last)
-        kept |= {min(stretch, key=values.__getitem__), max(stretch, key=values.__getitem__)}
-    return sorted(kept)
+        indices |= {min(stretch, key=values.__getitem__), max(stretch, key=values.__getitem__)}
+    return sorted(indices)
 
 
 def _describe(shown: Mapping[str, Sequence[LaunchSeries]], ordered: Sequence[str]) -> str:

@@ -101,10 +101,10 @@ def figure(width: int, height: float) -> "Figure":
     return Figure(figsize=(width / POINTS_PER_INCH, height / POINTS_PER_INCH), facecolor="none")
 
 
-def place(drawn: "Figure", *, left: float, top: float, right: float, bottom: float) -> "Axes":
+def place(target: "Figure", *, left: float, top: float, right: float, bottom: float) -> "Axes":
     """Add axes without a frame, with margins in pixels."""
-    width, height = drawn.get_size_inches() * POINTS_PER_INCH
-    axes = drawn.add_axes(
+    width, height = target.get_size_inches() * POINTS_PER_INCH
+    axes = target.add_axes(
         (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
     )
     axes.set_facecolor("none")
@@ -140,11 +140,11 @@ def _settings() -> AbstractContextManager[None]:
     )
 
 
-def _svg(drawn: "Figure", name: str, description: str) -> str:
+def _svg(drawing: "Figure", name: str, description: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
-    FigureCanvasSVG(drawn).print_svg(buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    FigureCanvasSVG(drawing).print_svg(buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     root = ET.fromstring(buffer.getvalue())  # noqa: S314 - drawn one line above
     return _adopt(root, name, description)
 

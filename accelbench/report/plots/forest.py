@@ -19,7 +19,7 @@ VERDICTS = {
     "inconclusive": (Ink.INCONCLUSIVE, "o"),
     "noisy": (Ink.INCONCLUSIVE, "X"),
 }
-STACKED_FROM = 0.6
+MAXIMUM_TEXT_SHARE = 0.6
 ROW = 32
 STACKED_ROW = 46
 """Height in pixels of a row with a line of text above the interval."""
@@ -42,7 +42,7 @@ def plot(result: Result, name: str) -> Plot | None:
 
     def make(width: int) -> "Figure":
         # Texts are on both sides of the interval, or above it if there is no room.
-        stacked = sum(gutters) > STACKED_FROM * width
+        stacked = sum(gutters) > MAXIMUM_TEXT_SHARE * width
         left, right = (8, 8) if stacked else (gutters[0] + 16, gutters[1] + 16)
         height = STACKED_ROW if stacked else ROW
         figure = canvas.figure(width, height * len(rows) + 66)
@@ -52,10 +52,10 @@ def plot(result: Result, name: str) -> Plot | None:
             upper = number + (0.5 if stacked else 0)
             axes.fill_between([1 / margin, margin], upper, number + 1, color=Ink.BAND.value, linewidth=0)
             axes.plot([1, 1], [upper, number + 1], color=Ink.MUTED.value, linewidth=1)
-            _texts(axes, row, findings[number], at=number + (0.28 if stacked else 0.5), stacked=stacked)
-            _interval(axes, row, at=number + (0.75 if stacked else 0.5))
+            _write_texts(axes, row, findings[number], at=number + (0.28 if stacked else 0.5), stacked=stacked)
+            _draw_interval(axes, row, at=number + (0.75 if stacked else 0.5))
         label = f"{result.case.baseline} = 1x"
-        axes.text(1, -0.12, label, ha=_side(low, high), color=Ink.MUTED.value, clip_on=False)
+        axes.text(1, -0.12, label, ha=_label_alignment(low, high), color=Ink.MUTED.value, clip_on=False)
         scale.set_ticks(axes, scale.log_ticks(low, high, 5 if width == canvas.NARROW else 7), _ratio)
         axes.set_xlabel("speedup (logarithmic)")
         return figure
@@ -67,7 +67,7 @@ def _finding(row: view.VariantRow) -> str:
     return f"{row.speedup} ({row.interval}) {row.verdict}" if row.bounds else row.verdict or "not compared"
 
 
-def _texts(axes: "Axes", row: view.VariantRow, finding: str, *, at: float, stacked: bool) -> None:
+def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, at: float, stacked: bool) -> None:
     ink, _ = VERDICTS.get(row.verdict, (Ink.BAD, ""))
 
     def write(text: str, side: float, aside: float, **style: Any) -> None:
@@ -80,7 +80,7 @@ def _texts(axes: "Axes", row: view.VariantRow, finding: str, *, at: float, stack
     write(finding, 1, 12, ha="right" if stacked else "left", color=ink.value)
 
 
-def _interval(axes: "Axes", row: view.VariantRow, *, at: float) -> None:
+def _draw_interval(axes: "Axes", row: view.VariantRow, *, at: float) -> None:
     if row.bounds is None:
         return
     ink, marker = VERDICTS.get(row.verdict, (Ink.BAD, "o"))
@@ -89,7 +89,7 @@ def _interval(axes: "Axes", row: view.VariantRow, *, at: float) -> None:
     axes.plot([row.bounds.estimate], [at], marker, markersize=8, color=ink.value, markerfacecolor=face)
 
 
-def _side(low: float, high: float) -> str:
+def _label_alignment(low: float, high: float) -> str:
     """Return the alignment with which the label at 1 has room."""
     share = math.log(1 / low) / math.log(high / low)
     return "left" if share < 0.3 else "right" if share > 0.7 else "center"  # noqa: PLR2004

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FEWEST_STEPS = 1e3
-MOST_STEPS = 1e12
-BEYOND = 30
+MINIMUM_AXIS_STEPS = 1e3
+MAXIMUM_AXIS_STEPS = 1e12
+AXIS_FACTOR = 30
 """Factor by which the axis reaches beyond the last answer, so that each curve approaches its limit."""
 POINTS = 120
 BAR = 3
@@ -40,10 +40,10 @@ class Curve:
 
     def speedup(self, steps: float) -> float:
         """Return the speedup of all work up to this number of steps; NaN if a first call was quicker than its steps."""
-        before, after = (
+        baseline, variant = (
             first + steps * step for first, step in zip(self.first_seconds, self.step_seconds, strict=True)
         )
-        return before / after if before > 0 and after > 0 else float("nan")
+        return baseline / variant if baseline > 0 and variant > 0 else float("nan")
 
 
 def curves(result: Result) -> tuple[Curve, ...]:
@@ -60,11 +60,11 @@ def _curve(comparison: Comparison, result: Result) -> Curve | None:
     times = compared_seconds(result, comparison)
     if times is None:
         return None
-    own = float(answer.first_call_seconds)
+    first_call = float(answer.first_call_seconds)
     return Curve(
         comparison.variant,
         answer,
-        first_seconds=(own - float(answer.extra_seconds), own),
+        first_seconds=(first_call - float(answer.extra_seconds), first_call),
         step_seconds=times,
     )
 
@@ -75,7 +75,7 @@ def plot(result: Result, name: str) -> Plot | None:
     if not drawn:
         return None
     answers = [steps for curve in drawn for steps in (curve.pays_back.steps, curve.pays_back.upper) if steps]
-    last = min(MOST_STEPS, max([FEWEST_STEPS, *(steps * BEYOND for steps in answers)]))
+    last = min(MAXIMUM_AXIS_STEPS, max([MINIMUM_AXIS_STEPS, *(steps * AXIS_FACTOR for steps in answers)]))
     steps = [last ** (point / (POINTS - 1)) for point in range(POINTS)]
     heights = [[curve.speedup(count) for count in steps] for curve in drawn]
     shown = [1.0, *(height for line in heights for height in line if not math.isnan(height))]

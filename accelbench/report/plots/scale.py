@@ -15,7 +15,7 @@ _LINEAR_BELOW = 1.6
 def log_ticks(low: float, high: float, most: int) -> list[float]:
     """Return at most `most` round numbers between `low` and `high`, at least one if there is any."""
     if high / low < _LINEAR_BELOW:
-        return _even(low, high, most)
+        return _even_ticks(low, high, most)
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     best: list[float] = []
     for digits in _DECADE:
@@ -32,10 +32,10 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
 
 def linear_ticks(high: float, most: int) -> list[float]:
     """Return 0 and at most `most` round numbers up to `high`."""
-    return [0.0, *_even(high * 1e-9, high, most)]
+    return [0.0, *_even_ticks(high * 1e-9, high, most)]
 
 
-def _even(low: float, high: float, most: int) -> list[float]:
+def _even_ticks(low: float, high: float, most: int) -> list[float]:
     power = math.floor(math.log10((high - low) / most))
     for exponent in (power, power + 1):
         for digit in (1, 2, 5):
