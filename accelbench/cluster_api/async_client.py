@@ -42,7 +42,7 @@ class AsyncClient:
         self.client = ApiClient(configuration)
         self.client.user_agent = user_agent
 
-    def answered(
+    def record_answer(
         self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float, date: str
     ) -> None:
         """Note an answer (status 0: none) and its `Date`; a subclass may count or time it."""
@@ -86,7 +86,7 @@ class AsyncClient:
 
     async def text(self, path: str, query: Mapping[str, Any]) -> str:
         """Get a text, such as a container's log."""
-        return (await self._content("GET", path, query=query)).decode(errors="replace")
+        return (await self._request_bytes("GET", path, query=query)).decode(errors="replace")
 
     async def watch(self, path: str, query: Mapping[str, Any], seconds: int) -> AsyncIterator[Manifest]:
         """Yield events after `query`'s resourceVersion, for at most `seconds`; raises ExpiredError if it is too old."""
@@ -103,30 +103,30 @@ class AsyncClient:
         finally:
             response.close()
 
-    async def lines(self, path: str, query: Mapping[str, Any], seconds: int, most_bytes: int) -> AsyncIterator[str]:
-        """Yield the lines of a growing text for at most `seconds`, without those longer than `most_bytes`."""
+    async def lines(self, path: str, query: Mapping[str, Any], seconds: int, maximum_bytes: int) -> AsyncIterator[str]:
+        """Yield the lines of a growing text for at most `seconds`, without those longer than `maximum_bytes`."""
         response = (await self._send("GET", path, query=query, seconds=seconds)).response
-        rest, too_long = b"", False
+        partial_line, too_long = b"", False
         try:
             async for chunk in response.content.iter_any():
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, partial_line = (partial_line + chunk).split(b"\n")
                 for line in lines:
-                    if not too_long and len(line) <= most_bytes:
+                    if not too_long and len(line) <= maximum_bytes:
                         yield line.decode(errors="replace")
                     too_long = False
-                if len(rest) > most_bytes:
-                    rest, too_long = b"", True
+                if len(partial_line) > maximum_bytes:
+                    partial_line, too_long = b"", True
         except NO_ANSWER as error:
             raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error
         finally:
             response.close()
 
     async def _json(self, method: str, path: str, **request: Any) -> Manifest:
-        document: Manifest = from_json(await self._content(method, path, **request))
+        document: Manifest = from_json(await self._request_bytes(method, path, **request))
         return document
 
-    async def _content(self, method: str, path: str, **request: Any) -> bytes:
-        return await _body(await self._send(method, path, **request), f"{method} {path}")
+    async def _request_bytes(self, method: str, path: str, **request: Any) -> bytes:
+        return await _read_body(await self._send(method, path, **request), f"{method} {path}")
 
     async def _send(
         self,
@@ -150,17 +150,17 @@ class AsyncClient:
         try:
             response = await self.client.call_api(method, url, headers, body, _request_timeout=seconds)
         except NO_ANSWER as error:
-            self.answered(method, path, query or {}, 0, time.perf_counter() - began, "")
+            self.record_answer(method, path, query or {}, 0, time.perf_counter() - began, "")
             raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
         date = response.headers.get("Date", "")
-        self.answered(method, path, query or {}, response.status, time.perf_counter() - began, date)
+        self.record_answer(method, path, query or {}, response.status, time.perf_counter() - began, date)
         if response.status >= HTTP_ERROR:
-            answer = (await _body(response, f"{method} {path}")).decode(errors="replace")
+            answer = (await _read_body(response, f"{method} {path}")).decode(errors="replace")
             raise api_error(response.status, answer, response.headers.get("Retry-After", ""))
         return response
 
 
-async def _body(response: Any, request: str) -> bytes:
+async def _read_body(response: Any, request: str) -> bytes:
     """Read an answer to its end; raises UnreachableError if the connection ends before."""
     try:
         content: bytes = await response.read()

@@ -85,14 +85,16 @@ def _default_namespace(context: str | None, kubeconfig: Path | None) -> str:
 class Client:
     """Send requests to one API server, also from several threads. Use as a context manager."""
 
-    def __init__(self, api: Any, no_answer: type[Exception], namespace: str | None, default_namespace: str) -> None:
-        """Wrap a kubernetes client that raises `no_answer` if the connection fails."""
+    def __init__(
+        self, api: Any, connection_error: type[Exception], namespace: str | None, default_namespace: str
+    ) -> None:
+        """Wrap a kubernetes client that raises `connection_error` if the connection fails."""
         self.namespace = namespace or default_namespace
-        self.namespace_given = namespace is not None
+        self.has_requested_namespace = namespace is not None
         """The user asked for this namespace and no other."""
         self._api = api
         self._api.user_agent = "kubectl-accelbench"
-        self._no_answer = no_answer
+        self._connection_error = connection_error
 
     def __enter__(self) -> Self:
         return self
@@ -153,15 +155,15 @@ class Client:
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
         response = self._send("GET", path, query=query, accept=accept, seconds=seconds)
-        rest = b""
+        partial_line = b""
         try:
             for chunk in response.response.stream(65536, decode_content=True):
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, partial_line = (partial_line + chunk).split(b"\n")
                 for line in lines:
                     yield line + b"\n"
-            if rest:
-                yield rest
-        except self._no_answer as error:
+            if partial_line:
+                yield partial_line
+        except self._connection_error as error:
             raise UnreachableError(0, f"the cluster stopped answering: {error}") from error
         finally:
             response.response.close()
@@ -170,7 +172,7 @@ class Client:
         response = self._send(method, path, **request)
         try:
             document: Manifest = json.loads(response.read())
-        except self._no_answer as error:
+        except self._connection_error as error:
             raise UnreachableError(0, f"the cluster stopped answering: {error}") from error
         except ValueError as error:
             raise UnreachableError(0, f"the answer to {method} {path} is not an API server's") from error
@@ -198,7 +200,7 @@ class Client:
         try:
             response = self._api.call_api(*request, _request_timeout=(REQUEST_SECONDS, seconds))
             answer = response.read() if response.status >= HTTP_ERROR else b""
-        except self._no_answer as error:
+        except self._connection_error as error:
             raise UnreachableError(0, f"the cluster does not answer: {error}") from error
         if response.status >= HTTP_ERROR:
             raise refusal(response.status, answer.decode(errors="replace"), method, path)

@@ -78,7 +78,7 @@ class UnreachableError(ApiError):
     """Report no answer within the time limit, or one that broke off; the status is 0."""
 
 
-KINDS: Mapping[int, type[ApiError]] = {
+ERRORS_BY_STATUS: Mapping[int, type[ApiError]] = {
     400: InvalidError,
     401: UnauthorizedError,
     403: ForbiddenError,
@@ -103,4 +103,4 @@ def api_error(status: int, body: str, retry_after: str = "") -> ApiError:
     except (ValueError, AttributeError):
         message = body
     seconds = float(retry_after) if retry_after.isdecimal() else 0.0
-    return KINDS.get(status, ApiError)(status, message.strip()[:MAXIMUM_MESSAGE], seconds)
+    return ERRORS_BY_STATUS.get(status, ApiError)(status, message.strip()[:MAXIMUM_MESSAGE], seconds)

@@ -37,8 +37,8 @@ def result_of_killed(
         raise NoRunningVariantError(f"case {case.name}: the runner was killed while no variant was running")
     blamed = headline.running
     failure = Failure(reason=reason, message=message, round=headline.round)
-    before = checkpoint or _nothing_yet(case, now)
-    return before.model_copy(
+    last = checkpoint or _empty_result(case, now)
+    return last.model_copy(
         update={
             "complete": False,
             "stopped": StopReason.INTERRUPTED,
@@ -47,7 +47,7 @@ def result_of_killed(
                 variant.model_copy(update={"failure": variant.failure or failure})
                 if variant.name == blamed
                 else variant
-                for variant in before.variants
+                for variant in last.variants
             ),
             **{
                 name: tuple(
@@ -57,19 +57,19 @@ def result_of_killed(
                     for comparison in comparisons
                 )
                 for name, comparisons in (
-                    ("comparisons", before.comparisons),
-                    ("tail_comparisons", before.tail_comparisons),
+                    ("comparisons", last.comparisons),
+                    ("tail_comparisons", last.tail_comparisons),
                 )
             },
             "notes": (
-                *before.notes,
+                *last.notes,
                 f"the runner was killed in round {headline.round} while {blamed} ran; complete rounds before it stand",
             ),
         }
     )
 
 
-def _nothing_yet(case: Case, now: str) -> Result:
+def _empty_result(case: Case, now: str) -> Result:
     return Result(
         case=case,
         complete=False,

@@ -33,7 +33,7 @@ MAXIMUM_REPORTED = 20
 """Problems of each kind that are listed for a log."""
 
 DocumentKind = Literal["checkpoint", "result", "launch"]
-LARGEST: Mapping[DocumentKind, int] = {
+MAXIMUM_BYTES_BY_KIND: Mapping[DocumentKind, int] = {
     "checkpoint": 2 * MAXIMUM_BYTES,
     "result": 2 * MAXIMUM_BYTES,
     "launch": MAXIMUM_DOCUMENT_BYTES,
@@ -192,20 +192,20 @@ class DeliveredDocument:
     @property
     def text(self) -> str:
         """Return its JSON, inflated at each call; empty if the payload is not valid or too large."""
-        return _inflate(self.payload, LARGEST[self.kind])
+        return _inflate(self.payload, MAXIMUM_BYTES_BY_KIND[self.kind])
 
     @property
     def flaw(self) -> str:
         """Return why it must not be used; empty if its JSON has the digest that its lines name."""
         if digest_of(self.text) == self.digest:
             return ""
-        if _is_larger(self.payload, most := LARGEST[self.kind]):
+        if _is_larger(self.payload, most := MAXIMUM_BYTES_BY_KIND[self.kind]):
             return f"too large: more than {most // 1024} KiB; compare fewer variants, or measure fewer rounds"
         return "altered: its lines do not have the digest that they name"
 
 
 @dataclass(frozen=True)
-class Delivered:
+class LogDocuments:
     """Hold the whole documents of a log, in order, and the problems of the others."""
 
     documents: tuple[DeliveredDocument, ...] = ()
@@ -228,7 +228,7 @@ _PIECE = re.compile(
 )
 
 
-def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(LARGEST)) -> Delivered:
+def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND)) -> LogDocuments:
     """Return the whole documents of a log, of these kinds; its lines may be missing, interleaved, repeated or altered.
 
     Pieces are collected by the digest that they name, so that a stray line can only spoil the document that it claims
@@ -265,17 +265,17 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(LA
         f"{identity.kind} {identity.identifier}: truncated: {len(pieces)} of {identity.lines} lines"
         for identity, pieces in incomplete.items()
     ]
-    return Delivered(tuple(documents), (*_altered(unreadable), *_limited(problems)))
+    return LogDocuments(tuple(documents), (*_report_unreadable_lines(unreadable), *_report_first_problems(problems)))
 
 
-def _altered(lines: Sequence[int]) -> Iterator[str]:
+def _report_unreadable_lines(lines: Sequence[int]) -> Iterator[str]:
     for number in lines[:MAXIMUM_REPORTED]:
         yield f"line {number}: altered: begins with {MARK} and cannot be parsed"
     if (more := len(lines) - MAXIMUM_REPORTED) > 0:
         yield f"{more} more lines that begin with {MARK} cannot be parsed"
 
 
-def _limited(problems: Sequence[str]) -> Iterator[str]:
+def _report_first_problems(problems: Sequence[str]) -> Iterator[str]:
     yield from problems[:MAXIMUM_REPORTED]
     if (more := len(problems) - MAXIMUM_REPORTED) > 0:
         yield f"{more} more documents that are not whole"

@@ -10,7 +10,7 @@ from accelbench.cluster_api.errors import ApiError, ClusterError, ConflictError
 from accelbench.cluster_api.kinds import RUN
 from accelbench.kubectl.gate import condition, is_finished
 from accelbench.kubectl.manifests import RunManifest
-from accelbench.kubectl.runs import parsed
+from accelbench.kubectl.runs import parse_run
 
 KUBECTL_KIND = "benchmarkrun.accelbench.dev"
 
@@ -79,7 +79,7 @@ def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
     """
     content = {key: value for key, value in manifest.content.items() if key != "status"}
     metadata = manifest.run.metadata
-    if client.namespace_given and metadata.namespace not in {"", client.namespace}:
+    if client.has_requested_namespace and metadata.namespace not in {"", client.namespace}:
         name = metadata.name or metadata.generate_name
         problem = f"its manifest is for namespace {metadata.namespace}, but --namespace says {client.namespace}"
         raise ClusterError(f"benchmarkrun/{name}: {problem}: change one of them")
@@ -103,7 +103,7 @@ def _existing_run(client: Client, body: Manifest, wanted: BenchmarkRun) -> Manif
     run = client.get(RUN.path(body["metadata"]["namespace"], name))
     if run["metadata"].get("deletionTimestamp"):
         raise ExistsError(f"benchmarkrun/{name} is being deleted: try again once it is gone")
-    if fields := differences(wanted.spec, parsed(run).spec):
+    if fields := differences(wanted.spec, parse_run(run).spec):
         raise ExistsError(_explain_difference(name, fields))
     return run
 

@@ -22,11 +22,11 @@ def cancel(names: Sequence[str], cluster: Cluster) -> None:
     from accelbench.cluster_api.kinds import RUN
     from accelbench.kubectl.apply import KUBECTL_KIND
     from accelbench.kubectl.gate import condition, is_finished
-    from accelbench.kubectl.runs import UnknownRunError, bare, run_named
+    from accelbench.kubectl.runs import UnknownRunError, bare_name, run_named
 
     has_unknown = False
     with cluster.connect() as client:
-        for name in dict.fromkeys(map(bare, names)):
+        for name in dict.fromkeys(map(bare_name, names)):
             try:
                 run = run_named(client, name)
             except UnknownRunError as error:

@@ -21,19 +21,19 @@ TOOL_PREFIXES = (
     "kueue.x-k8s.io/",
 )
 """Keys by which deployment tools mark their objects: a tool deletes a marked object that it does not know."""
-KEPT_KEYS = {labels.QUEUE, labels.QUEUE_PRIORITY}
+USER_KEYS = {labels.QUEUE, labels.QUEUE_PRIORITY}
 ACTIONS = ("cancel", "suspend")
 """Fields of runPolicy that act on the existing run alone."""
 
 
 def user_metadata(metadata: Manifest) -> Manifest:
     """Return the name, namespace, labels and annotations that a person wrote."""
-    kept: Manifest = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
+    cleaned: Manifest = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
     for kind in ("labels", "annotations"):
         values = {key: value for key, value in (metadata.get(kind) or {}).items() if not _is_from_tool(key)}
         if values:
-            kept[kind] = values
-    return kept
+            cleaned[kind] = values
+    return cleaned
 
 
 def clone_run(run: Manifest, name: str | None = None) -> Manifest:
@@ -56,4 +56,4 @@ def clone_run(run: Manifest, name: str | None = None) -> Manifest:
 
 
 def _is_from_tool(key: str) -> bool:
-    return key.startswith(TOOL_PREFIXES) and key not in KEPT_KEYS
+    return key.startswith(TOOL_PREFIXES) and key not in USER_KEYS

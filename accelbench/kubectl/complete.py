@@ -24,13 +24,13 @@ Items = list[CompletionItem[str]]
 def complete(app: click.Group, words: Sequence[str]) -> None:
     """Print the answer; after any error complete nothing, because a message would disturb the line being typed."""
     try:
-        answer = list(_answer(app, words))
+        answer = list(_answer_lines(app, words))
     except (Exception, SystemExit):  # noqa: BLE001 - see above
         answer = [NO_FILES]
     sys.stdout.write("\n".join(answer) + "\n")
 
 
-def _answer(app: click.Group, words: Sequence[str]) -> Iterator[str]:
+def _answer_lines(app: click.Group, words: Sequence[str]) -> Iterator[str]:
     *arguments, word = words or ("",)
     if arguments and arguments[0] not in app.commands:
         yield NO_FILES
@@ -66,22 +66,22 @@ def runs(context: click.Context, _parameter: click.Parameter, begin: str) -> Ite
     """Complete the name of a run that the command line does not have yet."""
     from accelbench.cluster_api.kinds import RUN
 
-    given = {*(context.params.get("names") or ()), context.params.get("before")}
+    names_on_line = {*(context.params.get("names") or ()), context.params.get("before")}
     with _connect(context) as client:
         items = client.items(RUN.path(client.namespace))
     choices = [(item["metadata"]["name"], (item.get("status") or {}).get("phase", "")) for item in items]
-    return _starting_with(begin, [(name, phase) for name, phase in choices if name not in given])
+    return _starting_with(begin, [(name, phase) for name, phase in choices if name not in names_on_line])
 
 
 def cases(context: click.Context, _parameter: click.Parameter, begin: str) -> Items:
     """Complete a case of the run that the command line names; describe it by its swept parameters."""
-    from accelbench.kubectl.runs import parsed, run_named
+    from accelbench.kubectl.runs import parse_run, run_named
     from accelbench.plan.cases import plan_cases
 
     # click parses no argument of a line that ends in an option without its value.
     name = context.params.get("name") or context.args[0]
     with _connect(context) as client:
-        run = parsed(run_named(client, name))
+        run = parse_run(run_named(client, name))
     choices = [
         (case.name, ", ".join(f"{name} {value}" for name, value in case.swept.items())) for case in plan_cases(run)
     ]

@@ -28,7 +28,7 @@ from accelbench.cluster_api.errors import (
 from accelbench.cluster_api.kinds import POD, RUN
 from accelbench.delivery.log import parse_event
 from accelbench.kubectl.gate import condition, is_finished
-from accelbench.kubectl.runs import parsed
+from accelbench.kubectl.runs import parse_run
 from accelbench.kubectl.signals import Signals
 from accelbench.plan.cases import plan_cases
 from accelbench.report.live import Display
@@ -95,26 +95,26 @@ class _Follower:
         self.ended = threading.Event()
         """Set to end the thread that watches the run."""
         self._client, self._display, self._print, self._clock = client, display, print_message, clock
-        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._posted_calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """What the threads ask the main thread to execute."""
-        self._cases = [case.name for case in plan_cases(parsed(run))]
+        self._case_names = [case.name for case in plan_cases(parse_run(run))]
         self._began = clock()
         self._unreachable = False
-        self._reason: str | None = None
-        self._messages: set[str] = set()
+        self._printed_reason: str | None = None
+        self._printed_messages: set[str] = set()
         """All messages printed since the reason changed: a run's message can alternate between two."""
         self._reading_pod: str | None = None
         self._displayed_pod: str | None = None
         self._lines_read: dict[str, int] = {}
         """By pod; 0 for one whose log could not be read yet."""
-        self._ended_pods: set[str] = set()
-        self._no_log_before = 0.0
+        self._pods_read_to_end: set[str] = set()
+        self._next_log_at = 0.0
         self._logs_forbidden = False
 
     def step(self, seconds: float) -> None:
         """Execute the next call of a thread; if none comes in `seconds`, redraw."""
         try:
-            call = self._calls.get(timeout=seconds)
+            call = self._posted_calls.get(timeout=seconds)
         except queue.Empty:
             call = self._tick
         call()
@@ -122,7 +122,7 @@ class _Follower:
 
     def fail(self, error: BaseException) -> None:
         """End `step` in the main thread with this exception."""
-        self._post(self._raise, error)
+        self._post(self._raise_error, error)
 
     def end_case(self) -> None:
         """Take the case that is displayed off the display."""
@@ -146,15 +146,17 @@ class _Follower:
         threading.Thread(target=guarded, daemon=True).start()
 
     def _post(self, call: Callable[..., None], *arguments: Any) -> None:
-        self._calls.put(partial(call, *arguments))
+        self._posted_calls.put(partial(call, *arguments))
 
     # The main thread executes these.
 
-    def _raise(self, error: BaseException) -> None:
+    def _raise_error(self, error: BaseException) -> None:
         raise error
 
     def _tick(self) -> None:
-        if not condition(self.run, "Finished") and self._clock() - self._began > OPERATOR_SECONDS:
+        """Redraw; if no operator has written a status after `OPERATOR_SECONDS`, print a message about it, once."""
+        has_status = bool(condition(self.run, "Finished"))
+        if not has_status and self._clock() - self._began > OPERATOR_SECONDS:
             metadata, spec = self.run["metadata"], self.run["spec"]
             names = {"name": metadata["name"], "namespace": metadata["namespace"]}
             self._print_once(NO_OPERATOR.format(**names, class_name=spec.get("className", "accelbench")))
@@ -179,8 +181,8 @@ class _Follower:
             return
         self.end_case()
         self._displayed_pod = pod
-        place = self._cases.index(case.name) + 1 if case.name in self._cases else 1
-        self._display.start_case(case, place, len(self._cases))
+        place = self._case_names.index(case.name) + 1 if case.name in self._case_names else 1
+        self._display.start_case(case, place, len(self._case_names))
 
     def _handle_log_line(self, line: str) -> None:
         if (event := parse_event(line)) is not None:
@@ -194,32 +196,32 @@ class _Follower:
             self._print(f"warning: progress cannot be shown: {refusal}")
             self._print_condition()
         if ended:
-            self._ended_pods.add(pod)
+            self._pods_read_to_end.add(pod)
             if pod == self._displayed_pod:
                 self.end_case()
         else:
-            self._no_log_before = self._clock() + RETRY_SECONDS
+            self._next_log_at = self._clock() + RETRY_SECONDS
 
     def _print_condition(self) -> None:
         """Print why the run waits; if logs cannot be read, also how many of its cases are done."""
         finished = condition(self.run, "Finished")
-        if finished.get("reason") != self._reason:
-            self._reason, self._messages = finished.get("reason"), set()
+        if finished.get("reason") != self._printed_reason:
+            self._printed_reason, self._printed_messages = finished.get("reason"), set()
         if finished and finished["status"] != "True" and (finished["reason"] != "Running" or self._logs_forbidden):
             self._print_once(f"{finished['reason']}: {finished['message']}")
 
     def _print_once(self, message: str) -> None:
-        if message not in self._messages:
-            self._messages.add(message)
+        if message not in self._printed_messages:
+            self._printed_messages.add(message)
             self._print(message)
 
     def _read_next_log(self) -> None:
         """Start to read the log of a pod that measures, unless one is being read."""
-        if self._reading_pod is not None or self._logs_forbidden or self._clock() < self._no_log_before:
+        if self._reading_pod is not None or self._logs_forbidden or self._clock() < self._next_log_at:
             return
         attempts = (self.run.get("status") or {}).get("attempts") or ()
         running = [attempt["pod"] for attempt in attempts if attempt.get("pod") and not attempt.get("finished")]
-        readable = [pod for pod in running if pod not in self._ended_pods]
+        readable = [pod for pod in running if pod not in self._pods_read_to_end]
         if readable:
             # The displayed pod first; pods whose container had not started last.
             pod = min(readable, key=lambda pod: (pod != self._displayed_pod, self._lines_read.get(pod) == 0))
@@ -235,12 +237,12 @@ class _Follower:
         while True:
             try:
                 listed, version = self._client.items_and_version(collection, fieldSelector=selector)
-                same = [item for item in listed if item["metadata"]["uid"] == metadata["uid"]]
-                if not same:
+                this_run = [item for item in listed if item["metadata"]["uid"] == metadata["uid"]]
+                if not this_run:
                     self._post(self._handle_deletion, None)
                     return
                 # The items of a list have neither apiVersion nor kind.
-                self._post(self._handle_change, {"apiVersion": run["apiVersion"], "kind": run["kind"], **same[0]})
+                self._post(self._handle_change, {"apiVersion": run["apiVersion"], "kind": run["kind"], **this_run[0]})
                 for event in self._client.watch(collection, version, fieldSelector=selector):
                     if event["object"]["metadata"]["uid"] != metadata["uid"]:
                         continue

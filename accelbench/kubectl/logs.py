@@ -82,12 +82,12 @@ def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, foll
     from accelbench.cluster_api.errors import ClusterError
     from accelbench.cluster_api.kinds import POD
     from accelbench.kubectl.gate import condition
-    from accelbench.kubectl.runs import parsed
+    from accelbench.kubectl.runs import parse_run
     from accelbench.plan.cases import plan_cases
     from accelbench.problem import unknown
 
     metadata = run["metadata"]
-    cases = [planned.name for planned in plan_cases(parsed(run))]
+    cases = [planned.name for planned in plan_cases(parse_run(run))]
     if case is not None and case not in cases:
         raise click.BadParameter(unknown("case", case, cases), param_hint="--case")
     selector = f"{labels.RUN_UID}={metadata['uid']}" + (f",{labels.CASE}={case}" if case else "")

@@ -100,7 +100,7 @@ def follow_options(command: Function) -> Function:
     timeout = click.option(
         "--timeout",
         metavar="DURATION",
-        callback=lambda _context, _parameter, duration: seconds(duration),
+        callback=lambda _context, _parameter, duration: parse_duration(duration),
         help="Follow for this long at most: 90s, 30m or 1h30m. Default: to the end.",
     )
     wait = click.option(
@@ -113,7 +113,7 @@ def follow_options(command: Function) -> Function:
     return wait(timeout(output(command)))
 
 
-def seconds(duration: str | None) -> float | None:
+def parse_duration(duration: str | None) -> float | None:
     """Parse a duration as Go writes it, `1h30m` or `90s`; None without one. Raises click.BadParameter."""
     import re
 

@@ -29,7 +29,7 @@ class UnknownRunError(ClusterError):
     """Report that no run has that name, or that the run has no result."""
 
 
-def bare(name: str) -> str:
+def bare_name(name: str) -> str:
     """Return NAME of `NAME` or `bmr/NAME`."""
     kind, slash, rest = name.partition("/")
     return rest if slash and kind in PREFIXES else name
@@ -37,98 +37,102 @@ def bare(name: str) -> str:
 
 def run_named(client: Client, name: str) -> Manifest:
     """Get a run; raises UnknownRunError with the nearest name."""
-    if (run := _run(client, name)) is None:
-        raise UnknownRunError(_unknown(client, name, names(client)))
+    if (run := _find_run(client, name)) is None:
+        raise UnknownRunError(_explain_unknown_name(client, name, run_names(client)))
     return run
 
 
-def _run(client: Client, name: str) -> Manifest | None:
-    if not re.fullmatch(NAME, bare(name)):  # in a path it could address something else
+def _find_run(client: Client, name: str) -> Manifest | None:
+    if not re.fullmatch(NAME, bare_name(name)):  # in a path it could address something else
         return None
     try:
-        return client.get(RUN.path(client.namespace, bare(name)))
+        return client.get(RUN.path(client.namespace, bare_name(name)))
     except NotFoundError:
         return None
 
 
-def names(client: Client) -> list[str]:
+def run_names(client: Client) -> list[str]:
     """Return the names of all runs in the namespace."""
     return [run["metadata"]["name"] for run in client.items(RUN.path(client.namespace))]
 
 
-def _unknown(client: Client, name: str, known: Iterable[str]) -> str:
+def _explain_unknown_name(client: Client, name: str, known: Iterable[str]) -> str:
     choices = sorted(set(known))
-    problem = f'no BenchmarkRun "{bare(name)}" in namespace {client.namespace}'
+    problem = f'no BenchmarkRun "{bare_name(name)}" in namespace {client.namespace}'
     if not choices:
         return f"{problem}, which has none; see kubectl accelbench ls -A"
-    near = nearest(bare(name), choices)
+    near = nearest(bare_name(name), choices)
     if near.startswith("one of") and len(choices) > LISTED_NAMES:
         near = "see kubectl accelbench ls"
     return f"{problem}; {near}"
 
 
-def parsed(manifest: Manifest) -> BenchmarkRun:
+def parse_run(manifest: Manifest) -> BenchmarkRun:
     """Parse a run; raises ClusterError if another release wrote it."""
     try:
         return BenchmarkRun.model_validate(manifest)
     except ValidationError as error:
         name = manifest["metadata"]["name"]
-        raise ClusterError(f"benchmarkrun/{name} cannot be read: {_why(error)}") from error
+        raise ClusterError(f"benchmarkrun/{name} cannot be read: {_explain_unreadable(error)}") from error
 
 
-def parsed_result(manifest: Manifest) -> BenchmarkResult:
+def parse_result(manifest: Manifest) -> BenchmarkResult:
     """Parse a stored result; raises ClusterError if another release wrote it."""
     try:
         return BenchmarkResult.model_validate(manifest)
     except ValidationError as error:
         name = manifest["metadata"]["name"]
-        raise ClusterError(f"benchmarkresult/{name} cannot be read: {_why(error)}") from error
+        raise ClusterError(f"benchmarkresult/{name} cannot be read: {_explain_unreadable(error)}") from error
 
 
-def _why(error: ValidationError) -> str:
+def _explain_unreadable(error: ValidationError) -> str:
     return f"{explain(error)}; is your accelbench of the same release as the operator?"
 
 
 def read_results(client: Client, name: str) -> LoadedResults:
     """Read what a report of the run needs; a deleted run can still have results. Raises UnknownRunError."""
-    run = _run(client, name)
-    return _loaded(_results_of_deleted_run(client, name), None) if run is None else read_run_results(client, run)
+    run = _find_run(client, name)
+    return (
+        _to_loaded_results(_results_of_deleted_run(client, name), None)
+        if run is None
+        else read_run_results(client, run)
+    )
 
 
 def read_run_results(client: Client, run: Manifest) -> LoadedResults:
     """Read the results of an existing run, in the order of its sweep."""
     namespace, uid = run["metadata"]["namespace"], run["metadata"]["uid"]
     stored = client.items(RESULT.path(namespace), labelSelector=f"{labels.RUN_UID}={uid}")
-    results = [parsed_result(item) for item in stored]
+    results = [parse_result(item) for item in stored]
     order = (run.get("status") or {}).get("measuredCases") or []
     places = {case: place for place, case in enumerate(order)}
-    return _loaded(sorted(results, key=lambda result: places.get(result.result.case.name, len(places))), run)
+    return _to_loaded_results(sorted(results, key=lambda result: places.get(result.result.case.name, len(places))), run)
 
 
 def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
     """Read the results of the latest deleted run of that name."""
-    label = bare(name)[:MAXIMUM_LABEL].strip("-.")
+    label = bare_name(name)[:MAXIMUM_LABEL].strip("-.")
     stored = client.items(RESULT.path(client.namespace), labelSelector=f"{labels.RUN}={label}") if label else []
-    results = [result for result in map(parsed_result, stored) if result.result.case.origin.run == bare(name)]
+    results = [result for result in map(parse_result, stored) if result.result.case.origin.run == bare_name(name)]
     if not results:
         all_results = client.items(RESULT.path(client.namespace))
         deleted = {item["result"]["case"]["origin"]["run"] for item in all_results}
-        raise UnknownRunError(_unknown(client, name, {*names(client), *deleted}))
+        raise UnknownRunError(_explain_unknown_name(client, name, {*run_names(client), *deleted}))
     results.sort(key=lambda result: result.result.started)
     latest = results[-1].result.case.origin.uid
     return [result for result in results if result.result.case.origin.uid == latest]
 
 
-def _loaded(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
+def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
     return LoadedResults(
-        measured=tuple((result.result, _outcomes(result)) for result in results),
+        measured=tuple((result.result, _stored_outcomes(result)) for result in results),
         # Only a pod's log has all blocks; the HTML report is drawn from the launches that the results hold.
         launches=((),) * len(results),
         record=None if run is None else _record(run, results),
     )
 
 
-def _outcomes(result: BenchmarkResult) -> tuple[ExpectationOutcome, ...]:
+def _stored_outcomes(result: BenchmarkResult) -> tuple[ExpectationOutcome, ...]:
     """Return the outcomes of the expectations, as the operator stored them."""
     return tuple(
         ExpectationOutcome(
@@ -150,7 +154,9 @@ def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
         finished=status.get("completionTime"),
         exit_code=None if finished is None else int(finished),
         cases=tuple(result.result.case.name for result in results),
-        run=parsed({"metadata": user_metadata(run["metadata"]), **{k: run[k] for k in ("apiVersion", "kind", "spec")}}),
+        run=parse_run(
+            {"metadata": user_metadata(run["metadata"]), **{k: run[k] for k in ("apiVersion", "kind", "spec")}}
+        ),
     )
 
 
@@ -160,12 +166,12 @@ def side_results(client: Client, text: str) -> tuple[Result, ...]:
     if not slash or kind != "series":
         results = read_results(client, text).results
         if not results:
-            raise UnknownRunError(f"benchmarkrun/{bare(text)} has no result yet")
+            raise UnknownRunError(f"benchmarkrun/{bare_name(text)} has no result yet")
         return results
     label = name[:MAXIMUM_LABEL].strip("-.")
     stored = client.items(RESULT.path(client.namespace), labelSelector=f"{labels.SERIES}={label}") if label else []
-    parsed_results = (parsed_result(item).result for item in stored)
-    results = tuple(result for result in parsed_results if result.case.origin.series == name)
+    stored_results = (parse_result(item).result for item in stored)
+    results = tuple(result for result in stored_results if result.case.origin.series == name)
     if not results:
         all_results = client.items(RESULT.path(client.namespace))
         known = sorted({str(item["result"]["case"]["origin"]["series"]) for item in all_results})

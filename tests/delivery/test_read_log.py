@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.delivery.log import (
-    LARGEST,
     MARK,
+    MAXIMUM_BYTES_BY_KIND,
     MAXIMUM_LINE_BYTES,
     PAYLOAD_CHARACTERS,
-    Delivered,
     DocumentKind,
+    LogDocuments,
     encode_document,
     parse_event,
     read_log,
@@ -42,7 +42,7 @@ def lines_of(document: tuple[DocumentKind, str, str]) -> list[str]:
     return list(encode_document(*document))
 
 
-def documents_of(delivered: Delivered) -> list[tuple[DocumentKind, str, str]]:
+def documents_of(delivered: LogDocuments) -> list[tuple[DocumentKind, str, str]]:
     return [(found.kind, found.identifier, found.text) for found in delivered.documents]
 
 
@@ -138,7 +138,7 @@ def test_a_document_that_inflates_without_end_is_refused() -> None:
     delivered = read_log(encode_document("result", "1", text))
     assert delivered.documents == ()
     [problem] = delivered.problems
-    assert problem.startswith(f"result 1: too large: more than {LARGEST['result'] // 1024} KiB")
+    assert problem.startswith(f"result 1: too large: more than {MAXIMUM_BYTES_BY_KIND['result'] // 1024} KiB")
 
 
 def test_what_is_held_of_a_log_is_no_larger_than_the_log() -> None:

@@ -40,7 +40,7 @@ def messages(capsys: pytest.CaptureFixture[str]) -> Iterator[tuple[str, str]]:
     named: Any = SimpleNamespace(run=SimpleNamespace(metadata=SimpleNamespace(namespace="", name="one")))
     yield "two manifests of one name", "\n".join(map(str, manifests.duplicate_names([named, named])))
     with pytest.raises(click.BadParameter) as bad:
-        options.seconds("5 minutes")
+        options.parse_duration("5 minutes")
     yield "a duration that Go does not read", bad.value.message
     client: Any = SimpleNamespace(namespace="team")
     yield "an unknown run", runs._unknown(client, "chian", ["chain", "other"])

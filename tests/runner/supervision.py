@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant
 from accelbench.api.result import Result, VariantResult
-from accelbench.delivery.log import Delivered, Event, Headline, parse_event, read_log
+from accelbench.delivery.log import Event, Headline, LogDocuments, parse_event, read_log
 from accelbench.plan.round_order import round_order
 from cluster.wait import HANG_SECONDS
 
@@ -39,7 +39,7 @@ class Ended:
         return self.output.decode().split("\n")
 
     @property
-    def log(self) -> Delivered:
+    def log(self) -> LogDocuments:
         return read_log(self.lines)
 
     @property

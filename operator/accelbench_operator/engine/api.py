@@ -26,11 +26,11 @@ class KubernetesApi(AsyncClient):
     def __init__(self, configuration: Configuration) -> None:
         super().__init__(configuration, "accelbench-operator")
         self.timed: Callable[[str, str, float], object] = _ignore
-        """Called with verb, resource and seconds of each answered request that is no watch."""
+        """Called with verb, resource and seconds of each record_answer request that is no watch."""
         self.requests: Counter[RequestKind] = Counter()
         self.clock = ServerClock()
 
-    def answered(
+    def record_answer(
         self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float, date: str
     ) -> None:
         """Count an answer, time it, and set the clock by its `Date`."""

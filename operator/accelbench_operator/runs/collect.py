@@ -14,7 +14,7 @@ from accelbench.api.case import Case
 from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.result import Comparison, Result, SpeedupEstimate, VariantResult
 from accelbench.delivery.killed import NoRunningVariantError, result_of_killed
-from accelbench.delivery.log import Delivered, DocumentKind, Headline, read_log
+from accelbench.delivery.log import DocumentKind, Headline, LogDocuments, read_log
 from accelbench_operator.runs.failure import AttemptFailure, interrupted, without_result
 from accelbench_operator.runs.observed import ObservedPod
 
@@ -61,7 +61,7 @@ def read_headline(case: Case, message: str) -> Headline | None:
     return headline if refused or (headline.case, headline.attempt) == (case.name, case.origin.attempt) else None
 
 
-def _result(case: Case, headline: Headline | None, delivered: Delivered) -> Result | None:
+def _result(case: Case, headline: Headline | None, delivered: LogDocuments) -> Result | None:
     """Return the delivered result with the headline's digest; without a headline, one that matches its own digest."""
     if headline is None:
         return _own(case, delivered.latest("result"))
@@ -133,7 +133,7 @@ def _reported(case: Case, rounds: int, now: SpeedupEstimate) -> Comparison:
     )
 
 
-def _evidence(log: str | None, delivered: Delivered) -> str:
+def _evidence(log: str | None, delivered: LogDocuments) -> str:
     if log is None:
         return "The log is gone"
     if delivered.problems:
