@@ -14,9 +14,9 @@ from kubernetes.aio.config import ConfigException
 from accelbench.api.profiles import InvalidProfilesError
 from accelbench.cluster_api.async_client import load_configuration
 from accelbench_operator.engine.api import KubernetesApi
-from accelbench_operator.engine.health import served
+from accelbench_operator.engine.health import serve_probes
 from accelbench_operator.engine.watch import watch
-from accelbench_operator.metrics.exposition import OPENMETRICS, Exposition, allow_everyone, exposed
+from accelbench_operator.metrics.exposition import OPENMETRICS, Exposition, allow_everyone, serve_metrics
 from accelbench_operator.metrics.scrapers import Scrapers
 from accelbench_operator.operator import Operator
 from accelbench_operator.settings import Settings, SettingsError, read_settings
@@ -38,8 +38,8 @@ async def run(settings: Settings) -> None:
         authorize = Scrapers(api) if settings.metrics_authorization else allow_everyone
         port, tls = settings.metrics_port, settings.metrics_tls
         async with (
-            exposed(exposition, operator.snapshot, port, tls=tls, authorize=authorize),
-            served(operator.readings, operator.unready, settings.health_port),
+            serve_metrics(exposition, operator.snapshot, port, tls=tls, authorize=authorize),
+            serve_probes(operator.readings, operator.unready, settings.health_port),
             asyncio.TaskGroup() as group,
         ):
             work = group.create_task(_work(operator, exposition))

@@ -9,8 +9,8 @@ from accelbench.api.run import Attempt
 from accelbench.cluster_api.errors import ApiError
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.controllers import Controllers
-from accelbench_operator.engine.election import Election, always, standing
-from accelbench_operator.engine.health import LATE_SECONDS, LONGEST_WORK_SECONDS, Readings
+from accelbench_operator.engine.election import Election, always, take_part
+from accelbench_operator.engine.health import MAXIMUM_LAG_SECONDS, MAXIMUM_STEP_SECONDS, Readings
 from accelbench_operator.engine.store import Store
 from accelbench_operator.metrics.live import LiveCases
 from accelbench_operator.metrics.snapshot import QueueHealth, Snapshot
@@ -63,7 +63,7 @@ class Operator:
         queue = self.controllers.queue
         applier = Applier(cluster, self._objects, api.clock)
         self._runs = Reconciler(
-            cluster, self._objects, applier, settings, api.clock, queue.stepped, self._failed, queue.add
+            cluster, self._objects, applier, settings, api.clock, queue.record_step, self._failed, queue.add
         )
         self.controllers.add(self._runs)
         self._live = LiveCases(api, self._objects.pods, self._name_of, self._leading)
@@ -96,7 +96,7 @@ class Operator:
             await asyncio.sleep(SKEW_PERIOD_SECONDS)
 
     def _standing(self) -> AbstractAsyncContextManager[None]:
-        return standing(self._election) if self._election else nullcontext()
+        return take_part(self._election) if self._election else nullcontext()
 
     def unready(self) -> tuple[str, ...]:
         """Return the reasons why this replica is not ready, a sentence each; empty if it is ready."""
@@ -107,8 +107,8 @@ class Operator:
     def readings(self) -> Readings:
         """Return the readings of the liveness probe."""
         return {
-            "loop-lag-seconds": (self._lag, LATE_SECONDS),
-            "longest-work-seconds": (self.controllers.queue.longest_work_seconds, LONGEST_WORK_SECONDS),
+            "loop-lag-seconds": (self._lag, MAXIMUM_LAG_SECONDS),
+            "longest-work-seconds": (self.controllers.queue.longest_work_seconds, MAXIMUM_STEP_SECONDS),
         }
 
     def snapshot(self) -> Snapshot:
@@ -119,7 +119,7 @@ class Operator:
             depth=self.controllers.queue.depth,
             oldest_seconds=self.controllers.queue.oldest_seconds,
             loop_lag_seconds=self._lag,
-            reconciled_total=self.controllers.queue.worked_total,
+            reconciled_total=self.controllers.queue.handled_total,
             failed_total=self.controllers.queue.failed_total,
         )
         results, omitted = self._objects.latest(self._series)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from accelbench_operator.metrics.exposition import Exposition, exposed
+from accelbench_operator.metrics.exposition import Exposition, serve_metrics
 from accelbench_operator.metrics.families import Families, operator_families, result_families
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def served_metrics(snapshot: Callable[[], Snapshot], port: int) -> Iterator[None
     ended = asyncio.Event()
 
     async def serve() -> None:
-        async with exposed(Exposition(), snapshot, port, address="127.0.0.1"):
+        async with serve_metrics(Exposition(), snapshot, port, address="127.0.0.1"):
             began.set()
             await ended.wait()
 

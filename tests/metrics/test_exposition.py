@@ -16,7 +16,7 @@ import urllib3
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from accelbench_operator.engine.api import KubernetesApi
-from accelbench_operator.metrics.exposition import Exposition, Scrape, Tls, exposed
+from accelbench_operator.metrics.exposition import Exposition, Scrape, Tls, serve_metrics
 from accelbench_operator.metrics.scrapers import Scrapers
 from accelbench_operator.metrics.telemetry import Telemetry
 from accelbench_operator.rbac import SCRAPERS
@@ -59,7 +59,7 @@ def test_a_scraper_that_asks_for_ever_other_formats_fills_no_memory() -> None:
 def test_who_leads_next_has_the_text_of_results_ready() -> None:
     shown, served = snapshot(("team-a", faster())), Exposition()
     following = served.write(replace(shown, leading=False)).results
-    ready = [*served._results["text/plain"]._kept[1].values()]
+    ready = [*served._results["text/plain"]._cache[1].values()]
     leading = served.write(shown).results
     assert (following.blocks, [*map(id, leading.blocks)]) == ((), [*map(id, ready)])
 
@@ -98,7 +98,7 @@ async def test_a_scraper_that_gives_up_leaves_no_traceback(caplog: pytest.LogCap
             loop.call_soon_threadsafe(written.set)
             return super().write(operator, accept)
 
-    async with exposed(Slow(), snapshot, port, address="127.0.0.1"):
+    async with serve_metrics(Slow(), snapshot, port, address="127.0.0.1"):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"GET /metrics HTTP/1.1\r\nHost: here\r\nAccept-Encoding: {encoding}\r\n\r\n".encode())
         await asked.wait()
@@ -133,7 +133,7 @@ async def test_a_scraper_that_leaves_in_the_middle_leaves_no_traceback(caplog: p
         def write(self, *_: object) -> Scrape:
             return Long("text/plain", (), b"")
 
-    async with exposed(LongOne(), snapshot, port, address="127.0.0.1"):
+    async with serve_metrics(LongOne(), snapshot, port, address="127.0.0.1"):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: here\r\nAccept-Encoding: gzip\r\n\r\n")
         await begun.wait()
@@ -153,7 +153,7 @@ async def test_whoever_scrapes_is_shown_a_certificate_and_has_to_show_one(tmp_pa
         )
         return pool.request("GET", f"https://127.0.0.1:{port}/metrics", timeout=HANG_SECONDS).status
 
-    async with exposed(Exposition(), snapshot, port, address="127.0.0.1", tls=tls):
+    async with serve_metrics(Exposition(), snapshot, port, address="127.0.0.1", tls=tls):
         assert await asyncio.to_thread(scrape, client) == 200
         with pytest.raises(urllib3.exceptions.HTTPError):
             await asyncio.to_thread(scrape, stranger)
@@ -167,7 +167,7 @@ async def test_a_certificate_that_is_replaced_is_used_from_then_on(tmp_path: Pat
     def serial() -> str:
         return str(ssl.get_server_certificate(("127.0.0.1", port)))
 
-    async with exposed(Exposition(), snapshot, port, address="127.0.0.1", tls=tls, renew_seconds=0.05):
+    async with serve_metrics(Exposition(), snapshot, port, address="127.0.0.1", tls=tls, renew_seconds=0.05):
         assert await asyncio.to_thread(serial) == first.pem
         for old, new in ((first.certificate, second.certificate), (first.key, second.key)):
             shutil.copy(new, old)

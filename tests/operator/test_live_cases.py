@@ -20,7 +20,7 @@ from accelbench.delivery.log import (
 )
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.metrics import live
-from accelbench_operator.metrics.live import AFTER, FOLLOWED, LiveCases, advance
+from accelbench_operator.metrics.live import MAXIMUM_FOLLOWED, MINIMUM_AGE, LiveCases, advance
 from accelbench_operator.metrics.snapshot import LiveCase
 from cluster.ports import free_port
 from operator_world.builders import NAMESPACE, UID, ended, make_attempt, make_plan, make_pod, running
@@ -115,8 +115,8 @@ async def api(logs: Logs) -> AsyncIterator[KubernetesApi]:
 async def test_the_log_of_a_case_under_way_is_followed_until_it_ends(
     logs: Logs, api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
-    pods = [running(ATTEMPT, since=api.clock() - 2 * AFTER)]
+    monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
+    pods = [running(ATTEMPT, since=api.clock() - 2 * MINIMUM_AGE)]
     cases = LiveCases(api, lambda: pods, {UID: "chain"}.get, lambda: True)
     work = asyncio.create_task(cases.run())
     logs.parts.put_nowait(f"{encode_event(STARTED)}\nhello\n".encode())
@@ -138,9 +138,9 @@ async def test_the_log_of_a_case_under_way_is_followed_until_it_ends(
 async def test_a_log_that_is_followed_again_is_not_read_again(
     logs: Logs, api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(live, "AGAIN_SECONDS", 0.01)
-    pods = [running(ATTEMPT, since=api.clock() - 2 * AFTER)]
+    monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(live, "RETRY_SECONDS", 0.01)
+    pods = [running(ATTEMPT, since=api.clock() - 2 * MINIMUM_AGE)]
     cases = LiveCases(api, lambda: pods, {UID: "chain"}.get, lambda: True)
     work = asyncio.create_task(cases.run())
     logs.parts.put_nowait(None)
@@ -159,8 +159,8 @@ async def test_a_log_that_is_followed_again_is_not_read_again(
 async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
     logs: Logs, api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
-    since = api.clock() - 2 * AFTER
+    monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
+    since = api.clock() - 2 * MINIMUM_AGE
     broken, sound = running(ATTEMPT, since=since), running(ATTEMPT, since=since)
     broken = replace(broken, key=broken.key._replace(uid="broken", name="with a\nline"))
     cases = LiveCases(api, lambda: [broken, sound], {UID: "chain"}.get, lambda: True)
@@ -175,19 +175,19 @@ async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
 
 
 async def test_cases_that_are_short_not_ours_or_too_many_are_not_followed(logs: Logs, api: KubernetesApi) -> None:
-    long_ago, lately = api.clock() - 2 * AFTER, api.clock() - AFTER + timedelta(seconds=5)
+    long_ago, lately = api.clock() - 2 * MINIMUM_AGE, api.clock() - MINIMUM_AGE + timedelta(seconds=5)
     names = {UID: "chain"}
     others = replace(running(ATTEMPT, since=long_ago), owner="x", key=running(ATTEMPT).key._replace(uid="x"))
     none = LiveCases(api, lambda: [make_pod(ATTEMPT), running(ATTEMPT, since=lately), others], names.get, lambda: True)
     assert list(none._wanted()) == []
     many = [
         replace(each, key=each.key._replace(uid=f"uid-{number}"))
-        for number in range(2 * FOLLOWED)
+        for number in range(2 * MAXIMUM_FOLLOWED)
         for each in [running(ATTEMPT, since=long_ago - timedelta(seconds=number))]
     ]
     leader = LiveCases(api, lambda: many, names.get, lambda: True)
     assert [pod.key.uid for pod in leader._wanted()] == [
-        f"uid-{number}" for number in range(2 * FOLLOWED - 1, FOLLOWED - 1, -1)
+        f"uid-{number}" for number in range(2 * MAXIMUM_FOLLOWED - 1, MAXIMUM_FOLLOWED - 1, -1)
     ]
-    assert (leader.omitted, none.omitted) == (FOLLOWED, 0)
+    assert (leader.omitted, none.omitted) == (MAXIMUM_FOLLOWED, 0)
     assert list(LiveCases(api, lambda: many, names.get, lambda: False)._wanted()) == []

@@ -12,7 +12,7 @@ import pytest
 from accelbench.api import crd
 from accelbench.cluster_api.errors import NotFoundError
 from accelbench_operator import skew
-from accelbench_operator.engine.health import Readings, served
+from accelbench_operator.engine.health import Readings, serve_probes
 from cluster.ports import free_port
 
 
@@ -29,7 +29,7 @@ def answer(port: int, path: str) -> tuple[int, Any]:
 )
 async def test_alive_is_who_is_not_late(readings: Readings, status: int) -> None:
     port = free_port()
-    async with served(lambda: readings, tuple, port):
+    async with serve_probes(lambda: readings, tuple, port):
         code, told = await to_thread(answer, port, "/healthz")
     assert (code, told["lag"]) == (status, 0.123)
 
@@ -37,7 +37,7 @@ async def test_alive_is_who_is_not_late(readings: Readings, status: int) -> None
 @pytest.mark.parametrize(("problems", "status"), [((), 200), (("not listed yet: jobs",), 503)])
 async def test_ready_is_who_misses_nothing_and_says_what_it_misses(problems: tuple[str, ...], status: int) -> None:
     port = free_port()
-    async with served(dict, lambda: problems, port):
+    async with serve_probes(dict, lambda: problems, port):
         assert await to_thread(answer, port, "/readyz") == (status, {"ready": not problems, "problems": list(problems)})
         assert (await to_thread(answer, port, "/healthz"))[0] == 200
 

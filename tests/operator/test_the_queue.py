@@ -281,7 +281,7 @@ async def test_a_key_of_many_steps_is_no_hang() -> None:
     task = asyncio.create_task(queue.run(1))
     await at_work.wait()
     now = 500.0
-    queue.stepped("a")
+    queue.record_step("a")
     now = 700.0
     assert queue.longest_work_seconds == 200
     task.cancel()

@@ -12,7 +12,7 @@ from accelbench.cluster_api.async_client import AsyncClient
 from accelbench.cluster_api.errors import ApiError, ExpiredError
 from accelbench.cluster_api.kinds import JOB
 from accelbench_operator.engine.kinds import Key, Owned
-from accelbench_operator.engine.reflector import FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS, WATCHES_A_LIST, Reflector
+from accelbench_operator.engine.reflector import FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS, WATCHES_PER_LIST, Reflector
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import observe_job
@@ -67,7 +67,7 @@ def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:
 def test_what_was_written_while_a_list_was_under_way_is_kept() -> None:
     store, _ = new_store()
     since = store.now
-    store.put(FIRST, own=True)
+    store.put(FIRST, fresh=True)
     store.replace("Job", None, [], since)
     assert jobs_in(store) == {FIRST.key.name}
 
@@ -271,7 +271,7 @@ async def test_an_object_that_cannot_be_read_does_not_hide_the_others() -> None:
 @pytest.mark.parametrize("answer", [[], ExpiredError(410, "too old")], ids=["closed at once", "expired"])
 async def test_watches_that_end_before_their_time_are_made_ever_more_seldom(answer: Any) -> None:
     pauses: list[float] = []
-    lists = [[manifest("a", "1")], *([answer] if isinstance(answer, Exception) else [answer] * WATCHES_A_LIST)]
+    lists = [[manifest("a", "1")], *([answer] if isinstance(answer, Exception) else [answer] * WATCHES_PER_LIST)]
     await reflect(*(lists * 8), pauses=pauses)
 
     assert len(pauses) >= 8

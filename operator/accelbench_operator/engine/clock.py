@@ -24,21 +24,21 @@ class ServerClock:
 
     def __init__(self, local: Callable[[], datetime] = local_time) -> None:
         self._local = local
-        self._ahead = timedelta()
+        self._offset = timedelta()
 
     def __call__(self) -> datetime:
         """Return the API server's time."""
-        return self._local() - self._ahead
+        return self._local() - self._offset
 
     def set_by(self, date: str) -> None:
         """Correct the clock by the `Date` of a response that has just arrived; ignore anything but a date."""
         try:
-            ahead = self._local() - parsedate_to_datetime(date)
+            offset = self._local() - parsedate_to_datetime(date)
         except ValueError:
             return
-        if abs(ahead - self._ahead) > NEGLIGIBLE:
-            self._ahead = ahead
+        if abs(offset - self._offset) > NEGLIGIBLE:
+            self._offset = offset
             logger.warning(
                 "the local clock differs from the API server's by %+.0f s; using the server's time",
-                ahead.total_seconds(),
+                offset.total_seconds(),
             )

@@ -131,8 +131,8 @@ class Controllers:
     async def _reconcile(self, key: Key) -> float | None:
         if not self._leading():
             return None
-        here = {None, key.namespace}
-        reflectors = [reflector for reflector in self._reflectors[key.kind] if reflector.namespace in here]
+        namespaces = {None, key.namespace}
+        reflectors = [reflector for reflector in self._reflectors[key.kind] if reflector.namespace in namespaces]
         if not all(reflector.synced.is_set() for reflector in reflectors):
             return UNLISTED_SECONDS
         with self._timed():

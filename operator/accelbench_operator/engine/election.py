@@ -61,15 +61,15 @@ class Lock(LeaseLock):  # type: ignore[misc]
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
         """Create the Lease; return False if another replica was first."""
         body = V1Lease(metadata=V1ObjectMeta(name=name), spec=self.update_lease(election_record))
-        return await self._written(self.api_instance.create_namespaced_lease(namespace, body))
+        return await self._succeeds(self.api_instance.create_namespaced_lease(namespace, body))
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
         """Write the Lease; return False if another replica has written it since it was read."""
         lease = self.lease_reference
         lease.spec = self.update_lease(updated_record, lease.spec)
-        return await self._written(self.api_instance.replace_namespaced_lease(name, namespace, lease))
+        return await self._succeeds(self.api_instance.replace_namespaced_lease(name, namespace, lease))
 
-    async def _written(self, request: Awaitable[V1Lease]) -> bool:
+    async def _succeeds(self, request: Awaitable[V1Lease]) -> bool:
         try:
             await request
         except ApiException as error:
@@ -98,18 +98,18 @@ class Election(LeaderElection):  # type: ignore[misc]
                 lease_duration=LEASE_SECONDS,
                 renew_deadline=RENEWAL_SECONDS,
                 retry_period=RETRY_SECONDS,
-                onstarted_leading=_nothing,
-                onstopped_leading=_nothing,
+                onstarted_leading=_ignore_callback,
+                onstopped_leading=_ignore_callback,
             )
         )
         self._changed = changed
         self._clock = clock
-        self._renewed = float("-inf")
-        self._notified = False
+        self._renewed_at = float("-inf")
+        self._notified_leading = False
 
     def leading(self) -> bool:
         """Return True while this replica may write."""
-        return self._clock() - self._renewed < RENEWAL_SECONDS
+        return self._clock() - self._renewed_at < RENEWAL_SECONDS
 
     async def try_acquire_or_renew(self) -> bool:
         """Try once to take or renew the Lease; return False after any error, as the caller tries again."""
@@ -118,18 +118,18 @@ class Election(LeaderElection):  # type: ignore[misc]
             async with asyncio.timeout(REQUEST_SECONDS):
                 succeeded = bool(await super().try_acquire_or_renew())
         except Exception as error:
-            name, known = self.election_config.lock.name, isinstance(error, NO_ANSWER)
-            logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not known)
+            name, expected = self.election_config.lock.name, isinstance(error, NO_ANSWER)
+            logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not expected)
             succeeded = False
         if succeeded:
             self._notify()  # about a pause since the last try, in which due keys were left alone
-            self._renewed = began
+            self._renewed_at = began
         elif self.observed_record and self.observed_record.holder_identity != self.election_config.lock.identity:
-            self._renewed = float("-inf")
+            self._renewed_at = float("-inf")
         self._notify()
         return succeeded
 
-    async def stand(self) -> None:
+    async def run_until_cancelled(self) -> None:
         """Take part until cancelled, also after losing the Lease."""
         while True:
             await self.run()
@@ -139,7 +139,7 @@ class Election(LeaderElection):  # type: ignore[misc]
         """Give up the Lease, so that the next replica can lead at once."""
         if not self.leading():
             return
-        self._renewed = float("-inf")
+        self._renewed_at = float("-inf")
         lock = self.election_config.lock
         with contextlib.suppress(*NO_ANSWER, ApiException):
             async with asyncio.timeout(REQUEST_SECONDS):
@@ -149,16 +149,16 @@ class Election(LeaderElection):  # type: ignore[misc]
                     await lock.api_instance.replace_namespaced_lease(lock.name, lock.namespace, lease)
 
     def _notify(self) -> None:
-        if (leads := self.leading()) != self._notified:
-            self._notified = leads
+        if (leads := self.leading()) != self._notified_leading:
+            self._notified_leading = leads
             logger.info("replica %s %s", self.election_config.lock.identity, "leads" if leads else "does not lead")
             self._changed(leads)
 
 
 @asynccontextmanager
-async def standing(election: Election) -> AsyncIterator[None]:
+async def take_part(election: Election) -> AsyncIterator[None]:
     """Take part in the election while the context is open, then release the Lease."""
-    task = asyncio.create_task(election.stand())
+    task = asyncio.create_task(election.run_until_cancelled())
     try:
         yield
     finally:
@@ -168,5 +168,5 @@ async def standing(election: Election) -> AsyncIterator[None]:
         await election.release()
 
 
-async def _nothing() -> None:
+async def _ignore_callback() -> None:
     """Ignore a callback of the client's election; `leading` decides instead."""

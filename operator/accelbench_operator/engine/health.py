@@ -10,17 +10,17 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-LONGEST_WORK_SECONDS = 600.0
+MAXIMUM_STEP_SECONDS = 600.0
 """A step that takes longer hangs: each request ends within 30 s, and fetching a log may wait for others. How long keys
 wait in the queue is no sign of a hang, because they wait while the API server does not answer."""
-LATE_SECONDS = 30.0
+MAXIMUM_LAG_SECONDS = 30.0
 
 Readings = Mapping[str, tuple[float, float]]
 """By name: seconds, and the limit above which the process counts as hanging."""
 
 
 @asynccontextmanager
-async def served(
+async def serve_probes(
     readings: Callable[[], Readings], unready: Callable[[], Sequence[str]], port: int
 ) -> AsyncIterator[None]:
     """Serve `/healthz` and `/readyz` while the context is open; raise OSError if the port is taken."""

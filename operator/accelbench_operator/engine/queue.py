@@ -39,8 +39,8 @@ class RetryError(Exception):
 def retry_delay(failures: int, error: Exception) -> float:
     """Return the seconds until the next try of a key that has failed `failures` times in a row, last with `error`."""
     delay = min(FIRST_DELAY_SECONDS * (1 << min(failures - 1, 10)), LONGEST_DELAY_SECONDS)
-    asked = error.retry_after_seconds if isinstance(error, RetryError | ApiError) else 0.0
-    return asked + delay * random.uniform(*SPREAD)  # noqa: S311 - spreads load, keeps no secret
+    retry_after = error.retry_after_seconds if isinstance(error, RetryError | ApiError) else 0.0
+    return retry_after + delay * random.uniform(*SPREAD)  # noqa: S311 - spreads load, keeps no secret
 
 
 class KeyedQueue(Generic[Key]):
@@ -54,13 +54,13 @@ class KeyedQueue(Generic[Key]):
         self._clock = clock
         self._due: dict[Key, float] = {}
         self._heap: list[tuple[float, int, Key]] = []
-        self._pushed = 0
-        self._working: dict[Key, float] = {}
-        self._began: dict[Key, float] = {}
+        self._push_count = 0
+        self._in_work: dict[Key, float] = {}
+        self._step_began: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
-        self._changed = asyncio.Event()
+        self._wake = asyncio.Event()
         self._ending = False
-        self.worked_total = 0
+        self.handled_total = 0
         self.failed_total = 0
 
     def add(self, key: Key, after: float = 0.0) -> None:
@@ -69,13 +69,13 @@ class KeyedQueue(Generic[Key]):
         if key in self._due and self._due[key] <= due:
             return
         self._due[key] = due
-        self._pushed += 1
-        heapq.heappush(self._heap, (due, self._pushed, key))
+        self._push_count += 1
+        heapq.heappush(self._heap, (due, self._push_count, key))
         if len(self._heap) > 2 * len(self._due) + HEAP_SLACK:
             # Entries of keys that became due earlier, or were discarded, would stay until their time.
             self._heap = [(due, number, key) for number, (key, due) in enumerate(self._due.items())]
             heapq.heapify(self._heap)
-        self._changed.set()
+        self._wake.set()
 
     def discard(self, key: Key) -> None:
         """Remove the key; work on it that has begun is finished."""
@@ -92,31 +92,31 @@ class KeyedQueue(Generic[Key]):
     def oldest_seconds(self) -> float:
         """Return for how many seconds the oldest key has been due, waiting or in work; 0.0 without keys."""
         now = self._clock()
-        oldest = min((*self._due.values(), *self._working.values()), default=now)
+        oldest = min((*self._due.values(), *self._in_work.values()), default=now)
         return max(0.0, now - oldest)
 
     @property
     def longest_work_seconds(self) -> float:
         """Return the seconds since the slowest key in work took its last step; 0.0 if none is in work."""
         now = self._clock()
-        return max(0.0, now - min(self._began.values(), default=now))
+        return max(0.0, now - min(self._step_began.values(), default=now))
 
-    def stepped(self, key: Key) -> None:
+    def record_step(self, key: Key) -> None:
         """Note that the key, which is in work, has taken a step."""
-        if key in self._began:
-            self._began[key] = self._clock()
+        if key in self._step_began:
+            self._step_began[key] = self._clock()
 
     async def run(self, workers: int) -> None:
-        """Work until cancelled, then finish what is in work, for at most `END_SECONDS`."""
+        """Run workers until cancelled, then let keys that are being handled finish, for at most `END_SECONDS`."""
         tasks = [asyncio.create_task(self._worker()) for _ in range(workers)]
         try:
-            # gather would cancel the tasks.
-            failed, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-            for task in failed:
+            # Unlike gather, wait does not cancel the workers when this task is cancelled.
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
                 task.result()
         finally:
             self._ending = True
-            self._changed.set()
+            self._wake.set()
             _, late = await asyncio.wait(tasks, timeout=END_SECONDS)
             for task in late:
                 task.cancel()
@@ -124,7 +124,7 @@ class KeyedQueue(Generic[Key]):
 
     async def _worker(self) -> None:
         while not self._ending:
-            key = await self._take()
+            key = await self._next_due_key()
             if key is None:
                 return
             try:
@@ -134,26 +134,26 @@ class KeyedQueue(Generic[Key]):
                 self.failed_total += 1
                 failures = self._failures[key] = self._failures.get(key, 0) + 1
                 after = retry_delay(failures, error)
-                known = isinstance(error, RetryError | ApiError)
+                expected = isinstance(error, RetryError | ApiError)
                 message = "%s: %s: %s; retrying in %.1f s"
-                logger.warning(message, key, type(error).__name__, error, after, exc_info=not known)
+                logger.warning(message, key, type(error).__name__, error, after, exc_info=not expected)
             else:
                 self._failures.pop(key, None)
             finally:
-                self._working.pop(key, None)
-                self._began.pop(key, None)
-                self.worked_total += 1
+                self._in_work.pop(key, None)
+                self._step_began.pop(key, None)
+                self.handled_total += 1
                 # Wake a worker: the key may have been added again meanwhile.
-                self._changed.set()
+                self._wake.set()
             if after is not None:
                 self.add(key, after)
             # Most reconciles await nothing; without this, a thousand of them would block the event loop.
             await asyncio.sleep(0)
 
-    async def _take(self) -> Key | None:
+    async def _next_due_key(self) -> Key | None:
         while not self._ending:
             now = self._clock()
-            wait, held = None, []
+            wait, in_work = None, []
             while self._heap:
                 due, _, key = self._heap[0]
                 if self._due.get(key) != due:
@@ -161,17 +161,17 @@ class KeyedQueue(Generic[Key]):
                 elif due > now:
                     wait = due - now
                     break
-                elif key in self._working:
-                    held.append(heapq.heappop(self._heap))
+                elif key in self._in_work:
+                    in_work.append(heapq.heappop(self._heap))
                 else:
                     heapq.heappop(self._heap)
-                    self._requeue(held)
+                    self._requeue(in_work)
                     del self._due[key]
-                    self._working[key] = due
-                    self._began[key] = now
+                    self._in_work[key] = due
+                    self._step_began[key] = now
                     return key
-            self._requeue(held)
-            self._changed.clear()
+            self._requeue(in_work)
+            self._wake.clear()
             await self._sleep(wait)
         return None
 
@@ -182,4 +182,4 @@ class KeyedQueue(Generic[Key]):
     async def _sleep(self, seconds: float | None) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._changed.wait()
+                await self._wake.wait()

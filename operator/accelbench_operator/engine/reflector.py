@@ -22,7 +22,7 @@ PAGE = 50
 AT_A_TIME = 20
 """Objects read before other tasks get a turn."""
 WATCH_SECONDS = 300
-WATCHES_A_LIST = 6
+WATCHES_PER_LIST = 6
 """Watches between two lists: every half hour a list finds events that a watch has dropped."""
 FIRST_DELAY_SECONDS = 1.0
 LONGEST_DELAY_SECONDS = 30.0
@@ -59,13 +59,13 @@ class Reflector:
         return self._path
 
     async def run(self) -> None:
-        """Reflect until cancelled; errors of the API server and the network delay, and never end it."""
+        """Reflect until cancelled. After an error of the API server or the network, pause and list again."""
         while True:
             try:
                 version = await self._list()
                 self.synced.set()
                 self.answered.set()
-                for _ in range(WATCHES_A_LIST):
+                for _ in range(WATCHES_PER_LIST):
                     version = await self._watch(version)
             except (ApiError, ValueError, KeyError) as error:
                 logger.warning("%s: %s: %s; listing again", self._path, type(error).__name__, error)
@@ -86,7 +86,7 @@ class Reflector:
         async for page in self._api.pages(self._path, query):
             for start in range(0, len(page["items"]), AT_A_TIME):
                 await asyncio.sleep(0)
-                listed = [seen for item in page["items"][start : start + AT_A_TIME] if (seen := self._see(item))]
+                listed = [held for item in page["items"][start : start + AT_A_TIME] if (held := self._observe(item))]
                 self._store.merge(listed, since)
                 names.update(map(name_of, listed))
             version = str(page["metadata"]["resourceVersion"])
@@ -101,9 +101,9 @@ class Reflector:
             version = await self._follow(version)
         finally:
             # A watch that held shows that the server works, however the watch ended.
-            if held := loop.time() - began >= SHORT_WATCH_SECONDS:
+            if long_enough := loop.time() - began >= SHORT_WATCH_SECONDS:
                 self._delay = FIRST_DELAY_SECONDS
-        if not held:
+        if not long_enough:
             await self._pause()
         return version
 
@@ -114,12 +114,12 @@ class Reflector:
             metadata = item["metadata"]
             if event["type"] == "DELETED":
                 self._store.remove(self._kind, (metadata.get("namespace", ""), metadata["name"]))
-            elif event["type"] in {"ADDED", "MODIFIED"} and (seen := self._see(item)) is not None:
-                self._store.put(seen)
+            elif event["type"] in {"ADDED", "MODIFIED"} and (held := self._observe(item)) is not None:
+                self._store.put(held)
             version = metadata["resourceVersion"]
         return version
 
-    def _see(self, item: Mapping[str, Any]) -> Held | None:
+    def _observe(self, item: Mapping[str, Any]) -> Held | None:
         key = Key.of(self._kind, item)
         held = self._store.get(self._kind, (key.namespace, key.name))
         if self._owned.immutable and held is not None and held.key.uid == key.uid:

@@ -19,7 +19,7 @@ class Store:
     def __init__(self) -> None:
         self._objects: defaultdict[str, dict[Name, Held]] = defaultdict(dict)
         self._by_owner: defaultdict[str, set[tuple[str, Name]]] = defaultdict(set)
-        self._written: dict[tuple[str, Name], int] = {}
+        self._fresh_at: dict[tuple[str, Name], int] = {}
         self._listeners: list[Listener] = []
         self._ticks = 0
 
@@ -32,12 +32,12 @@ class Store:
         """Return a mark to take before a list is requested."""
         return self._ticks
 
-    def put(self, held: Held, *, own: bool = False) -> None:
-        """Hold the object; `own` if this operator has just written it."""
+    def put(self, held: Held, *, fresh: bool = False) -> None:
+        """Hold the object; `fresh` if this operator has just written or read it, so no older list replaces it."""
         kind, name = held.key.kind, name_of(held)
-        if own:
+        if fresh:
             self._ticks += 1
-            self._written[kind, name] = self._ticks
+            self._fresh_at[kind, name] = self._ticks
         before = self._objects[kind].get(name)
         if before is held or before == held:
             return
@@ -50,7 +50,7 @@ class Store:
 
     def remove(self, kind: str, name: Name) -> None:
         """Drop the object, which is deleted."""
-        self._written.pop((kind, name), None)
+        self._fresh_at.pop((kind, name), None)
         held = self._objects[kind].pop(name, None)
         if held is None:
             return
@@ -69,16 +69,16 @@ class Store:
     def merge(self, listed: Iterable[Held], since: int) -> None:
         """Hold the objects of one page of a list."""
         for held in listed:
-            if self._written.get((held.key.kind, name_of(held)), 0) <= since:
+            if self._fresh_at.get((held.key.kind, name_of(held)), 0) <= since:
                 self.put(held)
 
     def retain(self, kind: str, namespace: str | None, names: Container[Name], since: int) -> None:
         """Drop all other objects, after the last page of a list."""
-        gone = [name for name in self._objects[kind] if namespace in {None, name[0]} and name not in names]
-        for name in gone:
-            if self._written.get((kind, name), 0) <= since:
+        unlisted = [name for name in self._objects[kind] if namespace in {None, name[0]} and name not in names]
+        for name in unlisted:
+            if self._fresh_at.get((kind, name), 0) <= since:
                 self.remove(kind, name)
-        self._written = {key: tick for key, tick in self._written.items() if key[0] != kind or tick > since}
+        self._fresh_at = {key: tick for key, tick in self._fresh_at.items() if key[0] != kind or tick > since}
 
     def get(self, kind: str, name: Name) -> Held | None:
         """Return the object of that kind and name; None if it is not held."""

@@ -46,9 +46,9 @@ class Exposition:
         if media_type not in self._results:
             self._results[media_type] = ResultsText(encode)
         results = self._results[media_type].of(operator.results)
-        others = itertools.chain.from_iterable(each.collect() for each in self._collectors)
-        own = encode(Families(itertools.chain(operator_families(operator), others)))
-        return Scrape(content_type, results if operator.leading else results.without_results, own)
+        others = itertools.chain.from_iterable(collector.collect() for collector in self._collectors)
+        operator_text = encode(Families(itertools.chain(operator_families(operator), others)))
+        return Scrape(content_type, results if operator.leading else results.without_results, operator_text)
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Scrape:
 
     content_type: str
     results: MetricTexts
-    own: bytes
+    operator_text: bytes
 
     def parts(self) -> Iterator[bytes]:
         """Yield the metrics of results, one at a time, then those of the operator."""
         yield from self.results
-        yield self.own
+        yield self.operator_text
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ async def allow_everyone(_: str) -> tuple[int, str]:
 
 
 @asynccontextmanager
-async def exposed(
+async def serve_metrics(
     exposition: Exposition,
     snapshot: Callable[[], Snapshot],
     port: int,
@@ -133,13 +133,13 @@ async def exposed(
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     context = tls.context() if tls else None
-    renewing = asyncio.create_task(_renew(tls, context, renew_seconds)) if tls and context else None
+    renewal = asyncio.create_task(_reload_certificates(tls, context, renew_seconds)) if tls and context else None
     try:
         await web.TCPSite(runner, address, port, ssl_context=context).start()
         yield
     finally:
-        if renewing:
-            renewing.cancel()
+        if renewal:
+            renewal.cancel()
         await runner.cleanup()
 
 
@@ -150,7 +150,7 @@ async def _chunks(scrape: Scrape) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)
 
 
-async def _renew(tls: Tls, context: ssl.SSLContext, seconds: float) -> None:
+async def _reload_certificates(tls: Tls, context: ssl.SSLContext, seconds: float) -> None:
     """Reload certificates that were renewed while this process runs."""
     loaded = tls.modified
     while True:

@@ -54,29 +54,29 @@ class Metric(Generic[T]):
     by: Labels = ()
     type: Literal["gauge", "counter"] = "gauge"
 
-    def family(self, labels: Labels, described: Iterable[tuple[Labels, T]]) -> Family:
+    def family(self, labels: Labels, labelled: Iterable[tuple[Labels, T]]) -> Family:
         """Return all samples of the metric.
 
         Args:
             labels: names of the labels that every sample has.
-            described: pairs of the values of `labels`, already shortened, and the object that has them.
+            labelled: pairs of the values of `labels`, already shortened, and the object that has them.
         """
         kind = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
         family = kind(self.name, self.help, labels=(*labels, *self.by))
-        kept: dict[Labels, float] = {}
-        for values, subject in described:
+        samples_by_labels: dict[Labels, float] = {}
+        for values, subject in labelled:
             read = self.read(subject)
             samples = read.items() if isinstance(read, Mapping) else (((), read),)
             for own, value in samples:
                 if value is not None:
                     # Prometheus rejects a scrape with a duplicate sample.
-                    kept.setdefault((*values, *_short(own)) if own else values, value)
-        for texts, value in kept.items():
+                    samples_by_labels.setdefault((*values, *_truncate(own)) if own else values, value)
+        for texts, value in samples_by_labels.items():
             family.add_metric(texts, value)
         return family
 
 
-def _short(texts: Labels) -> Labels:
+def _truncate(texts: Labels) -> Labels:
     """Shorten label values: a result that was written by hand can hold any text."""
     return tuple(text[:MAXIMUM_LABEL] for text in texts)
 
@@ -186,7 +186,7 @@ class Compared(NamedTuple):
     comparison: Comparison
 
 
-def _number(text: str | None) -> float | None:
+def _to_float(text: str | None) -> float | None:
     return None if text is None else float(text)
 
 
@@ -201,17 +201,17 @@ COMPARISON_METRICS: tuple[Metric[Compared], ...] = (
     Metric(
         NUMBERS["speedup"].metric,
         "Baseline seconds divided by variant seconds; above 1 the variant is faster.",
-        lambda compared: _number(compared.comparison.speedup),
+        lambda compared: _to_float(compared.comparison.speedup),
     ),
     Metric(
         "accelbench_speedup_lower_ratio",
         "Lower bound of the speedup's confidence interval.",
-        lambda compared: _number(compared.comparison.lower),
+        lambda compared: _to_float(compared.comparison.lower),
     ),
     Metric(
         "accelbench_speedup_upper_ratio",
         "Upper bound of the speedup's confidence interval.",
-        lambda compared: _number(compared.comparison.upper),
+        lambda compared: _to_float(compared.comparison.upper),
     ),
     Metric(
         "accelbench_comparison_rounds",
@@ -251,17 +251,17 @@ LIVE_COMPARISON_METRICS: tuple[Metric[SpeedupEstimate], ...] = (
     Metric(
         "accelbench_live_speedup_ratio",
         "The speedup so far of a running case: baseline seconds over variant seconds. It is no verdict.",
-        lambda estimate: _number(estimate.speedup),
+        lambda estimate: _to_float(estimate.speedup),
     ),
     Metric(
         "accelbench_live_speedup_lower_ratio",
         "Lower bound of the confidence interval of the speedup so far.",
-        lambda estimate: _number(estimate.lower),
+        lambda estimate: _to_float(estimate.lower),
     ),
     Metric(
         "accelbench_live_speedup_upper_ratio",
         "Upper bound of the confidence interval of the speedup so far.",
-        lambda estimate: _number(estimate.upper),
+        lambda estimate: _to_float(estimate.upper),
     ),
 )
 
@@ -355,11 +355,11 @@ def operator_families(operator: Snapshot) -> Iterator[Family]:
     """Yield the metrics of the operator and of running cases."""
     for metric in OPERATOR_METRICS:
         yield metric.family((), [((), operator)])
-    live = [(_short((case.namespace, case.run, case.case)), case) for case in operator.live]
+    live = [(_truncate((case.namespace, case.run, case.case)), case) for case in operator.live]
     for case_metric in LIVE_CASE_METRICS:
         yield case_metric.family(LIVE_LABELS, live)
     comparisons = [
-        ((*values, *_short((comparison.variant,))), comparison)
+        ((*values, *_truncate((comparison.variant,))), comparison)
         for values, case in live
         for comparison in case.comparisons
     ]
@@ -373,7 +373,7 @@ def result_families(summaries: Iterable[Summary]) -> Iterator[Family]:
     for result_metric in RESULT_METRICS:
         yield result_metric.family(RESULT_LABELS, results)
     variants = [
-        ((*values, *_short((variant.name, variant.framework))), variant)
+        ((*values, *_truncate((variant.name, variant.framework))), variant)
         for values, result in results
         for variant in result.variants
     ]
@@ -381,11 +381,11 @@ def result_families(summaries: Iterable[Summary]) -> Iterator[Family]:
         yield variant_metric.family(VARIANT_LABELS, variants)
     labels = {values[: len(RESULT_LABELS) + 1]: values for values, _ in variants}
     comparisons = [
-        (labels[named], Compared(result, comparison))
+        (labels[variant_labels], Compared(result, comparison))
         for values, result in results
         for comparison in result.comparisons
         # A result that was written by hand may compare a variant that it does not list; export the others.
-        if (named := (*values, *_short((comparison.variant,)))) in labels
+        if (variant_labels := (*values, *_truncate((comparison.variant,)))) in labels
     ]
     for comparison_metric in COMPARISON_METRICS:
         yield comparison_metric.family(VARIANT_LABELS, comparisons)
@@ -393,12 +393,12 @@ def result_families(summaries: Iterable[Summary]) -> Iterator[Family]:
 
 def series_of(result: Summary) -> Labels:
     """Return namespace, series and case as label values; one result is exported for each combination."""
-    return _short((result.namespace, result.series, result.case))
+    return _truncate((result.namespace, result.series, result.case))
 
 
 def _result_labels(result: Summary) -> Labels:
     noisy = "true" if result.noisy else "false"
-    return (*series_of(result), *_short((result.workload, result.accelerator, noisy)))
+    return (*series_of(result), *_truncate((result.workload, result.accelerator, noisy)))
 
 
 class Families(Collector):

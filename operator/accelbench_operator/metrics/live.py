@@ -32,14 +32,14 @@ from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.pod_template import CONTAINER
 
 logger = logging.getLogger(__name__)
-FOLLOWED = 32
+MAXIMUM_FOLLOWED = 32
 """Most cases that are followed at a time: each holds a connection to the API server."""
-LOOK_SECONDS = 2.0
-AFTER = timedelta(seconds=10)
+POLL_SECONDS = 2.0
+MINIMUM_AGE = timedelta(seconds=10)
 """Shorter cases are not followed."""
 FOLLOW_SECONDS = 3600
-AGAIN_SECONDS = 30.0
-AT_A_TIME = 100
+RETRY_SECONDS = 30.0
+LINES_PER_TURN = 100
 """Lines read before other tasks get a turn: a pod may print megabytes at once."""
 
 
@@ -68,7 +68,7 @@ class LiveCases:
         self._cases: dict[str, LiveCase] = {}
         """By the UID of the pod."""
         self.omitted = 0
-        """Running cases that are not followed, because there are more than `FOLLOWED`."""
+        """Running cases that are not followed, because there are more than `MAXIMUM_FOLLOWED`."""
 
     @property
     def now(self) -> tuple[LiveCase, ...]:
@@ -80,34 +80,34 @@ class LiveCases:
         followers: dict[str, asyncio.Task[None]] = {}
         try:
             while True:
-                wanted = {pod.key.uid: pod for pod in self._wanted()}
+                wanted = {pod.key.uid: pod for pod in self._pods_to_follow()}
                 for uid in followers.keys() - wanted.keys():
                     followers.pop(uid).cancel()
                     self._cases.pop(uid, None)
                 for uid, pod in wanted.items():
-                    if uid not in followers and len(followers) < FOLLOWED:
+                    if uid not in followers and len(followers) < MAXIMUM_FOLLOWED:
                         followers[uid] = asyncio.create_task(self._follow(pod))
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
         finally:
             for task in followers.values():
                 task.cancel()
             await asyncio.gather(*followers.values(), return_exceptions=True)
             self._cases.clear()
 
-    def _wanted(self) -> Iterable[ObservedPod]:
+    def _pods_to_follow(self) -> Iterable[ObservedPod]:
         """Return the pods to follow, longest-running first, so that a follower is kept until its case ends."""
         self.omitted = 0
         if not self._leading():
             return ()
-        latest = self._api.clock() - AFTER
+        latest = self._api.clock() - MINIMUM_AGE
         running = [
             (pod.running, pod.key.uid, pod)
             for pod in self._pods()
             if pod.running and pod.running <= latest and not pod.is_over and not pod.deleted
             if self._run_of(pod.owner)
         ]
-        self.omitted = max(0, len(running) - FOLLOWED)
-        return [pod for _, _, pod in heapq.nsmallest(FOLLOWED, running)]
+        self.omitted = max(0, len(running) - MAXIMUM_FOLLOWED)
+        return [pod for _, _, pod in heapq.nsmallest(MAXIMUM_FOLLOWED, running)]
 
     async def _follow(self, pod: ObservedPod) -> None:
         key = pod.key
@@ -130,17 +130,17 @@ class LiveCases:
                 query["sinceSeconds"] = math.ceil((self._api.clock() - last_read).total_seconds()) + 1
             with contextlib.suppress(ApiError):
                 lines = self._api.lines(path, query, FOLLOW_SECONDS, MAXIMUM_LINE_BYTES)
-                async for number, line in _numbered(lines):
+                async for number, line in _enumerate_lines(lines):
                     last_read = self._api.clock()
-                    if number % AT_A_TIME == 0:
+                    if number % LINES_PER_TURN == 0:
                         await asyncio.sleep(0)
                     if event := parse_event(line):
                         self._cases[key.uid] = advance(self._cases[key.uid], event)
             # The log ended or was rotated, or its node is busy.
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
 
 
-async def _numbered(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int, str]]:
+async def _enumerate_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int, str]]:
     number = 0
     async for line in lines:
         number += 1

@@ -35,22 +35,24 @@ class ResultsText:
         """Use `encode`, the Prometheus client's function for the format."""
         self._encode = encode
         self._heads = tuple(map(self._text, result_families(())))
-        self._kept: tuple[Sequence[Summary], Mapping[int, TextBlock]] = ((), {})
+        self._cache: tuple[Sequence[Summary], Mapping[int, TextBlock]] = ((), {})
 
-    def of(self, shown: Sequence[Summary]) -> "MetricTexts":
+    def of(self, summaries: Sequence[Summary]) -> "MetricTexts":
         """Return the text of these results."""
         # Scrapes are written in threads: read both together, and replace both together.
-        last, blocks = self._kept
-        if shown is not last:
-            blocks = {number: self._block(blocks.get(number), results) for number, results in _split(shown)}
-            self._kept = shown, blocks
+        last, blocks = self._cache
+        if summaries is not last:
+            blocks = {
+                number: self._block(blocks.get(number), results) for number, results in _split_by_series(summaries)
+            }
+            self._cache = summaries, blocks
         return MetricTexts(self._heads, tuple(blocks.values()))
 
-    def _block(self, kept: TextBlock | None, results: tuple[Summary, ...]) -> TextBlock:
-        if kept is not None and kept.results == results:
-            return kept
+    def _block(self, cached: TextBlock | None, results: tuple[Summary, ...]) -> TextBlock:
+        if cached is not None and cached.results == results:
+            return cached
         families = zip(result_families(results), self._heads, strict=True)
-        return TextBlock(results, tuple(self._text(each).removeprefix(head) for each, head in families))
+        return TextBlock(results, tuple(self._text(family).removeprefix(head) for family, head in families))
 
     def _text(self, family: Family) -> bytes:
         return self._encode(Families([family])).removesuffix(END)
@@ -74,10 +76,10 @@ class MetricTexts:
             yield b"".join((head, *(block.lines[number] for block in self.blocks)))
 
 
-def _split(shown: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
+def _split_by_series(summaries: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
     """Split by series, so that results which could give the same sample are in the same block."""
     blocks: defaultdict[int, list[Summary]] = defaultdict(list)
-    for result in shown:
+    for result in summaries:
         blocks[hash(series_of(result)) % BLOCKS].append(result)
     for number, results in sorted(blocks.items()):
         yield number, tuple(results)

@@ -17,7 +17,7 @@ ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 PATH = "/metrics"
 REMEMBERED_SECONDS = 60.0
 """Prometheus scrapes every few seconds; one review a minute is enough."""
-MOST_REMEMBERED = 64
+MAXIMUM_REMEMBERED = 64
 BEARER = "Bearer "
 
 Answer = tuple[int, str]
@@ -35,7 +35,7 @@ class Scrapers:
     def __init__(self, api: KubernetesApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
         self._clock = clock
-        self._known: dict[str, _Remembered] = {}
+        self._cache: dict[str, _Remembered] = {}
 
     async def __call__(self, authorization: str) -> Answer:
         """Return 200, or the HTTP status of a refusal and its reason."""
@@ -43,31 +43,31 @@ class Scrapers:
         if not token or token == authorization:
             return HTTPStatus.UNAUTHORIZED, "send the bearer token of a service account that may get /metrics"
         now = self._clock()
-        known = self._known.get(token)
-        if known and now < known.until:
-            return known.answer
+        cached = self._cache.get(token)
+        if cached and now < cached.until:
+            return cached.answer
         try:
             answer = await self._review(token)
         except ApiError as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, f"cannot ask the API server who this is: {error}"
-        if len(self._known) >= MOST_REMEMBERED:
-            self._known.clear()
-        self._known[token] = _Remembered(answer, now + REMEMBERED_SECONDS)
+        if len(self._cache) >= MAXIMUM_REMEMBERED:
+            self._cache.clear()
+        self._cache[token] = _Remembered(answer, now + REMEMBERED_SECONDS)
         return answer
 
     async def _review(self, token: str) -> Answer:
-        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        who: dict[str, Any] = (await self._api.create(TOKEN_REVIEWS, review))["status"]
-        if not who.get("authenticated"):
+        token_review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        status: dict[str, Any] = (await self._api.create(TOKEN_REVIEWS, token_review))["status"]
+        if not status.get("authenticated"):
             return HTTPStatus.UNAUTHORIZED, "the API server does not know this token"
-        user = who["user"]
+        user = status["user"]
         spec = {
             "user": user["username"],
             "groups": user.get("groups", []),
             "nonResourceAttributes": {"path": PATH, "verb": "get"},
         }
-        asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        if not (await self._api.create(ACCESS_REVIEWS, asked))["status"]["allowed"]:
+        access_review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        if not (await self._api.create(ACCESS_REVIEWS, access_review))["status"]["allowed"]:
             return (
                 HTTPStatus.FORBIDDEN,
                 f"{user['username']} may not get {PATH}: bind it to a ClusterRole that allows it",

@@ -325,7 +325,7 @@ class Applier:
         if job is None or not owned_by(body, run_uid):
             name = body["metadata"]["name"]
             raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
-        self._store.put(job, own=True)
+        self._store.put(job, fresh=True)
 
     def _hold_pods(self, pods: Sequence[ObservedPod], known: Iterable[ObservedPod]) -> None:
         """Hold the pods that a Job has now in place of those that were known."""
@@ -334,7 +334,7 @@ class Applier:
             if pod.key.name not in names:
                 self._store.remove(POD.name, name_of(pod))
         for pod in pods:
-            self._store.put(pod, own=True)
+            self._store.put(pod, fresh=True)
 
     def _hold_result(self, body: Manifest, run_uid: str) -> None:
         name = body["metadata"]["name"]
@@ -344,7 +344,7 @@ class Applier:
             raise ForeignObjectError(f"BenchmarkResult {name} exists and cannot be read: delete it") from error
         if summary is None or summary.run_uid != run_uid:
             raise ForeignObjectError(f"BenchmarkResult {name} exists and does not belong to this run: delete it")
-        self._store.put(summary, own=True)
+        self._store.put(summary, fresh=True)
 
     async def _fail(self, plan: Plan, case: str, job: str, failure: AttemptFailure) -> None:
         """Note that the attempt failed, unless its case has a result that the store lacks."""
