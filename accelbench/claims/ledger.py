@@ -217,13 +217,13 @@ def load(path: Path) -> tuple[Claim, ...]:
         where = ".".join(str(part) for part in first["loc"])
         raise InvalidLedgerError(f"{file}: {where}: {first['msg']}") from error
     rows = [claim.row for claim in claims]
-    if twice := {row for row in rows if rows.count(row) > 1}:
-        raise InvalidLedgerError(f"{file}: row {min(twice)} is there twice")
+    if repeated := {row for row in rows if rows.count(row) > 1}:
+        raise InvalidLedgerError(f"{file}: row {min(repeated)} is there twice")
     return tuple(sorted(claims, key=lambda claim: claim.row))
 
 
 @functools.cache
-def reworded(path: Path) -> dict[str, list[str]]:
+def reworded_digests(path: Path) -> dict[str, list[str]]:
     """Return the digests of earlier sources that count as today's, by the digest of today's source."""
     file = path / REWORDED
     try:
@@ -251,17 +251,17 @@ def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
     return tuple(known[row] for row in dict.fromkeys(wanted))
 
 
-def check_variants(claim: Claim, manifest: str, asked: BenchmarkRun) -> None:
+def check_variants(claim: Claim, manifest: str, run: BenchmarkRun) -> None:
     """Raise InvalidLedgerError if the claim compares a variant that its manifest does not have."""
-    offered = [variant.label for variant in asked.spec.variants]
+    variants = [variant.label for variant in run.spec.variants]
     compared: list[tuple[str, Majority | Training]] = [
         *(("majorities", majority) for majority in claim.majorities),
         *(("trainings", training) for training in claim.trainings),
     ]
     for where, one in compared:
         for name in (one.variant, one.over):
-            if name not in offered:
-                what = f"{unknown('variant', name, offered)} ({manifest})"
+            if name not in variants:
+                what = f"{unknown('variant', name, variants)} ({manifest})"
                 raise InvalidLedgerError(f"{directory() / LEDGER}: row {claim.row}: {where}: {what}")
 
 

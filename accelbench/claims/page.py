@@ -12,7 +12,7 @@ from accelbench.claims import glossary, tables, warnings
 from accelbench.claims.articles import Article, Articles
 from accelbench.claims.ledger import LEFT_OUT, UNNAMED, Claim, ClaimVerdict, Earlier, Hardware
 from accelbench.claims.settle import CLASSES, MeasuredRun, Settled, class_of
-from accelbench.claims.words import measured_on, plainly
+from accelbench.claims.words import measured_on, simplify_sentence
 from accelbench.report import machine
 from accelbench.report.markdown import RawMarkdown, escaped, markdown_table
 
@@ -63,12 +63,12 @@ def page(
     cited = {row.claim.article for row in settled}
     parts = [
         "# What articles claim about JAX and PyTorch, and what came out",
-        f"{_rows(settled)} Each names the files that test it, and anybody can run them. {HOW}",
+        f"{_count_rows(settled)} Each names the files that test it, and anybody can run them. {HOW}",
         _verdicts(settled),
         articles.chosen,
         *_machines(settled, here),
         "## How to check one",
-        _checking(settled),
+        _how_to_check(settled),
         "## The articles",
         "\n".join(f"- **{article.name}**: {_citation(article)}" for article in articles.articles),
         "## Words",
@@ -78,13 +78,19 @@ def page(
         markdown_table(
             ("row", "what is asked", "article", "verdict", "measured with"),
             [
-                (_to_row(row.claim), row.claim.asks, row.claim.article, _in_words(row.verdict), _age_of_source(row))
+                (
+                    _row_link(row.claim),
+                    row.claim.asks,
+                    row.claim.article,
+                    _verdict_text(row.verdict),
+                    _age_of_source(row),
+                )
                 for row in settled
             ],
             right={0},
         ),
     ]
-    several = _several(result for row in settled for result in _results(row))
+    several = _has_several_devices(result for row in settled for result in _results(row))
     for row in settled:
         parts += _section(row, results, (pictures or {}).get(row.claim.row), several=several)
     if mistakes := [mistake for mistake in articles.mistakes if mistake.article in cited]:
@@ -101,7 +107,7 @@ def page(
     return "\n\n".join(parts) + "\n"
 
 
-def _rows(settled: Sequence[Settled]) -> str:
+def _count_rows(settled: Sequence[Settled]) -> str:
     own = sum(row.claim.own for row in settled)
     rows = f"{len(settled)} row{'s' * (len(settled) != 1)}"
     if not own:
@@ -118,7 +124,7 @@ def _age_of_source(settled: Settled) -> str:
     return "an older source" if any(run.older for run in settled.runs) else "today's source"
 
 
-def _in_words(verdict: ClaimVerdict) -> str:
+def _verdict_text(verdict: ClaimVerdict) -> str:
     return verdict.replace("-", " ")
 
 
@@ -132,7 +138,9 @@ def _citation(article: Article) -> str:
 
 def _verdicts(settled: Sequence[Settled]) -> str:
     counts = Counter(row.verdict for row in settled)
-    rows = [(str(counts[verdict]), _in_words(verdict), VERDICT_MEANINGS[verdict]) for verdict in get_args(ClaimVerdict)]
+    rows = [
+        (str(counts[verdict]), _verdict_text(verdict), VERDICT_MEANINGS[verdict]) for verdict in get_args(ClaimVerdict)
+    ]
     table = markdown_table(("rows", "verdict", "what it means"), rows, right={0})
     return "\n\n".join([table, *_changes([row for row in settled if row.claim.history])])
 
@@ -141,10 +149,10 @@ def _changes(changed: Sequence[Settled]) -> list[str]:
     """Count the rows whose conditions changed, and the verdicts that changed with them."""
     if not changed:
         return []
-    turns: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
+    changes: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
     for row in changed:
         verdicts = [*(earlier.verdict for earlier in row.claim.history), row.verdict]
-        turns.update(
+        changes.update(
             (before, after) for before, after in pairwise(verdicts) if before in MEASURED_VERDICTS and after != before
         )
     entries = sum(len(row.claim.history) for row in changed)
@@ -152,33 +160,38 @@ def _changes(changed: Sequence[Settled]) -> list[str]:
         f"{len(changed)} of them had other conditions before, with {entries} changes in all. Each says what the "
         "conditions were, what the verdict was, and why they were changed."
     )
-    if turns:
+    if changes:
         summary += (
-            f" {turns.total()} of the changes replaced a verdict that something was measured for. What it became is "
+            f" {changes.total()} of the changes replaced a verdict that something was measured for. What it became is "
             "the next verdict on record, which may come from a new measurement."
         )
-        rows = [(_in_words(before), _in_words(after), str(count)) for (before, after), count in turns.most_common()]
+        rows = [
+            (_verdict_text(before), _verdict_text(after), str(count))
+            for (before, after), count in changes.most_common()
+        ]
         return [
             summary,
-            _folded("Verdicts that changed", markdown_table(("was", "became", "changes"), rows, right={2})),
+            _details_section("Verdicts that changed", markdown_table(("was", "became", "changes"), rows, right={2})),
         ]
     return [summary]
 
 
-def _folded(summary: str, text: str) -> str:
+def _details_section(summary: str, text: str) -> str:
     """Return a section that forges and the site fold."""
     return f'<details markdown="1"><summary>{summary}</summary>\n\n{text}\n\n</details>'
 
 
 def _machines(settled: Sequence[Settled], here: Hardware) -> list[str]:
     """Return paragraphs that name each machine once, with the longest of its lines."""
-    ran = [result for each in settled for result in _results(each) if not result.compiled]
-    compiled = {result.case.accelerator.target for each in settled for result in _results(each) if result.compiled}
+    ran = [result for row in settled for result in _results(row) if not result.compiled]
+    compiled = {result.case.accelerator.target for row in settled for result in _results(row) if result.compiled}
     lines = []
     for device in _devices(ran):
-        there = [result for result in ran if _device(result) == device]
+        of_device = [result for result in ran if _device(result) == device]
         lines.append(
-            escaped(f"{max((machine.line(result.fingerprint) for result in there), key=len)}{_libraries(there)}")
+            escaped(
+                f"{max((machine.line(result.fingerprint) for result in of_device), key=len)}{_libraries(of_device)}"
+            )
         )
     parts = [f"Times are of {NAMES[here]}. Measured on: {lines[0]}."] if len(lines) == 1 else []
     if len(lines) > 1:
@@ -203,20 +216,21 @@ def _results(settled: Settled) -> Iterable[Result]:
     return (result for run in (*settled.runs, *settled.beside) for result in run.results)
 
 
-def _checking(settled: Sequence[Settled]) -> str:
-    took = {
+def _how_to_check(settled: Sequence[Settled]) -> str:
+    seconds_by_run = {
         run.name: sum(float(result.overhead.get("total", 0)) for result in run.results)
         for row in settled
         for run in row.runs
     }
     settled_here = [row for row in settled if row.runs and not row.waiting]
     whole_rows = [row for row in settled_here if not row.verdict.startswith("untestable")]
-    partly = [f"row {row.claim.row}" for row in settled_here if row not in whole_rows]
-    alone = [sum(took[run.name] for run in row.runs) for row in whole_rows]
-    in_part = f", and {figures.listed(partly)} in part" if partly else ""
-    machines = "machines" if _several(result for row in settled for result in _results(row)) else "machine"
-    quick, whole = sum(seconds <= A_MINUTE for seconds in alone), sum(seconds <= TEN_MINUTES for seconds in alone)
-    all_of_them = figures.duration(sum(took.values()))
+    partial_rows = [f"row {row.claim.row}" for row in settled_here if row not in whole_rows]
+    seconds_by_row = [sum(seconds_by_run[run.name] for run in row.runs) for row in whole_rows]
+    in_part = f", and {figures.listed(partial_rows)} in part" if partial_rows else ""
+    machines = "machines" if _has_several_devices(result for row in settled for result in _results(row)) else "machine"
+    below_one = sum(seconds <= A_MINUTE for seconds in seconds_by_row)
+    below_ten = sum(seconds <= TEN_MINUTES for seconds in seconds_by_row)
+    all_of_them = figures.duration(sum(seconds_by_run.values()))
     older = {run.name for row in settled for run in (*row.runs, *row.beside) if run.older}
     several = f"{len(older)} results were measured with older versions of their programs, and are marked."
     one = "1 result was measured with an older version of its program, and is marked."
@@ -224,14 +238,14 @@ def _checking(settled: Sequence[Settled]) -> str:
     return (
         "In a checkout, `pip install '.[jax,torch]'` installs what a check needs, and `.[targets-gpu,targets-tpu]` "
         "the compilers for GPUs and TPUs, which need neither. Anybody with the hardware can check a row with one "
-        f"command. We did so for {len(alone)} of the {len(settled)}{in_part}; for the others we did not have the "
-        f"hardware, or no machine can settle them. On the {machines} above, {quick} of them took less than a minute, "
-        f"and {whole} less than ten minutes, those included; all together took {all_of_them}.{marked}\n\n"
+        f"command. We did so for {len(seconds_by_row)} of the {len(settled)}{in_part}; for the others we did not have "
+        f"the hardware, or no machine can settle them. On the {machines} above, {below_one} of them took less than a "
+        f"minute, and {below_ten} less than ten minutes, those included; all together took {all_of_them}.{marked}\n\n"
         "    accelbench claims run --rows 17\n    accelbench claims report --rows 17"
     )
 
 
-def _to_row(claim: Claim) -> RawMarkdown:
+def _row_link(claim: Claim) -> RawMarkdown:
     return RawMarkdown(f"[{claim.row}](#row-{claim.row})")
 
 
@@ -248,7 +262,7 @@ def _device(result: Result) -> str:
     return f"{processor} ({vectors.rpartition(', ')[2]})" if vectors else processor
 
 
-def _several(results: Iterable[Result]) -> bool:
+def _has_several_devices(results: Iterable[Result]) -> bool:
     """Return True if results are of more than one device."""
     return len(_devices(results)) > 1
 
@@ -261,7 +275,7 @@ def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *,
         f"## Row {claim.row}",
         f"**{escaped(claim.asks)}**",
         f"> {escaped(quote)} ({claim.article})",
-        f"**{_in_words(settled.verdict)}.** {_answer(settled)}".rstrip(),
+        f"**{_verdict_text(settled.verdict)}.** {_answer(settled)}".rstrip(),
     ]
     if picture:
         name, shows = picture
@@ -270,8 +284,8 @@ def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *,
     if settled.beside:
         parts += ["Also measured, deciding nothing:", *tables.of_runs(settled.beside, claim)]
     if settled.findings:
-        parts.append("\n".join(f"- {escaped(plainly(sentence))}" for sentence in settled.found))
-    parts += [*_rule(settled), *_caveats(settled), *_history(claim), *_replaced(claim)]
+        parts.append("\n".join(f"- {escaped(simplify_sentence(sentence))}" for sentence in settled.found))
+    parts += [*_rule(settled), *_caveats(settled), *_history(claim), *_replaced_results(claim)]
     where = figures.listed(tuple(_devices(_results(settled)))) if several else ""
     parts.append(" ".join(filter(None, [escaped(f"Measured on: {where}.") if where else "", _links(settled, results)])))
     return parts
@@ -281,8 +295,8 @@ def _answer(settled: Settled) -> str:
     """Return the sentence for the verdict, marked if newer results exist."""
     claim = settled.claim
     sentence = escaped(claim.answers.get(settled.verdict, ""))
-    younger = any(measured(result).date() > claim.written for result in _results(settled))
-    return f"({OUTDATED}) {sentence}" if sentence and younger else sentence
+    has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled))
+    return f"({OUTDATED}) {sentence}" if sentence and has_newer_result else sentence
 
 
 def _rule(settled: Settled) -> list[str]:
@@ -291,26 +305,26 @@ def _rule(settled: Settled) -> list[str]:
         paragraphs.append(escaped(claim.corrected))
     if not claim.own:
         paragraphs.append(f"Confirmed {escaped(claim.confirms)}; refuted {escaped(claim.refutes)}.")
-    paragraphs.append(_settled_on(settled))
+    paragraphs.append(_deciding_hardware(settled))
     return paragraphs
 
 
-def _settled_on(settled: Settled) -> str:
+def _deciding_hardware(settled: Settled) -> str:
     claim = settled.claim
     if claim.machine == UNNAMED:
         return "The article gives a time on a machine that it does not name, so nothing can settle it."
     if claim.machine:
         return f"The article gives a time on one machine ({escaped(claim.machine)}), and no other can settle it."
-    asked = f"Asked of: {figures.listed([NAMES[each] for each in claim.hardware])}."
+    asked = f"Asked of: {figures.listed([NAMES[kind] for kind in claim.hardware])}."
     seen = {_hardware_of(result) for result in _results(settled)}
-    unseen = [NAMES[each] for each in claim.hardware if each not in seen]
+    unseen = [NAMES[kind] for kind in claim.hardware if kind not in seen]
     return f"{asked} There is no result for {figures.listed(unseen)}." if seen and unseen else asked
 
 
 def _hardware_of(result: Result) -> Hardware | None:
     """Return the class of hardware that the result was measured on or compiled for."""
-    there = result.case.accelerator
-    return class_of(there.target) if there.target else CLASSES.get(there.platform)
+    accelerator = result.case.accelerator
+    return class_of(accelerator.target) if accelerator.target else CLASSES.get(accelerator.platform)
 
 
 def _caveats(settled: Settled) -> list[str]:
@@ -333,10 +347,10 @@ def _caveats(settled: Settled) -> list[str]:
 
 
 def _day(run: MeasuredRun) -> str:
-    return max((measured(result).date().isoformat() for result in run.results), default="")
+    return max((measured_at(result).date().isoformat() for result in run.results), default="")
 
 
-def measured(result: Result) -> datetime:
+def measured_at(result: Result) -> datetime:
     """Return when the result's last launch ended."""
     return datetime.fromisoformat(result.finished)
 
@@ -344,11 +358,11 @@ def measured(result: Result) -> datetime:
 def _history(claim: Claim) -> list[str]:
     if not claim.history:
         return []
-    entries = [f"- {_earlier(earlier)}" for earlier in claim.history]
-    return [_folded("Earlier conditions", "\n".join(entries))]
+    entries = [f"- {_describe_earlier(earlier)}" for earlier in claim.history]
+    return [_details_section("Earlier conditions", "\n".join(entries))]
 
 
-def _replaced(claim: Claim) -> list[str]:
+def _replaced_results(claim: Claim) -> list[str]:
     """List the results that newer ones replaced, as the ledger records them."""
     if not claim.replaced:
         return []
@@ -356,17 +370,17 @@ def _replaced(claim: Claim) -> list[str]:
         f"- {replaced.measured}: {escaped(replaced.found)}{_in_git(replaced.result)}".replace(":  ", ": ")
         for replaced in claim.replaced
     ]
-    return [_folded("Earlier measurements", "\n".join(entries))]
+    return [_details_section("Earlier measurements", "\n".join(entries))]
 
 
 def _in_git(result: str) -> str:
     return f" The result: `git show {result}/report.md`." if result else ""
 
 
-def _earlier(earlier: Earlier) -> str:
+def _describe_earlier(earlier: Earlier) -> str:
     return (
         f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escaped(earlier.asked)}. The verdict was "
-        f"{_in_words(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}"
+        f"{_verdict_text(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}"
         f"{_in_git(earlier.result)}"
     )
 

@@ -23,7 +23,7 @@ LINE = 30
 """Height of a row of trainings, in pixels."""
 
 
-def described(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
+def descriptions_by_row(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
     """Return by row the file's name and its description."""
     describers = {"speedups": forest.describe, "pays-back": payback.describe}
     descriptions = {row: describers[shows](result) for row, shows, result in _of_one_result(settled)}
@@ -32,7 +32,7 @@ def described(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
     return {row: (f"row-{row}.svg", description) for row, description in sorted(descriptions.items())}
 
 
-def drawn(settled: Sequence[Settled]) -> Mapping[str, str]:
+def svg_files(settled: Sequence[Settled]) -> Mapping[str, str]:
     """Return the SVG files by name. Needs matplotlib."""
     painters = {"speedups": forest.plot, "pays-back": payback.plot}
     plots = {row: painters[shows](result, f"row-{row}") for row, shows, result in _of_one_result(settled)}

@@ -47,7 +47,7 @@ class MeasuredRun:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ClaimManifest:
     """Hold one of a claim's manifests: its targets, if any, and its run."""
 
     name: str
@@ -78,7 +78,7 @@ class Settled:
 
 def settle(
     claim: Claim,
-    asked: Sequence[Asked],
+    manifests: Sequence[ClaimManifest],
     *,
     here: Hardware,
     beside: Sequence[MeasuredRun] = (),
@@ -90,23 +90,23 @@ def settle(
     `inconclusive`. If an article says that something can happen, the run of one manifest confirms it, and none refutes
     it.
     """
-    able = [manifest for manifest in asked if _can_decide(claim, manifest, here)]
-    waiting = tuple(manifest.name for manifest in able if manifest.run is None)
-    runs = tuple(manifest.run for manifest in able if manifest.run)
-    others = tuple(manifest.run for manifest in asked if manifest.run and manifest not in able)
+    decisive = [manifest for manifest in manifests if _can_decide(claim, manifest, here)]
+    waiting = tuple(manifest.name for manifest in decisive if manifest.run is None)
+    runs = tuple(manifest.run for manifest in decisive if manifest.run)
+    others = tuple(manifest.run for manifest in manifests if manifest.run and manifest not in decisive)
     findings = _findings(claim, runs, waiting=bool(waiting))
-    verdict = _verdict(claim, findings, runs, waiting=bool(waiting), able=len(able) == len(asked))
+    verdict = _verdict(claim, findings, runs, waiting=bool(waiting), all_decide=len(decisive) == len(manifests))
     return Settled(claim, verdict, tuple(findings), runs, (*others, *beside), waiting)
 
 
-def _can_decide(claim: Claim, asked: Asked, here: Hardware) -> bool:
+def _can_decide(claim: Claim, manifest: ClaimManifest, here: Hardware) -> bool:
     """Return True if the run is about hardware that the claim is about."""
-    if asked.targets:
-        return any(class_of(target) in claim.hardware for target in asked.targets)
+    if manifest.targets:
+        return any(class_of(target) in claim.hardware for target in manifest.targets)
     if here not in claim.hardware:
         return False
-    if claim.machine and asked.run:
-        return all(claim.machine in result.fingerprint.get("device.name", "") for result in asked.run.results)
+    if claim.machine and manifest.run:
+        return all(claim.machine in result.fingerprint.get("device.name", "") for result in manifest.run.results)
     return not claim.machine
 
 
@@ -116,14 +116,14 @@ def class_of(target: str) -> Hardware:
 
 
 def _verdict(
-    claim: Claim, findings: Sequence[ClaimFinding], runs: Sequence[MeasuredRun], *, waiting: bool, able: bool
+    claim: Claim, findings: Sequence[ClaimFinding], runs: Sequence[MeasuredRun], *, waiting: bool, all_decide: bool
 ) -> ClaimVerdict:
     if claim.can and any(_is_example(claim, run) for run in runs):
         return "confirmed"
     refutable = not (claim.own or claim.can)
     if refutable and any(finding.outcome == "not-met" and finding.sound for finding in findings):
         return "refuted"
-    if not able:
+    if not all_decide:
         return "untestable-anywhere" if claim.machine == UNNAMED else "untestable-here"
     if waiting:
         return "not-measured-yet"
@@ -146,11 +146,11 @@ def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, waiting: bool) -> li
     if claim.own or not measured:
         return []
     if claim.majorities:
-        return [] if waiting else _suites(claim, measured, whole=all(run.whole for run in runs))
-    whole = [training.evaluate(one, result) for one in claim.trainings for result, _ in measured]
+        return [] if waiting else _suite_findings(claim, measured, whole=all(run.whole for run in runs))
+    trainings = [training.evaluate(one, result) for one in claim.trainings for result, _ in measured]
     if claim.trainings or claim.expectations:
         measured = [(result, evaluate(claim.expectations, result)) for result, _ in measured]
-    return [*whole, *_expectations(measured)]
+    return [*trainings, *_expectation_findings(measured)]
 
 
 def _decides(claim: Claim, result: Result) -> bool:
@@ -159,31 +159,31 @@ def _decides(claim: Claim, result: Result) -> bool:
     return target is None or class_of(target) in claim.hardware
 
 
-def _expectations(measured: Measured) -> list[ClaimFinding]:
+def _expectation_findings(measured: Measured) -> list[ClaimFinding]:
     """Return each expectation of each case as a finding, with the case's name if there are several."""
     results = [result for result, _ in measured]
     findings = []
     for result, outcomes in measured:
         name = words.distinguishing_name(result, results)
         for outcome in outcomes:
-            text = _speedup(result, outcome) or outcome.sentence
+            text = _describe_speedup(result, outcome) or outcome.sentence
             sentence = f"{name}: {text}" if name else text
             findings.append(ClaimFinding(outcome.outcome, sentence, sound=outcome.sound and result.complete))
     return findings
 
 
-def _speedup(result: Result, outcome: ExpectationOutcome) -> str:
+def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
     """Describe a speedup in words; empty if the expectation is not about one."""
-    asked = outcome.expectation
-    comparison = next((one for one in result.comparisons if one.variant == asked.variant), None)
-    if asked.metric != "speedup" or not outcome.sound or comparison is None:
+    expectation = outcome.expectation
+    comparison = next((one for one in result.comparisons if one.variant == expectation.variant), None)
+    if expectation.metric != "speedup" or not outcome.sound or comparison is None:
         return ""
     speedup, lower, upper = (float(one or 1) for one in (comparison.speedup, comparison.lower, comparison.upper))
-    subject = words.expected_speedup(comparison.variant, comparison.baseline, asked.at_least, asked.at_most)
+    subject = words.expected_speedup(comparison.variant, comparison.baseline, expectation.at_least, expectation.at_most)
     return f"{subject}: {outcome.outcome}, {words.times(speedup, lower, upper)}."
 
 
-def _suites(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFinding]:
+def _suite_findings(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFinding]:
     """Return the findings of a claim about a suite; undecided if a case is missing."""
     if not whole:
         missing = "a case is missing or was interrupted"

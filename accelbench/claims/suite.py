@@ -79,7 +79,7 @@ def condition(suite: Majority) -> str:
 def _logs(suite: Majority, result: Result) -> tuple[list[float], str]:
     """Return the log-speedups of the rounds, and why they cannot count; empty if they can."""
     logs = _pairs(result, suite.over, suite.variant)
-    return logs, _unusable(suite, result, len(logs))
+    return logs, _why_unusable(suite, result, len(logs))
 
 
 def _pairs(result: Result, over: str, name: str) -> list[float]:
@@ -88,7 +88,7 @@ def _pairs(result: Result, over: str, name: str) -> list[float]:
     return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
 
 
-def _unusable(suite: Majority, result: Result, pairs: int) -> str:
+def _why_unusable(suite: Majority, result: Result, pairs: int) -> str:
     """Return why a result cannot count, given its complete `pairs` of launches; empty if it can."""
     for name in (suite.variant, suite.over):
         variant = _find(result, name)
@@ -115,11 +115,11 @@ def _by_round(result: Result, name: str) -> Mapping[int, float]:
 
 def _alpha(result: Result, comparisons: int) -> float:
     """Return the nominal alpha of the interval over cases, corrected for early looks as each case is."""
-    asked = result.case.measurement
+    measurement = result.case.measurement
     return StoppingRule(
-        rounds_min=asked.rounds_min,
-        rounds_max=asked.rounds_max,
-        target=float(asked.target_relative_error),
-        confidence=float(asked.confidence),
+        rounds_min=measurement.rounds_min,
+        rounds_max=measurement.rounds_max,
+        target=float(measurement.target_relative_error),
+        confidence=float(measurement.confidence),
         comparisons=comparisons,
     ).nominal_alpha

@@ -27,7 +27,7 @@ def of_runs(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
     if claim.over:
         results = [suite.with_baseline(result, claim.over) for result in results]
     if claim.compared:
-        results = [_only(result, claim.compared) for result in results]
+        results = [_with_variants(result, claim.compared) for result in results]
     compiled = [result for result in results if result.compiled]
     observed = [result for result in results if result.observations]
     timed = [result for result in results if not result.compiled and not result.observations]
@@ -46,9 +46,11 @@ def _sizes(results: Sequence[Result]) -> list[str]:
     return [" ".join(escaped(line) for line in dict.fromkeys(lines))] if lines else []
 
 
-def _only(result: Result, compared: frozenset[str]) -> Result:
-    kept = {*compared, result.case.baseline}
-    return result.model_copy(update={"variants": tuple(variant for variant in result.variants if variant.name in kept)})
+def _with_variants(result: Result, compared: frozenset[str]) -> Result:
+    names = {*compared, result.case.baseline}
+    return result.model_copy(
+        update={"variants": tuple(variant for variant in result.variants if variant.name in names)}
+    )
 
 
 def _timed(results: Sequence[Result]) -> list[str]:
@@ -67,13 +69,13 @@ def _table_of_times(baseline: str, results: Sequence[Result]) -> str:
     ]
     heading = f"against {baseline}" if any(row[3] for row in rows) else ""
     heads = ("what", "variant", "time", heading, "compiling", "first call, compiling included", "memory", "power")
-    return _table((*heads, *COUNTED), rows, right={2, 4, 5, 6, 7, 8, 9})
+    return _table((*heads, *NUMBER_COLUMNS), rows, right={2, 4, 5, 6, 7, 8, 9})
 
 
 def _times(result: Result, name: str) -> Iterable[Row]:
     for variant in result.variants:
         costs = _compiling(variant), _first_call(variant), _memory(variant), _power(variant)
-        counted = (read(variant.numbers) for read in COUNTED.values())
+        counted = (read(variant.numbers) for read in NUMBER_COLUMNS.values())
         yield name, variant.name, _time(result, variant), _against_baseline(result, variant), *costs, *counted
 
 
@@ -125,7 +127,7 @@ def _observed(results: Sequence[Result]) -> list[str]:
     names = [
         name
         for name in dict.fromkeys(observation.name for observed in observations for observation in observed.found)
-        if _worth_a_column(name, observations)
+        if _has_column(name, observations)
     ]
     rows = [
         (
@@ -136,25 +138,25 @@ def _observed(results: Sequence[Result]) -> list[str]:
         for result in results
         for observed in result.observations
     ]
-    heads = (OBSERVED.get(name, name) for name in names)
+    heads = (OBSERVATION_HEADS.get(name, name) for name in names)
     return [_table(("what", "variant", *heads), rows, right=set())]
 
 
-def _worth_a_column(name: str, observations: Sequence[Observations]) -> bool:
+def _has_column(name: str, observations: Sequence[Observations]) -> bool:
     """Return True if the observation is worth a column: not `calls`, and not an exception that never occurred."""
     texts = {one.text for observation in observations if (one := observation.named(name))}
     return name != "calls" and not (name in {"raised", "raisedCalls", "message"} and texts <= {NOTHING, "0"})
 
 
-OBSERVED = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}
+OBSERVATION_HEADS = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}
 """Names of observations on the page, where their own are unclear."""
-COUNTED: Mapping[str, Callable[[Numbers], str]] = {
+NUMBER_COLUMNS: Mapping[str, Callable[[Numbers], str]] = {
     "matrix products": lambda numbers: _count(numbers.products_per_call),
     "error over tolerance": lambda numbers: "" if numbers.parity is None else short(float(numbers.parity)),
 }
-KINDS = 3
+MAXIMUM_FUSIONS = 3
 """Number of fusions to name."""
-COMPILED: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
+PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
     "operations": ("programSize", lambda numbers: _count(numbers.program_size)),
     "kernels": ("kernels", lambda numbers: _count(numbers.kernels)),
     "temporary": ("temporaryBytes", lambda numbers: _bytes(numbers.temporary_bytes)),
@@ -172,7 +174,7 @@ def _compiled(results: Sequence[Result]) -> list[str]:
             distinguishing_name(result, results),
             compiled.target,
             compiled.variant,
-            *(_marked_if_estimated(compiled, name, read(variant.numbers)) for name, read in COMPILED.values()),
+            *(_marked_if_estimated(compiled, name, read(variant.numbers)) for name, read in PROGRAM_COLUMNS.values()),
             _fused(compiled.fused),
         )
         for result in results
@@ -180,7 +182,7 @@ def _compiled(results: Sequence[Result]) -> list[str]:
         for variant in result.variants
         if variant.name == compiled.variant
     ]
-    heads = ("what", "compiled for", "variant", *COMPILED, "what was fused")
+    heads = ("what", "compiled for", "variant", *PROGRAM_COLUMNS, "what was fused")
     return [_table(heads, rows, right={3, 4, 5, 6, 7})]
 
 
@@ -190,9 +192,9 @@ def _marked_if_estimated(compiled: CompiledVariant, name: str, text: str) -> str
 
 
 def _fused(kinds: Sequence[str]) -> str:
-    more = len(kinds) - KINDS
+    more = len(kinds) - MAXIMUM_FUSIONS
     others = [f"{more} more kinds" if more > 1 else "1 more kind"] if more > 0 else []
-    return "; ".join([*kinds[:KINDS], *others])
+    return "; ".join([*kinds[:MAXIMUM_FUSIONS], *others])
 
 
 def _count(value: int | None) -> str:
@@ -205,9 +207,9 @@ def _bytes(value: int | None) -> str:
 
 def _table(heads: Row, rows: Sequence[Row], *, right: set[int]) -> str:
     """Return the table without its empty columns."""
-    kept = [number for number in range(len(heads)) if any(row[number] for row in rows)]
+    columns = [number for number in range(len(heads)) if any(row[number] for row in rows)]
     return markdown_table(
-        tuple(heads[number] for number in kept),
-        [tuple(row[number] for number in kept) for row in rows],
-        right={place for place, number in enumerate(kept) if number in right},
+        tuple(heads[number] for number in columns),
+        [tuple(row[number] for number in columns) for row in rows],
+        right={place for place, number in enumerate(columns) if number in right},
     )

@@ -86,7 +86,7 @@ def _ratios(
     """Return the total of `over` divided by that of `variant`: lowest, measured, highest."""
     before, after = _first_call(over), _first_call(variant)
     steady = training.units * _seconds(over)
-    lower, speedup, upper = (float(each or 1) for each in (comparison.lower, comparison.speedup, comparison.upper))
+    lower, speedup, upper = (float(value or 1) for value in (comparison.lower, comparison.speedup, comparison.upper))
     return (
         (before.least + steady) / (after.most + steady / lower),
         (before.typical + steady) / (after.typical + steady / speedup),

@@ -28,10 +28,10 @@ def collect(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tupl
 def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
     """Return what distinguishes the result: its workload, and its device if there are several."""
     several = len({other.case.workload for other in results}) > 1
-    same = {
+    devices = {
         measured_on(other) for other in results if other.case.workload == result.case.workload and not other.compiled
     }
-    return ", ".join([result.case.workload] * several + [measured_on(result)] * (len(same) > 1))
+    return ", ".join([result.case.workload] * several + [measured_on(result)] * (len(devices) > 1))
 
 
 def _of_result(result: Result, compared: Collection[str]) -> list[str]:

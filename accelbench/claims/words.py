@@ -11,7 +11,7 @@ from accelbench.api.result import Result
 from accelbench.verdict.expectations import describe_bounds
 
 DIGITS = 2
-ALIKE = 0.02
+EQUAL_WITHIN = 0.02
 """Relative difference up to which times are called equal."""
 
 
@@ -24,9 +24,9 @@ def times(speedup: float, lower: float | None = None, upper: float | None = None
     """Format as `1.9 times as fast (1.6 to 2.2)`, or `no difference found (0.98 to 1.02)`."""
     ends = None if lower is None or upper is None else (lower, upper)
     if ends and ends[0] < 1 < ends[1]:
-        return f"no difference found ({' to '.join(_read(*ends))})"
-    if abs(speedup - 1) <= ALIKE:
-        return f"as fast ({' to '.join(_read(*ends))})" if ends else "as fast"
+        return f"no difference found ({' to '.join(_format_apart(*ends))})"
+    if abs(speedup - 1) <= EQUAL_WITHIN:
+        return f"as fast ({' to '.join(_format_apart(*ends))})" if ends else "as fast"
     if speedup < 1:
         speedup, ends = 1 / speedup, ends and (1 / ends[1], 1 / ends[0])
         how = "slow"
@@ -34,7 +34,7 @@ def times(speedup: float, lower: float | None = None, upper: float | None = None
         how = "fast"
     if ends is None:
         return f"{short(speedup)} times as {how}"
-    low, middle, high = _read(ends[0], speedup, ends[1])
+    low, middle, high = _format_apart(ends[0], speedup, ends[1])
     return f"{middle} times as {how} ({low} to {high})"
 
 
@@ -44,19 +44,19 @@ def short(value: float) -> str:
     return figures.significant(float(f"{value:.{digits}g}"), digits)
 
 
-def _read(*values: float) -> list[str]:
+def _format_apart(*values: float) -> list[str]:
     """Format with one more digit if that distinguishes values that would otherwise look equal."""
     short_values = [short(value) for value in values]
     longer = [figures.significant(float(f"{value:.{DIGITS + 1}g}"), DIGITS + 1) for value in values]
     return longer if len(set(longer)) > len(set(short_values)) else short_values
 
 
-def plainly(sentence: str) -> str:
+def simplify_sentence(sentence: str) -> str:
     """Rewrite an expectation's sentence with yes, no or undecided, and few digits."""
     sentence = _EXACTLY.sub(r"exactly \1", sentence.replace(": not-met", ": no").replace(": met", ": yes"))
     if not _BYTES.search(sentence):
         return sentence
-    return _MANY.sub(lambda found: figures.quantity(float(found[1].replace(",", "")), "B"), sentence)
+    return _MANY.sub(lambda match: figures.quantity(float(match[1].replace(",", "")), "B"), sentence)
 
 
 def parameters_of(result: Result) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from accelbench.claims import ledger
-from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
+from accelbench.claims.settle import ClaimManifest, MeasuredRun, Settled, settle
 from accelbench.local.directory import RunDirectory
 from accelbench.local.errors import UnreadableResultError
 
@@ -105,7 +105,7 @@ def settled(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> Se
             beside += [run for run in both if run.where != TARGETS]
     return settle(
         claim,
-        [Asked(run.name, load(claim, run), run.targets) for run in decisive],
+        [ClaimManifest(run.name, load(claim, run), run.targets) for run in decisive],
         here=here,
         beside=[loaded for run in beside if (loaded := load(claim, run))],
     )
@@ -122,7 +122,7 @@ def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
 
     Changed expectations count as a changed manifest, unless the ledger explains them.
     """
-    from accelbench.claims.page import measured
+    from accelbench.claims.page import measured_at
     from accelbench.local.results import read
     from accelbench.verdict.expectations import evaluate
 
@@ -137,7 +137,7 @@ def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
         return None
     decides = f"{run.name}.yaml" in claim.manifests and not claim.decides_by_itself
     changed = decides and run.able and loaded.record.run.spec.expectations != run.manifest.spec.expectations
-    explained = all(claim.explains(measured(result)) for result in loaded.results)
+    explained = all(claim.explains(measured_at(result)) for result in loaded.results)
     if changed and not explained:
         click.echo(
             f"row {claim.row}: the bounds of {run.name} changed after its result, and its history gives no reason",
@@ -168,7 +168,7 @@ def older(result: "Result") -> bool:
     measured, today = result.fingerprint.get("workloadSource"), _source(result.case.workload)
     if not (measured and today):
         return False
-    return measured not in {today, *ledger.reworded(ledger.directory()).get(today, ())}
+    return measured not in {today, *ledger.reworded_digests(ledger.directory()).get(today, ())}
 
 
 @functools.cache

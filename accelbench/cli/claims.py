@@ -132,12 +132,12 @@ def _stored(run: "ClaimRun") -> "Mapping[str, Result]":
 
 def _print_verdict(settled: "Settled", runs: "Sequence[ClaimRun]") -> None:
     """Print the verdict, its findings, and the directories of the results."""
-    from accelbench.claims.words import plainly
+    from accelbench.claims.words import simplify_sentence
 
     row = f"row {settled.claim.row}"
     click.echo(f"{row}: {settled.verdict}")
     for sentence in settled.found:
-        click.echo(f"  {plainly(sentence)}")
+        click.echo(f"  {simplify_sentence(sentence)}")
     for run in runs:
         if run.directory.begun:
             click.echo(f"{row}: results in {run.directory.path}", err=True)
@@ -203,7 +203,7 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> No
     link = "/".join(results.parts[1:] if results.parts[:1] == ("docs",) else results.parts)
     if pictures is not None:
         _draw(settled, pictures)
-    click.echo(page(settled, about, here=kinds[0], results=link, pictures=drawn.described(settled)), nl=False)
+    click.echo(page(settled, about, here=kinds[0], results=link, pictures=drawn.descriptions_by_row(settled)), nl=False)
 
 
 def _draw(settled: "list[Settled]", directory: Path) -> None:
@@ -214,7 +214,7 @@ def _draw(settled: "list[Settled]", directory: Path) -> None:
         _exit("error: pictures need matplotlib: pip install 'accelbench[report]'", Exit.USAGE)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name, svg in pictures.drawn(settled).items():
+        for name, svg in pictures.svg_files(settled).items():
             write_atomically(directory / name, svg)
     except OSError as error:
         _exit(f"error: {error.filename or directory}: {error.strerror}", Exit.USAGE)

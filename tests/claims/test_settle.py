@@ -11,7 +11,7 @@ from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, Comparison, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.claims.ledger import UNNAMED, Claim, Hardware
-from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
+from accelbench.claims.settle import ClaimManifest, MeasuredRun, Settled, settle
 from accelbench.verdict.expectations import evaluate
 from report import sample
 
@@ -59,9 +59,9 @@ def asked(
     expectations: tuple[Expectation, ...] = (TWICE,),
     cases: int | None = None,
     targets: tuple[str, ...] = (),
-) -> Asked:
+) -> ClaimManifest:
     measured = tuple((result, evaluate(expectations, result)) for result in results)
-    return Asked("02-jit", MeasuredRun(measured, len(results) if cases is None else cases, "02-jit"), targets)
+    return ClaimManifest("02-jit", MeasuredRun(measured, len(results) if cases is None else cases, "02-jit"), targets)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_other_hardware_settles_nothing_and_what_it_found_stands_beside() -> Non
     found = settle(CLAIM, [asked(fast)], here="tpu")
     assert (found.verdict, found.found) == ("untestable-here", ())
     assert [run.results for run in found.beside] == [(fast,)]
-    assert settle(CLAIM, [Asked("02-jit", None)], here="tpu").verdict == "untestable-here"
-    waiting = settle(CLAIM, [Asked("02-jit", None)], here="gpu")
+    assert settle(CLAIM, [ClaimManifest("02-jit", None)], here="tpu").verdict == "untestable-here"
+    waiting = settle(CLAIM, [ClaimManifest("02-jit", None)], here="gpu")
     assert (waiting.verdict, waiting.waiting) == ("not-measured-yet", ("02-jit",))
 
 
@@ -182,7 +182,7 @@ def test_a_question_of_the_ledgers_own_is_neither_confirmed_nor_refuted(interval
     own = CLAIM.model_copy(update={"own": True, "confirms": "", "refutes": ""})
     assert settle(own, [asked(a_result(*interval))], here="cpu").verdict == "measured"
     assert settle(own, [asked(a_result(*interval))], here="tpu").verdict == "untestable-here"
-    assert settle(own, [Asked("02-jit", None)], here="cpu").verdict == "not-measured-yet"
+    assert settle(own, [ClaimManifest("02-jit", None)], here="cpu").verdict == "not-measured-yet"
 
 
 def test_bounds_of_the_ledgers_own_stand_in_place_of_the_manifests() -> None:

@@ -10,7 +10,7 @@ import pytest
 from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, Result
 from accelbench.claims import suite
 from accelbench.claims.ledger import Claim, Majority
-from accelbench.claims.settle import Asked, MeasuredRun, Settled, settle
+from accelbench.claims.settle import ClaimManifest, MeasuredRun, Settled, settle
 from report import sample
 
 EAGER, COMPILE, JIT = "pytorch/eager", "pytorch/compile", "jax/jit"
@@ -52,7 +52,7 @@ def settled(*runs: tuple[Result, ...] | None, **bounds: str) -> Settled:
         refutes="where it is not",
     )
     measured = [None if run is None else MeasuredRun([(result, ()) for result in run], len(run)) for run in runs]
-    return settle(claim, [Asked(str(number), run) for number, run in enumerate(measured)], here="cpu")
+    return settle(claim, [ClaimManifest(str(number), run) for number, run in enumerate(measured)], here="cpu")
 
 
 def test_every_case_has_its_own_say() -> None:

@@ -43,8 +43,8 @@ def messages(capsys: pytest.CaptureFixture[str]) -> Iterator[tuple[str, str]]:
         options.parse_duration("5 minutes")
     yield "a duration that Go does not read", bad.value.message
     client: Any = SimpleNamespace(namespace="team")
-    yield "an unknown run", runs._unknown(client, "chian", ["chain", "other"])
-    yield "an unknown run of none", runs._unknown(client, "chian", [])
+    yield "an unknown run", runs._explain_unknown_name(client, "chian", ["chain", "other"])
+    yield "an unknown run of none", runs._explain_unknown_name(client, "chian", [])
     yield "no operator", follow.NO_OPERATOR.format(name="chain", namespace="team", class_name="accelbench")
     yield "no pod before an operator", logs._explain_no_pod(run_manifest(), None)
     yield "no pod yet", logs._explain_no_pod(waiting, "size-64")

@@ -179,15 +179,15 @@ async def test_cases_that_are_short_not_ours_or_too_many_are_not_followed(logs: 
     names = {UID: "chain"}
     others = replace(running(ATTEMPT, since=long_ago), owner="x", key=running(ATTEMPT).key._replace(uid="x"))
     none = LiveCases(api, lambda: [make_pod(ATTEMPT), running(ATTEMPT, since=lately), others], names.get, lambda: True)
-    assert list(none._wanted()) == []
+    assert list(none._pods_to_follow()) == []
     many = [
         replace(each, key=each.key._replace(uid=f"uid-{number}"))
         for number in range(2 * MAXIMUM_FOLLOWED)
         for each in [running(ATTEMPT, since=long_ago - timedelta(seconds=number))]
     ]
     leader = LiveCases(api, lambda: many, names.get, lambda: True)
-    assert [pod.key.uid for pod in leader._wanted()] == [
+    assert [pod.key.uid for pod in leader._pods_to_follow()] == [
         f"uid-{number}" for number in range(2 * MAXIMUM_FOLLOWED - 1, MAXIMUM_FOLLOWED - 1, -1)
     ]
     assert (leader.omitted, none.omitted) == (MAXIMUM_FOLLOWED, 0)
-    assert list(LiveCases(api, lambda: many, names.get, lambda: False)._wanted()) == []
+    assert list(LiveCases(api, lambda: many, names.get, lambda: False)._pods_to_follow()) == []

@@ -151,7 +151,7 @@ def held(operator: Operator) -> dict[str, int]:
         "heard": len(known._events),
         "versions": len(known._versions),
         "memories": len(applier._memories),
-        "written": len(store._written),
+        "written": len(store._fresh_at),
         "owners": len(store._by_owner),
         **controllers.counts(),
     }
