@@ -45,7 +45,7 @@ def missing() -> str | None:
 
 
 def has_enough_results(side: Side, *others: Side) -> bool:
-    """Return True if a case of the side has enough results; `others` are the sides it is compared with."""
+    """Return True if any case of the side has at least `FEWEST` results; `others` are the sides it is compared with."""
     return any(len(results) >= FEWEST for results in side.cases(*others).values())
 
 

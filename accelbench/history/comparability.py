@@ -24,6 +24,7 @@ NEVER = ("protocol", "unit")
 
 
 def _bytes(value: str) -> str:
+    """Format bytes as `16 GiB`; anything but a whole number stays as it is."""
     return f"{int(value) / 2**30:.4g} GiB" if value.isdecimal() else value
 
 
@@ -129,7 +130,10 @@ class Difference:
 
     @property
     def matters(self) -> bool:
-        """Return True if it refuses the comparison: an entry that only one side recorded may still be equal."""
+        """Return True if it refuses the comparison unless it is allowed.
+
+        An entry that only one side recorded may be equal on the other; it matters only if that side has several values.
+        """
         recorded = bool(self.before and self.after)
         return self.group is not None and (recorded or max(len(self.before), len(self.after)) > 1)
 
@@ -168,7 +172,7 @@ def identity(result: Result) -> dict[str, str]:
 
 
 def _settings(document: Document, excluded: Collection[str]) -> dict[str, str]:
-    """Return the other fields of the document as text, under their names in JSON."""
+    """Return the fields of the document that are not `excluded` as text, by their names in JSON."""
     values = document.model_dump(mode="json", by_alias=True, exclude=set(excluded))
     return {name: _text(value) for name, value in values.items()}
 
@@ -180,6 +184,7 @@ def _text(value: object) -> str:
 
 
 def _variant(variant: CaseVariant) -> str:
+    """Return the variant's program and its settings: `jax/jit (donate True)`."""
     settings = {name: str(value) for name, value in sorted(variant.options.items())}
     settings |= _settings(variant, {*NOT_COMPARED[CaseVariant], "use", "options"})
     words = ", ".join(f"{name} {value}" for name, value in settings.items())

@@ -38,7 +38,7 @@ class VariantChange:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """Return the failed checks because of which no result of a side counts."""
+        """Return the failed checks that excluded results of either side, if there is no verdict."""
         if self.verdict is not None:
             return ()
         return tuple(dict.fromkeys((*self.before.invalid, *self.after.invalid)))
@@ -125,6 +125,7 @@ def _quantities(sides: tuple[Side, Side], cases: Cases, key: Key, variant: str) 
 
 
 def _unmatched(sides: tuple[Side, Side], cases: Cases) -> tuple[str, ...]:
+    """Return a phrase for each case, and each variant of a common case, that only one side has."""
     phrases = []
     for number, side in enumerate(sides):
         own, other = cases[number], cases[1 - number]
@@ -146,6 +147,7 @@ class _Rules:
 
 
 def _rules(cases: Cases, key: Key, *, comparisons: int) -> _Rules:
+    """Return how a case is judged: by the margin and confidence of the first side's first result."""
     measurements = [result.case.measurement for side in cases for result in side[key]]
     first, series = measurements[0], len(measurements) > len(cases)
     rules = [

@@ -99,8 +99,8 @@ class Sample:
 def sample(side: Side, results: Sequence[Result], variant: str, quantity: ComparedQuantity) -> Sample:
     """Return the sample of a variant from `results`, which belong to one case of `side`.
 
-    A result counts if nothing prevents a verdict on the variant: it was measured, it did not fail, no check failed for
-    it, and no noise was accepted.
+    A result counts if the variant has a complete round and did not fail, no check failed for it, and no disturbed round
+    counts in the result. For `relative`, the same is required of the baseline.
     """
     about = f"{variant}{' p99' if quantity == 'p99' else ''} in {side.name}"
     if quantity == "relative":

@@ -9,11 +9,12 @@ from accelbench.stats.gap import FEWEST, find_gap
 from accelbench.validity import shared_device, throttled
 
 ADVICE_BY_CHECK = {check.name: check.advice for check in (shared_device.CHECK, throttled.CHECK)}
-"""Advice of each check that finds disturbances."""
+"""Advice of each check that detects disturbances, by the check's name."""
 ACCEPT_NOISE = "accept noise: --accept-noise, or measurement.acceptNoise: true in the manifest"
 MORE_TIME = "allow more time (measurement.timeLimitSeconds), in which to repeat rounds"
 WIDE_SPREAD = 0.2
-"""Half of the range of launches, relative to their mean, that a quiet machine does not show.
+"""Half of the distance from the 5th to the 95th percentile of launch times, over their geometric mean, above which a
+machine is not quiet.
 
 Measured: 0.01 to 0.03 on a quiet machine, 0.36 to 0.56 next to other load.
 """
@@ -23,7 +24,7 @@ def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str],
     """Return advice against the disturbances of a round.
 
     Args:
-        reasons: Each begins with the name of the check that found it.
+        reasons: Reasons of disturbed rounds; each begins with the name of the check that detected it.
         fingerprint: Fingerprint of the machine.
         others: Further advice.
     """
@@ -33,9 +34,10 @@ def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str],
 
 
 def on_disturbed_rounds(result: Result) -> tuple[str, ...]:
-    """Return a sentence about the disturbed rounds and, if they prevented a verdict, one with advice.
+    """Return a sentence about disturbed rounds that count, one about discarded rounds, and one with advice.
 
-    The reason is given for discarded rounds only, and only if no failed check gives it.
+    The advice is given only if discarded rounds prevented a verdict. The reason is given for discarded rounds only, and
+    only if no failed check gives it.
     """
     lines = []
     if result.noisy:
@@ -59,17 +61,19 @@ def disturbances_prevent_verdict(result: Result) -> bool:
 
 
 def _name_rounds(disturbed: Sequence[Disturbed]) -> str:
+    """Return `Rounds 3, 5 and 8 were` or `Round 3 was`."""
     *others, last = [str(one.round) for one in disturbed]
     return f"Rounds {', '.join(others)} and {last} were" if others else f"Round {last} was"
 
 
 def _first_reason(disturbed: Sequence[Disturbed]) -> str:
+    """Return a sentence with the first reason of the first disturbed round."""
     in_round = f" in round {disturbed[0].round}" if len(disturbed) > 1 else ""
     return f"The reason{in_round}: {disturbed[0].reasons[0]}."
 
 
 def on_missing_verdicts(result: Result) -> tuple[str, ...]:
-    """Return a sentence with what would calm the launches and decide the comparisons; empty if nothing is needed.
+    """Return a sentence with advice against restless launches and for undecided comparisons; empty without advice.
 
     It is also empty if noise was accepted, or if the disturbed rounds come with advice of their own.
     """
@@ -80,15 +84,16 @@ def on_missing_verdicts(result: Result) -> tuple[str, ...]:
 
 
 def _advice_on_restless_launches(result: Result) -> Iterator[str]:
+    """Yield advice if launches of a variant differ widely; nothing if a check failed."""
     if any(check.outcome == "failed" for check in result.certificate.checks):
-        return  # the checks come with advice
+        return  # Failed checks come with advice of their own.
     if restless := [variant.name for variant in result.variants if is_restless(variant, result)]:
         advice = shared_device.CHECK.advice(result.fingerprint)
         yield f"launches of {figures.listed(restless)} are not alike: {advice}"
 
 
 def is_restless(variant: VariantResult, result: Result) -> bool:
-    """Return True if the variant's launches spread widely or form two groups."""
+    """Return True if the variant's launches spread widely or form two groups; False for fewer than `FEWEST`."""
     quantiles, seconds = variant.seconds, [float(launch.seconds) for launch in variant.launches]
     if quantiles is None or len(seconds) < FEWEST:
         return False
@@ -98,6 +103,7 @@ def is_restless(variant: VariantResult, result: Result) -> bool:
 
 
 def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
+    """Yield the setting to change if a comparison is undecided, by the reason that ended the rounds."""
     if not any(map(_is_undecided, result.comparisons)):
         return
     measurement = result.case.measurement
@@ -115,5 +121,6 @@ def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
 
 
 def _is_undecided(comparison: Comparison) -> bool:
+    """Return True if the comparison is inconclusive, or has a speedup, no accepted noise and no verdict."""
     measured = comparison.speedup is not None and not comparison.noisy
     return comparison.verdict == "inconclusive" or (measured and comparison.verdict is None)

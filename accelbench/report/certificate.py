@@ -20,7 +20,7 @@ def _with_outcome(result: Result, outcome: CheckOutcome) -> tuple[Check, ...]:
 
 
 def summary(result: Result) -> str:
-    """Return `all 14 checks passed`, or how many did not, and which."""
+    """Return `all 14 checks passed`, or how many passed and which failed, are untested or need more rounds."""
     checks = result.certificate.checks
     if not checks:
         return "no check was made"
@@ -45,7 +45,7 @@ def only_needs_rounds(result: Result) -> bool:
 
 
 def rounds_for(name: str) -> int:
-    """Return how many rounds the check of this name needs; 0 if one is enough."""
+    """Return how many rounds the check of this name needs to be tested; 0 if any number is enough, or it is unknown."""
     check = _find_check(name)
     return check.rounds if isinstance(check, CaseCheck) else 0
 
@@ -71,7 +71,7 @@ def worst_outcome(result: Result) -> CheckOutcome:
 
 
 def trouble(result: Result) -> tuple[str, ...]:
-    """Return a line for each failure of a variant and for each check that failed."""
+    """Return a line for each variant that failed, then one for each failed check, with what to do about it."""
     lines = list(failures(result))
     failed = failed_checks(result)
     for name in dict.fromkeys(check.name for check in failed):
@@ -88,7 +88,7 @@ def _find_check(name: str) -> ValidityCheck | None:
 
 
 def _remedy(name: str, result: Result) -> str:
-    """Return what to do about a failed check; empty if the line about disturbed rounds has the advice."""
+    """Return what to do about a failed check; empty for a disturbance that was accepted or has advice elsewhere."""
     check = _find_check(name)
     advised = result.noisy or advice.disturbances_prevent_verdict(result)
     if check is None or (name in advice.ADVICE_BY_CHECK and advised):

@@ -16,9 +16,9 @@ from accelbench.report import terminal
 from accelbench.report.table import Table, TableColumn, filled
 
 MAXIMUM_CELL = 60
-"""Characters of a value in the table of differences."""
+"""Most characters of a value in the table of differences."""
 MAXIMUM_IN_SENTENCE = 30
-"""Characters of a value in a sentence."""
+"""Most characters of a value in a sentence; longer values are left out."""
 SUFFIXES = {"p99": " p99", "relative": ", relative"}
 ONE_RUN = (
     "a machine drifts from run to run, and rows in seconds do not allow for that: their intervals are too narrow. The "
@@ -55,7 +55,10 @@ def verdicts(comparison: RunComparison) -> Table | None:
 
 
 def _seconds(change: VariantChange, side: Sample, digits: Mapping[bool, int]) -> str:
-    """Return a side's time, or its speedup if seconds are relative; empty if an invalid side prevents an interval."""
+    """Return a side's time or, if `seconds` are a ratio, its speedup over its baseline; empty without an interval.
+
+    `digits` has the number of digits by True (relative) and False.
+    """
     if not change.interval or not side.seconds:
         return ""
     if change.quantity == "relative":
@@ -64,7 +67,7 @@ def _seconds(change: VariantChange, side: Sample, digits: Mapping[bool, int]) ->
 
 
 def _digits(comparison: RunComparison, *, relative: bool) -> int:
-    """Return how many digits times need so that dividing them gives the speedups in the table."""
+    """Return the digits that times (`relative`: speedups) need so that their ratios are the speedups of the table."""
     pairs = [
         (change.before.seconds, change.after.seconds, change.interval.estimate)
         for change in comparison.changes
@@ -81,7 +84,7 @@ def _digits(comparison: RunComparison, *, relative: bool) -> int:
 
 
 def basis(comparison: RunComparison) -> str:
-    """Return what the intervals come from: `from 6 launches in A and 8 launches in B`; by variant if they differ."""
+    """Return the samples of the intervals, `from 6 launches in A and 8 launches in B`; by variant if they differ."""
     variants_by_basis: dict[str, list[str]] = {}
     for change in comparison.changes:
         if change.interval is not None:
@@ -108,11 +111,13 @@ def differing(comparison: RunComparison) -> Table | None:
 
 
 def _values(values: Sequence[str]) -> str:
+    """Return the values of one side in a cell; `not recorded` if there are none."""
     text = " | ".join(values) or "not recorded"
     return text if len(text) <= MAXIMUM_CELL else f"{text[: MAXIMUM_CELL - 1]}…"
 
 
 def _effect(difference: Difference, comparison: RunComparison) -> str:
+    """Return `refuses`, `allowed` (it matters, and the user allowed it) or `none`."""
     if difference in comparison.refused:
         return "refuses"
     return "allowed" if difference.matters else "none"
@@ -154,7 +159,7 @@ def _describe_group(name: str, differences: Sequence[Difference]) -> str:
 
 
 def _describe_entry(difference: Difference, *, group: str) -> str:
-    """Return name and values: no name that repeats the group's, no values that are too long for a sentence."""
+    """Return `cpusUsed: 2 against 1`, without a name that repeats the group's and without several or long values."""
     before, after = difference.formatted
     values = (*before, *after)
     fits = len(before) == len(after) == 1 and max(map(len, values)) <= MAXIMUM_IN_SENTENCE

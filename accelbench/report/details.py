@@ -57,7 +57,10 @@ def first_calls(result: Result) -> Table | None:
 
 
 def pays_back(answer: Payback, unit: str) -> str:
-    """Return when the first call pays back: `after 1,240 steps (1,180 to 1,310)`, `never`, `at once`."""
+    """Return when the first call pays back: `after 1,240 steps (1,180 to 1,310)`, `never`, `at once`.
+
+    It is `costs nothing more` if the extra seconds are negligible, and has `if ever` if never is within the interval.
+    """
     if abs(float(answer.extra_seconds)) < NOTHING_SECONDS:
         return "costs nothing more"
     if maybe_never(answer.answer, answer.lower, answer.upper):
@@ -70,18 +73,20 @@ def pays_back(answer: Payback, unit: str) -> str:
 
 
 def _interval_of_steps(answer: Payback) -> str:
+    """Return ` (1,180 to 1,310)`; empty if an end is missing or both are equal."""
     if answer.lower is None or answer.upper is None or answer.lower == answer.upper:
         return ""
     return f" ({figures.count(answer.lower)} to {figures.count(answer.upper)})"
 
 
 def _first_call(phases: Iterable[PhaseTime]) -> str:
+    """Return the sum of compiling and first step, as text; empty if neither was reached."""
     seconds = [float(time.median_seconds) for time in phases if time.phase in FIRST_CALL]
     return view.phase_seconds(sum(seconds)) if seconds else ""
 
 
 def work(result: Result, *, whole: bool = True) -> Table | None:
-    """Return rates, shares of the device's limit and memory; with `whole`, also compiling and energy."""
+    """Return rates, shares of the device's limit and memory; without `whole`, only the numbers that are `brief`."""
     return _numbers("Work and memory", "work", result, whole=whole)
 
 
@@ -91,7 +96,7 @@ def programs(result: Result) -> Table | None:
 
 
 def _numbers(caption: str, table: str, result: Result, *, whole: bool = True) -> Table | None:
-    """Return a table with a column for each number whose `table` is the given one."""
+    """Return a column for each number whose `table` is this one; without `whole`, only for those that are `brief`."""
     shown = {field: number for field, number in MEASURED.items() if number.table == table and (whole or number.brief)}
     currency = result.case.accelerator.currency
     columns = [
@@ -147,7 +152,7 @@ def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
 
 
 def outliers(counts: OutlierCounts) -> str:
-    """Return `12 of 240 (3 far out, 2 of them fast)` or `none of 240`."""
+    """Return `12 of 240 (3 far out, 2 of them fast)` or `none of 240`: of 12 outliers, 3 are severe and 2 are fast."""
     severe, low = counts.low_severe + counts.high_severe, counts.low_severe + counts.low_mild
     beyond = severe + counts.low_mild + counts.high_mild
     parts = [f"{severe} far out"] if severe else []

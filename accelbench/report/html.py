@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NEEDS = ("jinja2", "matplotlib")
 COMMAND_ABOUT = "Paste this into a shell where accelbench is installed; or save the manifest and apply it with kubectl."
 MAXIMUM_DRAWN_CASES = 24
-"""With more cases, only speedups are drawn, so that a phone can open the page."""
+"""Most cases with all plots; with more, only speedups are drawn, so that a phone can open the page."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
 
 
 class _CasePage:
-    """Hold what the template shows of one case and no module computes on its own."""
+    """Compute what the template shows of one case."""
 
     def __init__(self, identity: str, case: MeasuredCase, *, all_plots: bool) -> None:
-        """Prefix the ids of this case with `identity`; draw only speedups without `all_plots`."""
+        """Prefix the ids of this case with `identity`; without `all_plots`, draw only speedups."""
         self.id = identity
         self.result = redact_invalid(case.result)
         self.expectations = case.expectations
@@ -99,10 +99,12 @@ class _CasePage:
 
     @property
     def when(self) -> str:
+        """Return when the case was measured or compiled, to the minute."""
         return f"{'compiled' if self._compiled else 'measured'} {self.result.started[:16].replace('T', ' ')} UTC"
 
     @property
     def sentences(self) -> tuple[str, ...]:
+        """Return the findings."""
         return targets.sentences(self.result) if self._compiled else view.sentences(self.result)
 
     @property
@@ -112,12 +114,14 @@ class _CasePage:
 
     @property
     def finding(self) -> str:
+        """Return the heading of the first table."""
         if self._compiled:
             return "Compiled, not run"
         return "Observations" if self.result.observations else "Verdict"
 
     @property
     def verdicts(self) -> Table | None:
+        """Return the first table: verdicts, observations, or whether compiled programs fit."""
         if self._compiled:
             return targets.memory([self.result])
         if observed := view.observation_table(self.result):
@@ -137,6 +141,7 @@ class _CasePage:
 
     @property
     def programs(self) -> Table | None:
+        """Return the contents of the compiled programs."""
         return targets.programs([self.result]) if self._compiled else details.programs(self.result)
 
     @property
@@ -212,6 +217,7 @@ class _CasePage:
 
     @property
     def open_checks(self) -> Table:
+        """Return the table of checks that did not pass, failed ones first."""
         checks = [check for check in self.result.certificate.checks if check.outcome != "passed"]
         return _check_table("Checks that failed or are untested", checks)
 
@@ -227,10 +233,12 @@ class _CasePage:
 
 
 def _sentence(text: str) -> str:
+    """Return the text with a capital letter and a full stop."""
     return f"{text[:1].upper()}{text[1:]}."
 
 
 def _check_table(caption: str, checks: Sequence[Check]) -> Table:
+    """Return a table of the checks, failed ones first; equal readings of several variants share a row."""
     ordered = sorted(checks, key=lambda check: check.outcome != "failed")
     columns = (
         TableColumn("check"),
@@ -239,7 +247,6 @@ def _check_table(caption: str, checks: Sequence[Check]) -> Table:
         TableColumn("reading"),
         TableColumn("held against"),
     )
-    # Equal readings of several variants share a row.
     variants_by_reading: dict[tuple[str, CheckOutcome, str, str], list[str]] = {}
     for check in ordered:
         key = (check.name, check.outcome, check.reading, check.threshold)
@@ -252,7 +259,7 @@ def _check_table(caption: str, checks: Sequence[Check]) -> Table:
 
 
 def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return one to three sentences over all cases; for a single case, the sentences of that case."""
+    """Return one to three sentences over all cases; for a single case that was measured, its findings."""
     if results and all(map(targets.is_compiled, results)):
         return tuple(f"{one.headline}." for result in results for one in result.compiled)[: view.MAXIMUM_SENTENCES]
     if len(results) == 1:
@@ -292,17 +299,20 @@ def case_label(result: Result) -> str:
 
 
 def _cell(comparison: Comparison) -> str:
+    """Return `2.04x faster`, or only the outcome without a speedup."""
     speedup = f"{figures.speedup(float(comparison.speedup))} " if comparison.speedup else ""
     return f"{speedup}{_outcome(comparison)}"
 
 
 def _outcome(comparison: Comparison) -> str:
+    """Return the verdict, `noisy`, `invalid`, or `not compared`."""
     if comparison.noisy:
         return "noisy"
     return "invalid" if comparison.invalid else comparison.verdict or "not compared"
 
 
 def _verdict_class(verdict: str) -> str:
+    """Return the CSS classes of a verdict: its words before a colon."""
     return verdict.partition(":")[0].strip().replace(", ", " ")
 
 

@@ -24,7 +24,7 @@ class LaunchSeries:
 
 
 def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]]:
-    """Return the launches of each variant, in the order of rounds, without those that have no blocks."""
+    """Return the launches of each variant by round, without those that have no time or were not checked for parity."""
     launches: dict[str, list[LaunchSeries]] = {}
     for document in documents:
         try:

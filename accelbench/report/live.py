@@ -97,7 +97,7 @@ def stop_condition(case: Case) -> str:
 
 
 def failure_text(reason: FailureReason, case: Case | None) -> str:
-    """Return the report's words for a failed variant."""
+    """Return `failed: REASON`, or `not compiled: REASON` if the case is compiled for a target."""
     return f"{'not compiled' if case and case.accelerator.target else 'failed'}: {reason}"
 
 
@@ -108,12 +108,12 @@ class Lines:
         """Print to a console, which is standard error."""
         self._console = console
         self._undisturbed = True
-        """No round of the case has been disturbed so far."""
+        """True until a round of the case is disturbed."""
         self._success = "measured"
         self._case: Case | None = None
         self._valid_rounds = 0
         self._rounds_explained = False
-        """The reason for more rounds than the minimum has been printed."""
+        """True once the reason for more rounds than the minimum has been printed."""
 
     def start_case(self, case: Case, number: int, of: int) -> None:
         """Print the case's title and plan."""
@@ -315,6 +315,7 @@ def estimate_text(comparison: SpeedupEstimate) -> str:
 
 
 def _cells(lane: Lane, progress: Progress, digits: int) -> tuple[RenderableType, ...]:
+    """Return a variant's row: mark, name, launches, time, and speedup or failure."""
     mark = Text(" ")
     if lane.failure is not None:
         mark = Text("✗", style=BAD)
@@ -352,6 +353,7 @@ def _phases(current: Phase | None) -> Text:
 
 
 def _bar(progress: Progress, now: float, left: Remaining | None) -> RenderableType:
+    """Return a line with the round, the elapsed time, a bar of complete rounds, and the remaining time."""
     measurement = progress.case.measurement
     active = [lane for lane in progress.lanes if lane.failure is None]
     in_this_round = sum(lane.last_round == progress.round for lane in active)
@@ -371,7 +373,7 @@ def _bar(progress: Progress, now: float, left: Remaining | None) -> RenderableTy
 
 
 def time_left(left: Remaining | None) -> str:
-    """Format the estimated remaining time; there is none before the first launch has ended."""
+    """Format the estimated remaining time; None before the first launch has ended."""
     if left is None:
         return "time left: known after the first launch"
     least, most = figures.duration(left.least), figures.duration(left.most)

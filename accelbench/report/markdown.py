@@ -31,6 +31,7 @@ def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutco
 
 
 def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
+    """Return the part about one measured case."""
     result = redact_invalid(result)
     parts = [f"## {escaped(view.title(result.case))}"]
     if partial := view.state(result):
@@ -92,7 +93,7 @@ def _rows(table: Table, *, first: str = "") -> str:
 
 
 def _paragraph(texts: Iterable[str]) -> list[str]:
-    """Return a paragraph in which each text is a sentence."""
+    """Return a paragraph in which each text becomes a sentence with capital letter and full stop."""
     return [" ".join(f"{escaped(text[:1].upper() + text[1:])}." for text in texts)]
 
 
@@ -113,6 +114,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
+    """Return the text on one line, escaped for a cell."""
     return _inline(text).replace("|", "\\|")
 
 

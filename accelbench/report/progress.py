@@ -61,7 +61,9 @@ class Progress:
     advice: str = ""
     """Advice about the first discarded round."""
     running: str | None = None
+    """Variant of the current launch; None between launches."""
     launched: float = 0.0
+    """Time at which the current launch began."""
     phase: Phase | None = None
     ended: float = 0.0
     """Time at which the last launch ended; 0: none has."""
@@ -113,6 +115,7 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
 
 
 def _lane_after_round(lane: Lane, event: RoundFinished) -> Lane:
+    """Return the lane with the time and the comparison of the event, if the event has them."""
     comparison = next((item for item in event.comparisons if item.variant == lane.variant), lane.comparison)
     time = next((item for item in event.times if item.variant == lane.variant), None)
     if time is None:
@@ -122,7 +125,7 @@ def _lane_after_round(lane: Lane, event: RoundFinished) -> Lane:
 
 
 def remaining(progress: Progress, now: float) -> Remaining | None:
-    """Estimate the remaining time of the case; None before the first launch has ended."""
+    """Estimate the remaining time of the case, at most its time limit; None before the first launch has ended."""
     durations = [wall for lane in progress.lanes for wall in lane.wall_seconds]
     if not durations:
         return None

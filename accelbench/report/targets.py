@@ -46,7 +46,7 @@ def tables(results: Sequence[Result]) -> tuple[Table, ...]:
 
 
 def memory(results: Sequence[Result]) -> Table | None:
-    """Return whether each program fits, and its memory as a share of the device's."""
+    """Return a table: does each program fit, and its peak memory as a share of the device's."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -129,12 +129,13 @@ def fused(results: Sequence[Result]) -> Table | None:
 
 
 def sentences(*results: Result) -> tuple[str, ...]:
-    """Return the findings without repetitions."""
+    """Return the sentences about all programs without repetitions."""
     every = [sentence for result in results for sentence in _sentences(result)]
     return tuple(dict.fromkeys(every)) or ("Nothing was compiled.",)
 
 
 def _sentences(result: Result) -> Iterator[str]:
+    """Yield each program's headline, the compiler's refusal, why it is not divided, and variants that failed."""
     names = {compiled.variant for compiled in result.compiled}
     for compiled in result.compiled:
         yield f"{compiled.headline}."
@@ -150,7 +151,7 @@ def _sentences(result: Result) -> Iterator[str]:
 
 
 def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return what limits the meaning of the numbers."""
+    """Return notes on the numbers: which are estimates, and that no time is known."""
     every = [compiled for result in results for compiled in result.compiled]
     estimated = any(compiled.estimates and not compiled.dispatched for compiled in every)
     dispatched = any(compiled.dispatched for compiled in every)
@@ -218,6 +219,7 @@ class _NumberTexts:
 
 
 def _programs(results: Sequence[Result]) -> Iterator[tuple[str, VariantResult, CompiledVariant | None]]:
+    """Yield the target's label, variant and program, for each variant; None if it was not compiled."""
     for result in results:
         compiled = {one.variant: one for one in result.compiled}
         for variant in result.variants:

@@ -145,7 +145,7 @@ class _Column:
 
 
 def distribute(columns: Sequence[Measurement], room: int) -> list[int]:
-    """Return a width for each column: its least, and a share of the rest of `room`, the narrowest columns first."""
+    """Return a width for each column: its minimum, then the rest of `room`, always for the narrowest that can grow."""
     widths = [column.minimum for column in columns]
     for _ in range(room - sum(widths)):
         growing = [number for number, column in enumerate(columns) if widths[number] < column.maximum]
@@ -208,6 +208,7 @@ class FittedTable:
         )
 
     def _lists(self) -> RenderResult:
+        """Yield each row as its header and a line for each other cell that is not empty."""
         if self.first != "variant":
             yield Text(self.first, style="dim")
         for row in self.table.rows:
@@ -223,12 +224,14 @@ class FittedTable:
 
 
 def _style(column: TableColumn, text: str) -> str:
+    """Return the style of a cell; a verdict without a style of its own is bad."""
     if column.kind == "verdict":
         return VERDICT_STYLES.get(text, BAD)
     return "dim" if column.kind == "aside" else ""
 
 
 def _outliers(result: Result) -> Iterable[RenderableType]:
+    """Yield a line about variants with severe outliers among their blocks."""
     severe = [
         f"{variant.name} {details.outliers(variant.spread.block_outliers)}"
         for variant in result.variants

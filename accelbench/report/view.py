@@ -24,7 +24,7 @@ MAXIMUM_SENTENCES = 3
 """Most sentences of a finding."""
 SENTENCE_ENDS = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 SHORTEST_PHASE_SECONDS = 0.001
-"""Shorter phases have no digits: an eager variant's compile phase is only two readings of the clock."""
+"""Shorter phases are shown as `< 1 ms`: an eager variant's compile phase is only two readings of the clock."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,7 @@ def sentences(result: Result) -> tuple[str, ...]:
 
 
 def _findings(result: Result) -> tuple[str, ...]:
+    """Return the findings of a result in which something was measured."""
     comparisons = result.ranked
     if result.observations:
         return tuple(f"{observations.headline}." for observations in result.observations)
@@ -222,7 +223,7 @@ def _rows(
 
 
 def _has_unpaired_rounds(result: Result, comparison: Comparison) -> bool:
-    """Return True if the sides have launches of different rounds: the speedup is then not the ratio of their times."""
+    """Return True if the sides have launches of different rounds; then the speedup is not the ratio of their times."""
     rounds = {variant.name: {launch.round for launch in variant.launches} for variant in result.variants}
     return rounds.get(comparison.baseline) != rounds.get(comparison.variant)
 
@@ -315,6 +316,7 @@ def remarks(result: Result) -> tuple[str, ...]:
 
 
 def _why_stopped(result: Result, stopped: StopReason) -> str:
+    """Return why there were no more rounds; empty if that is clear."""
     limit = f"{result.case.measurement.time_limit_seconds} s"
     rounds = result.rounds + len(result.quarantined)
     taken = float(result.overhead.get("total", 0))

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 PANEL = 96
 MAXIMUM_LINEAR_RATIO = 5
-"""Ratio of the slowest to the quickest block above which the scale is logarithmic."""
+"""Ratio of the slowest to the quickest block of any variant above which the scale of all panels is logarithmic."""
 MAXIMUM_BLOCKS = 4000
-"""Most blocks to draw; beyond it, the extremes of each launch and a part of the rest are drawn."""
+"""Most blocks to draw in one plot, divided equally between launches; beyond it, extremes of stretches are drawn."""
 
 
 def plot(
@@ -107,7 +107,7 @@ def _values(launches: Sequence[LaunchSeries]) -> list[float]:
 
 
 def sample_indices(values: Sequence[float], most: int) -> list[int]:
-    """Return the indices of about `most` values: minimum and maximum of each stretch, so that outliers are kept."""
+    """Return indices of at most `most` values: minimum and maximum of each stretch, so that outliers are kept."""
     if len(values) <= most:
         return list(range(len(values)))
     stretches = max(1, most // 2)

@@ -173,6 +173,7 @@ def _adopt(root: ET.Element, name: str, description: str) -> str:
 
 
 def _strip(root: ET.Element) -> None:
+    """Remove matplotlib's metadata and style sheet."""
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in {f"{SVG}metadata", f"{SVG}style"}:
@@ -185,7 +186,7 @@ def _tenths(match: re.Match[str]) -> str:
 
 
 def _rename_references(element: ET.Element, name: str) -> set[str]:
-    """Prefix the ids that this element refers to with the plot's name, and return them."""
+    """Prefix the ids that this element refers to with the plot's name; return the original ids."""
     identities = set()
     if (target := element.attrib.pop(LINK, "")[1:]) != "":
         element.set("href", f"#{name}-{target}")
@@ -197,6 +198,7 @@ def _rename_references(element: ET.Element, name: str) -> set[str]:
 
 
 def _page_style(style: str) -> str:
+    """Return the style with CSS variables for placeholder colours and without a font."""
     for ink in Ink:
         style = style.replace(ink.value, f"var({ink.variable})")
     return re.sub(r"font-family: [^;]*; ?", "", style)

@@ -20,6 +20,7 @@ VERDICTS = {
     "noisy": (Ink.INCONCLUSIVE, "X"),
 }
 MAXIMUM_TEXT_SHARE = 0.6
+"""Share of the width that the texts on both sides may take; beyond it they are drawn above the intervals."""
 ROW = 32
 STACKED_ROW = 46
 """Height in pixels of a row with a line of text above the interval."""
@@ -90,7 +91,7 @@ def _draw_interval(axes: "Axes", row: view.VariantRow, *, at: float) -> None:
 
 
 def _label_alignment(low: float, high: float) -> str:
-    """Return the alignment with which the label at 1 has room."""
+    """Return the horizontal alignment that keeps the label at 1 inside the axis from `low` to `high`."""
     share = math.log(1 / low) / math.log(high / low)
     return "left" if share < 0.3 else "right" if share > 0.7 else "center"  # noqa: PLR2004
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MINIMUM_AXIS_STEPS = 1e3
 MAXIMUM_AXIS_STEPS = 1e12
 AXIS_FACTOR = 30
-"""Factor by which the axis reaches beyond the last answer, so that each curve approaches its limit."""
+"""Ratio of the axis' end to the last answer, so that each curve approaches its limit."""
 POINTS = 120
 BAR = 3
 """Height of an interval in pixels."""
@@ -30,7 +30,7 @@ BAR = 3
 
 @dataclass(frozen=True)
 class Curve:
-    """Hold the cost of the first call, beyond a step, and of each step, for a variant and its baseline."""
+    """Hold the seconds of the first call, less those of a step, and of each step, for a baseline and a variant."""
 
     variant: str
     pays_back: Payback
@@ -39,7 +39,7 @@ class Curve:
     step_seconds: tuple[float, float]
 
     def speedup(self, steps: float) -> float:
-        """Return the speedup of all work up to this number of steps; NaN if a first call was quicker than its steps."""
+        """Return the speedup of all work up to this number of steps; NaN if a total is not positive."""
         baseline, variant = (
             first + steps * step for first, step in zip(self.first_seconds, self.step_seconds, strict=True)
         )
@@ -47,12 +47,13 @@ class Curve:
 
 
 def curves(result: Result) -> tuple[Curve, ...]:
-    """Return the curve of each variant whose first call costs more or less than the baseline's and may pay back."""
+    """Return a curve for each variant whose first call differs from the baseline's by at least `NOTHING_SECONDS`."""
     candidates = (_curve(comparison, result) for comparison in result.comparisons)
     return tuple(curve for curve in candidates if curve is not None)
 
 
 def _curve(comparison: Comparison, result: Result) -> Curve | None:
+    """Return the curve of a comparison; None if its first call costs nothing more, or it has no times."""
     answer = comparison.pays_back
     if answer is None or abs(float(answer.extra_seconds)) < NOTHING_SECONDS:
         return None

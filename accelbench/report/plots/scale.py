@@ -36,6 +36,7 @@ def linear_ticks(high: float, most: int) -> list[float]:
 
 
 def _even_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return at most `most` multiples of 1, 2 or 5 times a power of ten, between `low` and `high`."""
     power = math.floor(math.log10((high - low) / most))
     for exponent in (power, power + 1):
         for digit in (1, 2, 5):
