@@ -45,7 +45,7 @@ def test_events_bring_a_case_forward() -> None:
 
 async def test_a_pod_that_prints_a_lot_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is there at once is read a part at a time."""
-    lines = 20 * live.AT_A_TIME
+    lines = 20 * live.LINES_PER_TURN
     turns: list[int] = []
 
     async def printed(*_: Any) -> AsyncIterator[str]:
@@ -63,7 +63,7 @@ async def test_a_pod_that_prints_a_lot_holds_up_nobody(monkeypatch: pytest.Monke
         await asyncio.sleep(0)
         most, before = max(most, len(turns) - before), len(turns)
     following.cancel()
-    assert 0 < most <= live.AT_A_TIME
+    assert 0 < most <= live.LINES_PER_TURN
 
 
 class Logs:
