@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from accelbench.cluster_api.errors import ApiError
 from accelbench.cluster_api.kinds import Kind
 from accelbench_operator.engine.api import KubernetesApi
-from accelbench_operator.engine.kinds import Held, Key, Manifest, Owned
+from accelbench_operator.engine.kinds import Key, Manifest, Owned, StoredObject
 from accelbench_operator.engine.queue import KeyedQueue
 from accelbench_operator.engine.reflector import PAGE, Reflector
 from accelbench_operator.engine.store import Store
@@ -99,7 +99,7 @@ class Controllers:
         return tuple(controller.kind for controller in self._controllers.values())
 
     def counts(self) -> dict[str, int]:
-        """Return how many owned objects are held, by kind."""
+        """Return how many owned objects are stored, by kind."""
         owned = [kind.kind.name for controller in self._controllers.values() for kind in controller.owns]
         return {kind: self._store.count(kind) for kind in owned}
 
@@ -138,10 +138,10 @@ class Controllers:
         with self._timed():
             return await self._controllers[key.kind].reconcile(key)
 
-    def _owned_changed(self, before: Held | None, after: Held | None) -> None:
-        held = after or before
+    def _owned_changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        stored = after or before
         # An owner that was not seen yet is queued when its own watch reports it.
-        if held is not None and (key := self.keys.get(held.owner)):
+        if stored is not None and (key := self.keys.get(stored.owner)):
             self.queue.add(key)
 
     async def _prune(self) -> None:

@@ -30,7 +30,7 @@ class Key(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-class Held(Protocol):
+class StoredObject(Protocol):
     """Describe what the store needs of an object that it holds."""
 
     @property
@@ -49,10 +49,10 @@ class Owned:
     kind: Kind
     selector: str
     """Label selector of the list and the watch."""
-    observe: Callable[[Manifest], Held | None]
+    observe: Callable[[Manifest], StoredObject | None]
     """Return what to hold of an object; None to ignore it. May raise ValueError and KeyError."""
     immutable: bool = False
-    """Objects of the kind never change, so that one that is held is not read again."""
+    """Objects of the kind never change, so that one that is stored is not read again."""
 
 
 def controller_of(manifest: Manifest) -> Mapping[str, Any]:

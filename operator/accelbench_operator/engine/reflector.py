@@ -12,7 +12,7 @@ from typing import Any
 
 from accelbench.cluster_api.errors import ApiError, ForbiddenError, NotFoundError
 from accelbench_operator.engine.api import KubernetesApi
-from accelbench_operator.engine.kinds import Held, Key, Name, Owned
+from accelbench_operator.engine.kinds import Key, Name, Owned, StoredObject
 from accelbench_operator.engine.store import Store, name_of
 
 logger = logging.getLogger(__name__)
@@ -86,7 +86,9 @@ class Reflector:
         async for page in self._api.pages(self._path, query):
             for start in range(0, len(page["items"]), AT_A_TIME):
                 await asyncio.sleep(0)
-                listed = [held for item in page["items"][start : start + AT_A_TIME] if (held := self._observe(item))]
+                listed = [
+                    stored for item in page["items"][start : start + AT_A_TIME] if (stored := self._observe(item))
+                ]
                 self._store.merge(listed, since)
                 names.update(map(name_of, listed))
             version = str(page["metadata"]["resourceVersion"])
@@ -100,7 +102,7 @@ class Reflector:
         try:
             version = await self._follow(version)
         finally:
-            # A watch that held shows that the server works, however the watch ended.
+            # A long watch shows that the server works, however the watch ended.
             if long_enough := loop.time() - began >= SHORT_WATCH_SECONDS:
                 self._delay = FIRST_DELAY_SECONDS
         if not long_enough:
@@ -114,16 +116,16 @@ class Reflector:
             metadata = item["metadata"]
             if event["type"] == "DELETED":
                 self._store.remove(self._kind, (metadata.get("namespace", ""), metadata["name"]))
-            elif event["type"] in {"ADDED", "MODIFIED"} and (held := self._observe(item)) is not None:
-                self._store.put(held)
+            elif event["type"] in {"ADDED", "MODIFIED"} and (stored := self._observe(item)) is not None:
+                self._store.put(stored)
             version = metadata["resourceVersion"]
         return version
 
-    def _observe(self, item: Mapping[str, Any]) -> Held | None:
+    def _observe(self, item: Mapping[str, Any]) -> StoredObject | None:
         key = Key.of(self._kind, item)
-        held = self._store.get(self._kind, (key.namespace, key.name))
-        if self._owned.immutable and held is not None and held.key.uid == key.uid:
-            return held
+        stored = self._store.get(self._kind, (key.namespace, key.name))
+        if self._owned.immutable and stored is not None and stored.key.uid == key.uid:
+            return stored
         try:
             return self._owned.observe(item)
         except (ValueError, KeyError) as error:

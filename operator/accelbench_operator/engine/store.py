@@ -1,23 +1,23 @@
 """Hold what the operator knows of the objects that controllers own, by kind and name and by owner.
 
-A list replaces what is held. What this operator wrote while a list was under way is kept all the same: the list may be
-older than the write.
+A list replaces the store's content. What this operator wrote or read while the list was under way stays, because the
+list may be older.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from accelbench_operator.engine.kinds import Held, Name
+from accelbench_operator.engine.kinds import Name, StoredObject
 
-Listener = Callable[[Held | None, Held | None], None]
-"""Called with an object before and after a change; None for one that is not held."""
+Listener = Callable[[StoredObject | None, StoredObject | None], None]
+"""Called with an object before and after a change; None for one that is not stored."""
 
 
 class Store:
     """Hold objects of several kinds, and call listeners for each change."""
 
     def __init__(self) -> None:
-        self._objects: defaultdict[str, dict[Name, Held]] = defaultdict(dict)
+        self._objects: defaultdict[str, dict[Name, StoredObject]] = defaultdict(dict)
         self._by_owner: defaultdict[str, set[tuple[str, Name]]] = defaultdict(set)
         self._fresh_at: dict[tuple[str, Name], int] = {}
         self._listeners: list[Listener] = []
@@ -32,45 +32,45 @@ class Store:
         """Return a mark to take before a list is requested."""
         return self._ticks
 
-    def put(self, held: Held, *, fresh: bool = False) -> None:
+    def put(self, stored: StoredObject, *, fresh: bool = False) -> None:
         """Hold the object; `fresh` if this operator has just written or read it, so no older list replaces it."""
-        kind, name = held.key.kind, name_of(held)
+        kind, name = stored.key.kind, name_of(stored)
         if fresh:
             self._ticks += 1
             self._fresh_at[kind, name] = self._ticks
         before = self._objects[kind].get(name)
-        if before is held or before == held:
+        if before is stored or before == stored:
             return
-        if before is not None and before.owner != held.owner:
+        if before is not None and before.owner != stored.owner:
             self.remove(kind, name)
             before = None
-        self._objects[kind][name] = held
-        self._by_owner[held.owner].add((kind, name))
-        self._notify(before, held)
+        self._objects[kind][name] = stored
+        self._by_owner[stored.owner].add((kind, name))
+        self._notify(before, stored)
 
     def remove(self, kind: str, name: Name) -> None:
         """Drop the object, which is deleted."""
         self._fresh_at.pop((kind, name), None)
-        held = self._objects[kind].pop(name, None)
-        if held is None:
+        stored = self._objects[kind].pop(name, None)
+        if stored is None:
             return
-        owned = self._by_owner[held.owner]
+        owned = self._by_owner[stored.owner]
         owned.discard((kind, name))
         if not owned:
-            del self._by_owner[held.owner]
-        self._notify(held, None)
+            del self._by_owner[stored.owner]
+        self._notify(stored, None)
 
-    def replace(self, kind: str, namespace: str | None, listed: Iterable[Held], since: int) -> None:
+    def replace(self, kind: str, namespace: str | None, listed: Iterable[StoredObject], since: int) -> None:
         """Hold exactly what was listed in the namespace, or in all; `since` is `now` from before the list."""
         objects = tuple(listed)
         self.merge(objects, since)
-        self.retain(kind, namespace, {name_of(held) for held in objects}, since)
+        self.retain(kind, namespace, {name_of(stored) for stored in objects}, since)
 
-    def merge(self, listed: Iterable[Held], since: int) -> None:
+    def merge(self, listed: Iterable[StoredObject], since: int) -> None:
         """Hold the objects of one page of a list."""
-        for held in listed:
-            if self._fresh_at.get((held.key.kind, name_of(held)), 0) <= since:
-                self.put(held)
+        for stored in listed:
+            if self._fresh_at.get((stored.key.kind, name_of(stored)), 0) <= since:
+                self.put(stored)
 
     def retain(self, kind: str, namespace: str | None, names: Container[Name], since: int) -> None:
         """Drop all other objects, after the last page of a list."""
@@ -80,28 +80,28 @@ class Store:
                 self.remove(kind, name)
         self._fresh_at = {key: tick for key, tick in self._fresh_at.items() if key[0] != kind or tick > since}
 
-    def get(self, kind: str, name: Name) -> Held | None:
-        """Return the object of that kind and name; None if it is not held."""
+    def get(self, kind: str, name: Name) -> StoredObject | None:
+        """Return the object of that kind and name; None if it is not stored."""
         return self._objects[kind].get(name)
 
-    def all(self, kind: str) -> Iterator[Held]:
+    def all(self, kind: str) -> Iterator[StoredObject]:
         """Return every object of a kind."""
         return iter(self._objects[kind].values())
 
-    def owned(self, owner: str) -> Iterator[Held]:
+    def owned(self, owner: str) -> Iterator[StoredObject]:
         """Return the objects that belong to the object with that UID, by kind and name."""
         return (self._objects[kind][name] for kind, name in sorted(self._by_owner.get(owner, ())))
 
     def count(self, kind: str) -> int:
-        """Return how many objects of a kind are held."""
+        """Return how many objects of a kind are stored."""
         return len(self._objects[kind])
 
-    def _notify(self, before: Held | None, after: Held | None) -> None:
+    def _notify(self, before: StoredObject | None, after: StoredObject | None) -> None:
         for listener in self._listeners:
             listener(before, after)
 
 
-def name_of(held: Held) -> Name:
+def name_of(stored: StoredObject) -> Name:
     """Return namespace and name of an object."""
-    key = held.key
+    key = stored.key
     return key.namespace, key.name

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from accelbench.api import labels
 from accelbench.cluster_api.kinds import JOB, POD, RESULT
-from accelbench_operator.engine.kinds import Held, Key, Name, Owned
+from accelbench_operator.engine.kinds import Key, Name, Owned, StoredObject
 from accelbench_operator.engine.store import Store, name_of
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.failure import disruption_of
@@ -91,7 +91,7 @@ class RunObjects:
                 latest[case] = summary
         return tuple(latest.values())
 
-    def _changed(self, before: Held | None, after: Held | None) -> None:
+    def _changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
         held = after or before
         if isinstance(held, Summary):
             self._latest = None
