@@ -22,7 +22,7 @@ from scipy.special import stdtrit
 from scipy.stats import beta
 
 from accelbench.stats.gap import find_gap
-from accelbench.stats.independence import FEWEST, correlation_limit, lag_one_correlation
+from accelbench.stats.independence import MINIMUM_ROUNDS, correlation_limit, lag_one_correlation
 from accelbench.stats.interval import log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 
@@ -142,7 +142,7 @@ def reported_doubts(name: str, model: Model, orders: Orders, experiments: int, r
         for index, rounds in enumerate(ended.rounds.tolist()):
             sides = seconds[index, :rounds].T.tolist()
             gap[index] = any(find_gap(side, DEFAULT.target) for side in sides)
-            refused[index] = rounds >= FEWEST and (
+            refused[index] = rounds >= MINIMUM_ROUNDS and (
                 lag_one_correlation(logs[index, :rounds].tolist()) > correlation_limit(rounds)
             )
         told = gap | refused
@@ -215,7 +215,9 @@ def main(experiments: int) -> int:
     print(
         "A gap in a variant's launches is named in the verdict's own sentence; serial correlation is a failed check, so"
     )
-    print(f"no verdict, and untested with fewer than {FEWEST} rounds, which the certificate says. In percent of")
+    print(
+        f"no verdict, and untested with fewer than {MINIMUM_ROUNDS} rounds, which the certificate says. In percent of"
+    )
     print("experiments under a true speedup of 1: coverage; a gap was named; the check failed; the interval misses and")
     print("neither said anything; `faster` or `slower` by a margin of 2 %, wrongly, and neither said anything.\n")
     print("| launches, noise | coverage | gap named | correlation refused | missed, unsaid | wrong verdict, unsaid |")

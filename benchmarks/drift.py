@@ -15,7 +15,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from accelbench.stats.drift import LIMIT, Drift, launch_drift, trend
-from accelbench.validity.unsteady import steady
+from accelbench.validity.unsteady import judge_drifts
 
 Floats = NDArray[np.float64]
 SIGMA = 0.02
@@ -78,7 +78,9 @@ def variants_accused(cases: int, blocks: int, memory: float, rng: Generator) -> 
     for _ in range(cases):
         logs = SIGMA * stationary(rng, ROUNDS, blocks, memory)
         drifts = [drift for row in logs if (drift := launch_drift(seconds(row)))]
-        accused += any(steady(drifts[:count], matters=MATTERS).outcome == "failed" for count in range(2, ROUNDS + 1))
+        accused += any(
+            judge_drifts(drifts[:count], maximum=MATTERS).outcome == "failed" for count in range(2, ROUNDS + 1)
+        )
     return accused / cases
 
 
@@ -89,7 +91,7 @@ def detected(drift: float, name: str, launches: int, cases: int, rng: Generator)
     for _ in range(cases):
         logs = SIGMA * stationary(rng, launches, 100, 0.3) + course
         drifts: list[Drift] = [each for row in logs if (each := launch_drift(seconds(row)))]
-        accused += steady(drifts, matters=MATTERS).outcome == "failed"
+        accused += judge_drifts(drifts, maximum=MATTERS).outcome == "failed"
     return accused / cases
 
 

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from accelbench.history.sample import ComparedQuantity, Key, Side, label, sample
-from accelbench.stats.change_points import FEWEST, find_change_points
+from accelbench.stats.change_points import MINIMUM_RESULTS, find_change_points
 
 NEEDS = ("numpy", "ruptures")
 
@@ -45,8 +45,8 @@ def missing() -> str | None:
 
 
 def has_enough_results(side: Side, *others: Side) -> bool:
-    """Return True if any case of the side has at least `FEWEST` results; `others` are the sides it is compared with."""
-    return any(len(results) >= FEWEST for results in side.cases(*others).values())
+    """Return True if any case of the side has at least `MINIMUM_RESULTS` results; `others` are the sides it is compared with."""
+    return any(len(results) >= MINIMUM_RESULTS for results in side.cases(*others).values())
 
 
 def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:

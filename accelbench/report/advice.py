@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from accelbench import figures
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Comparison, Disturbed, Result, VariantResult
-from accelbench.stats.gap import FEWEST, find_gap
+from accelbench.stats.gap import MINIMUM_LAUNCHES, find_gap
 from accelbench.validity import shared_device, throttled
 
 ADVICE_BY_CHECK = {check.name: check.advice for check in (shared_device.CHECK, throttled.CHECK)}
@@ -93,9 +93,9 @@ def _advice_on_restless_launches(result: Result) -> Iterator[str]:
 
 
 def is_restless(variant: VariantResult, result: Result) -> bool:
-    """Return True if the variant's launches spread widely or form two groups; False for fewer than `FEWEST`."""
+    """Return True if the variant's launches spread widely or form two groups; False for fewer than `MINIMUM_LAUNCHES`."""
     quantiles, seconds = variant.seconds, [float(launch.seconds) for launch in variant.launches]
-    if quantiles is None or len(seconds) < FEWEST:
+    if quantiles is None or len(seconds) < MINIMUM_LAUNCHES:
         return False
     half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
     wide = half_range > WIDE_SPREAD * float(quantiles.geometric_mean_seconds)

@@ -10,7 +10,7 @@ from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.api.result import Bound, OutlierCounts, Payback, PhaseTime, Result, Spread
 from accelbench.report import view
 from accelbench.report.table import Table, TableColumn, filled
-from accelbench.stats.payback import NOTHING_SECONDS, maybe_never
+from accelbench.stats.payback import NEGLIGIBLE_SECONDS, maybe_never
 
 FIRST_CALL = {"compile", "first-step"}
 
@@ -61,7 +61,7 @@ def pays_back(answer: Payback, unit: str) -> str:
 
     It is `costs nothing more` if the extra seconds are negligible, and has `if ever` if never is within the interval.
     """
-    if abs(float(answer.extra_seconds)) < NOTHING_SECONDS:
+    if abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return "costs nothing more"
     if maybe_never(answer.answer, answer.lower, answer.upper):
         return f"after {figures.count(answer.lower or 1, unit)} at the earliest, if ever"

@@ -14,17 +14,17 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FEWEST = 10
+MINIMUM_RESULTS = 10
 """Results that a series needs before change points are looked for."""
-SHORTEST = 3
+MINIMUM_SEGMENT = 3
 """Results between two change points: a single odd result is an outlier."""
-MOST_CHANGE_POINTS = 8
+MAXIMUM_CHANGE_POINTS = 8
 PENALTY = 3.0
 """Penalty of a change point, in variances of the mean of one result times twice the logarithm of the series' length.
 
 benchmarks/series.py measures its false alarms.
 """
-LONGEST_MEMORY = 0.8
+MAXIMUM_CORRELATION = 0.8
 """Largest lag-1 correlation assumed: above it autocorrelation and change points cannot be distinguished."""
 
 
@@ -48,7 +48,7 @@ def find_change_points(values: Sequence[float], *, least: float = 0.0) -> tuple[
     Raises:
         ImportError: ruptures is not installed.
     """
-    if len(values) < FEWEST:
+    if len(values) < MINIMUM_RESULTS:
         return ()
     logs = _without_outliers([math.log(value) for value in values])
     ends = _choose(logs, _segmentations(logs))
@@ -74,8 +74,8 @@ def _segmentations(logs: Sequence[float]) -> list[list[int]]:
     import numpy as np
     import ruptures
 
-    search = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST).fit(np.array(logs).reshape(-1, 1))
-    most = min(MOST_CHANGE_POINTS, len(logs) // SHORTEST - 1)
+    search = ruptures.KernelCPD(kernel="linear", min_size=MINIMUM_SEGMENT).fit(np.array(logs).reshape(-1, 1))
+    most = min(MAXIMUM_CHANGE_POINTS, len(logs) // MINIMUM_SEGMENT - 1)
     ends: list[list[int]] = [[len(logs)]]
     ends += [[int(end) for end in search.predict(n_bkps=number)] for number in range(1, most + 1)]
     return ends
@@ -111,5 +111,5 @@ def _variance_of_mean(logs: Sequence[float], ends: Sequence[int]) -> float:
     products = math.fsum(first * second for first, second in itertools.pairwise(residuals))
     # Subtracting the means of short segments reduces the correlation by 2 / n per segment on average (Kendall, 1954).
     memory = products / (free * variance) + 2 * len(ends) / len(logs)
-    memory = min(LONGEST_MEMORY, max(0.0, memory))
+    memory = min(MAXIMUM_CORRELATION, max(0.0, memory))
     return variance * (1 + memory) / (1 - memory)

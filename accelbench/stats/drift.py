@@ -24,9 +24,9 @@ from dataclasses import dataclass
 
 from accelbench.stats.interval import student_quantile
 
-FEWEST_BLOCKS = 10
+MINIMUM_BLOCKS = 10
 """Blocks that a launch needs for its drift to be tested."""
-FEWEST_LAUNCHES = 5
+MINIMUM_LAUNCHES = 5
 """Launches that a common drift needs."""
 COEFFICIENTS = 6
 LIMIT = 5.0
@@ -57,7 +57,7 @@ def log_change(values: Sequence[float]) -> float:
 def trend(values: Sequence[float]) -> float:
     """Return the first cosine coefficient of the ranks over the RMS of the next six; 0 if all are equal.
 
-    Positive values grow. Needs at least `FEWEST_BLOCKS` values.
+    Positive values grow. Needs at least `MINIMUM_BLOCKS` values.
     """
     from scipy.fft import dct  # imported here, as most importers of this module do not need scipy
     from scipy.stats import rankdata
@@ -73,14 +73,14 @@ def launch_drift(values: Sequence[float]) -> Drift | None:
     """Return the drift of one launch's blocks, given in order of time; None with fewer than two."""
     if len(values) < 2:  # noqa: PLR2004 - a pair
         return None
-    evident = abs(trend(values)) > LIMIT if len(values) >= FEWEST_BLOCKS else None
+    evident = abs(trend(values)) > LIMIT if len(values) >= MINIMUM_BLOCKS else None
     return Drift(log_change=log_change(values), evident=evident)
 
 
 def common_drift(log_changes: Sequence[float]) -> float | None:
     """Return the mean of the launches' changes if it differs significantly from 0, else None."""
     count = len(log_changes)
-    if count < FEWEST_LAUNCHES:
+    if count < MINIMUM_LAUNCHES:
         return None
     mean = math.fsum(log_changes) / count
     half_width = student_quantile(1 - COMMON_ALPHA / 2, count - 1) * statistics.stdev(log_changes) / math.sqrt(count)

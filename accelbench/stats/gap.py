@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FEWEST = 5
+MINIMUM_LAUNCHES = 5
+"""Launches below which no gap is looked for."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,13 @@ def gap_limit(count: int) -> float:
 
 
 def find_gap(seconds: Sequence[float], least: float) -> Gap | None:
-    """Return the gap between groups of launches, or None.
+    """Return the widest gap between neighbouring launches if it is significant, else None.
 
-    None also with fewer than `FEWEST` launches. Gaps narrower than `least`, relative, are ignored: they do not matter.
+    Args:
+        seconds: Seconds per unit of each launch, all positive; with fewer than `MINIMUM_LAUNCHES` there is no gap.
+        least: Relative difference up to which a gap does not matter.
     """
-    if len(seconds) < FEWEST:
+    if len(seconds) < MINIMUM_LAUNCHES:
         return None
     values = sorted(seconds)
     logs = [math.log(value) for value in values]

@@ -113,21 +113,21 @@ def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
 
     `unit` is the name of a step. Empty if the first calls differ by less than a millisecond.
     """
-    if abs(payback.extra_seconds) < NOTHING_SECONDS:
+    if abs(payback.extra_seconds) < NEGLIGIBLE_SECONDS:
         return ""
     compared = "longer" if payback.extra_seconds > 0 else "less"
-    begins = f"The first call of {variant} takes {_seconds(abs(payback.extra_seconds))} {compared}"
+    begins = f"The first call of {variant} takes {_format_seconds(abs(payback.extra_seconds))} {compared}"
     if maybe_never(payback.answer, payback.lower, payback.upper):
-        return f"{begins} and pays back after {_steps(payback.lower or 0, unit)} at the earliest, if ever."
+        return f"{begins} and pays back after {_format_steps(payback.lower or 0, unit)} at the earliest, if ever."
     match payback.answer:
         case "never":
             return f"{begins} and never pays back: later calls are slower too."
         case "at-once":
             return f"{begins}: it is ahead from the first {unit}."
         case "until":
-            return f"{begins}: it is ahead until {_steps(payback.steps or 0, unit)}{_range(payback)}."
+            return f"{begins}: it is ahead until {_format_steps(payback.steps or 0, unit)}{_format_range(payback)}."
         case "after":
-            return f"{begins} and pays back after {_steps(payback.steps or 0, unit)}{_range(payback)}."
+            return f"{begins} and pays back after {_format_steps(payback.steps or 0, unit)}{_format_range(payback)}."
 
 
 def maybe_never(answer: Answer, lower: float | None, upper: float | None) -> bool:
@@ -138,34 +138,34 @@ def maybe_never(answer: Answer, lower: float | None, upper: float | None) -> boo
     return answer in {"after", "never"} and lower is not None and upper is None
 
 
-NOTHING_SECONDS = 0.001
+NEGLIGIBLE_SECONDS = 0.001
 """First calls that differ by less count as equal: the phases of an eager one are a few clock readings."""
 
-MOST_STEPS = 10**15
+MAXIMUM_STEPS = 10**15
 
 
 def whole_steps(steps: float) -> int:
-    """Round up to a whole step, at least 1 and at most `MOST_STEPS`."""
-    return min(MOST_STEPS, max(1, math.ceil(steps - 1e-9)))
+    """Round up to a whole step, at least 1 and at most `MAXIMUM_STEPS`."""
+    return min(MAXIMUM_STEPS, max(1, math.ceil(steps - 1e-9)))
 
 
-def _seconds(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"  # noqa: PLR2004
 
 
-def _rounded(steps: float) -> int:
+def _round_steps(steps: float) -> int:
     """Round up to a whole step, then to three significant digits, as the precision is no better."""
     whole = whole_steps(steps)
     digits = max(0, len(str(whole)) - 3)
     return round(whole, -digits)
 
 
-def _steps(steps: float, unit: str) -> str:
-    return figures.count(_rounded(steps), unit)
+def _format_steps(steps: float, unit: str) -> str:
+    return figures.count(_round_steps(steps), unit)
 
 
-def _range(payback: PaybackEstimate) -> str:
+def _format_range(payback: PaybackEstimate) -> str:
     if payback.lower is None or payback.upper is None:
         return " or later" if payback.upper is None else ""
-    low, high = _rounded(payback.lower), _rounded(payback.upper)
+    low, high = _round_steps(payback.lower), _round_steps(payback.upper)
     return "" if low == high else f" ({low:,} to {high:,})"

@@ -9,9 +9,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-FEWEST = 5
+MINIMUM_VALUES = 5
 """With fewer values the quartiles are values themselves, and every spread looks like an outlier."""
-FEWEST_LAUNCHES = 2
+MINIMUM_LAUNCHES = 2
 MILD, SEVERE = 1.5, 3.0
 """Distance of Tukey's fences from the quartiles, in interquartile ranges."""
 
@@ -37,7 +37,7 @@ def find_outliers(values: Sequence[float]) -> Outliers:
 
     Of normal values about 7 in 1,000 lie beyond the inner fences, and 2 in a million beyond the outer ones.
     """
-    if len(values) < FEWEST:
+    if len(values) < MINIMUM_VALUES:
         return Outliers(of=len(values))
     quartile, _, third = statistics.quantiles(values, n=4, method="inclusive")
     spread = third - quartile
@@ -80,7 +80,7 @@ def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
     """
     logs = [[math.log(value) for value in blocks] for blocks in launches if blocks]
     count, total = len(logs), sum(map(len, logs))
-    if count < FEWEST_LAUNCHES or total <= count:
+    if count < MINIMUM_LAUNCHES or total <= count:
         return None
     means = [math.fsum(blocks) / len(blocks) for blocks in logs]
     grand = math.fsum(math.fsum(blocks) for blocks in logs) / total

@@ -18,7 +18,7 @@ correct.
 
 from dataclasses import dataclass
 
-PAID = 1.2
+EXPONENT_CORRECTION = 1.2
 """Correction in the exponent of the nominal alpha."""
 
 
@@ -44,7 +44,7 @@ class StoppingRule:
         """Return the alpha for computing each interval, corrected for testing after every round."""
         if self.rounds_min >= self.rounds_max:
             return self.alpha
-        return float(self.alpha ** (1 + PAID / self.rounds_min))
+        return float(self.alpha ** (1 + EXPONENT_CORRECTION / self.rounds_min))
 
     def should_stop(self, *, rounds: int, relative_half_width: float) -> bool:
         """Return True if this interval is narrow enough to stop."""

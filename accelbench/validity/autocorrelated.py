@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from accelbench.stats.independence import FEWEST, correlation_limit, lag_one_correlation
+from accelbench.stats.independence import MINIMUM_ROUNDS, correlation_limit, lag_one_correlation
 from accelbench.stats.interval import log_speedups
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
 from accelbench.validity.evidence import Evidence
@@ -23,8 +23,8 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
         if variant == case.baseline:
             continue
         rounds = sorted(baseline.keys() & times.keys())
-        if len(rounds) < FEWEST:
-            yield variant, untested(f"needs {FEWEST} rounds, has {len(rounds)}")
+        if len(rounds) < MINIMUM_ROUNDS:
+            yield variant, untested(f"needs {MINIMUM_ROUNDS} rounds, has {len(rounds)}")
             continue
         logs = log_speedups([baseline[number] for number in rounds], [times[number] for number in rounds])
         correlation, limit = lag_one_correlation(logs), correlation_limit(len(logs))
@@ -34,7 +34,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 CHECK = CaseCheck(
     name="autocorrelated",
-    threshold=f"lag-1 correlation below the 99th percentile of independent rounds; needs {FEWEST} rounds",
+    threshold=f"lag-1 correlation below the 99th percentile of independent rounds; needs {MINIMUM_ROUNDS} rounds",
     reason="at a lag-1 correlation of 0.7, a 95 % interval covers only 58 %",
     evaluate=_evaluate,
     measured_only=True,
@@ -43,5 +43,5 @@ CHECK = CaseCheck(
         "something on the machine drifts, as neighbouring rounds resemble each other: measure again when it is idle, "
         "or leave it some processors (--processors 1 on a laptop). Fewer rounds would only hide it"
     ),
-    rounds=FEWEST,
+    rounds=MINIMUM_ROUNDS,
 )

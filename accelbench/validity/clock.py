@@ -7,13 +7,17 @@ from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
-SHORTEST_BLOCK_SECONDS = 0.005
-RESOLUTION_SHARE = 0.001
-CALL_SHARE = 0.01
-ALLOWED_DRIFT = 0.001
+MINIMUM_BLOCK_SECONDS = 0.005
+MAXIMUM_RESOLUTION_SHARE = 0.001
+"""Share of a block that the clock's resolution may be."""
+MAXIMUM_CALL_SHARE = 0.01
+"""Share of a call that resolution and two readings may be, for protocols that time calls one by one."""
+MAXIMUM_DRIFT = 0.001
+"""Share by which the clock may run ahead of, or behind, the raw clock."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
+    """Judge the median block, or the median call where calls are timed one by one."""
     if not launch.blocks:
         return failed("no block was timed")
     meddling = launch.facts.meddling
@@ -26,12 +30,12 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     resolution, reading_seconds = clock.resolution_seconds, clock.reading_seconds
     if launch.protocol == "steady":
         timed = f"blocks of {1000 * seconds:.3g} ms"
-        long_enough = seconds >= SHORTEST_BLOCK_SECONDS and resolution <= RESOLUTION_SHARE * seconds
+        long_enough = seconds >= MINIMUM_BLOCK_SECONDS and resolution <= MAXIMUM_RESOLUTION_SHARE * seconds
     else:
         timed = f"calls of {1e6 * seconds:.3g} us"
-        long_enough = resolution + 2 * reading_seconds <= CALL_SHARE * seconds
+        long_enough = resolution + 2 * reading_seconds <= MAXIMUM_CALL_SHARE * seconds
     reading = f"{timed}, clock resolves {1e9 * resolution:.3g} ns, is read in {1e9 * reading_seconds:.3g} ns"
-    if abs(clock.drift) > ALLOWED_DRIFT:
+    if abs(clock.drift) > MAXIMUM_DRIFT:
         return failed(f"{reading}, ran {clock.drift:+.2%} ahead of the raw clock")
     return passed(reading) if resolution > 0 and long_enough else failed(reading)
 
@@ -39,9 +43,9 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 CHECK = LaunchCheck(
     name="clock",
     threshold=(
-        f"blocks at least {1000 * SHORTEST_BLOCK_SECONDS:g} ms, resolution at most {RESOLUTION_SHARE:.1%} of it; where "
-        f"calls are timed one by one, resolution and two readings at most {CALL_SHARE:.0%} of one; "
-        f"within {ALLOWED_DRIFT:.1%} of the raw clock; no function of accelbench replaced"
+        f"blocks at least {1000 * MINIMUM_BLOCK_SECONDS:g} ms, resolution at most {MAXIMUM_RESOLUTION_SHARE:.1%} of "
+        f"it; where calls are timed one by one, resolution and two readings at most {MAXIMUM_CALL_SHARE:.0%} of one; "
+        f"within {MAXIMUM_DRIFT:.1%} of the raw clock; no function of accelbench replaced"
     ),
     reason=(
         "0.1 % is a tenth of the smallest margin, 1 %. Blocks are calibrated to 10 ms before caches and clocks have "

@@ -34,13 +34,13 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     unseen = launch.parity.unseen if launch.parity else None
     if dependence.unable or unseen is None:
         return untested(dependence.unable or "its outputs on other inputs were not compared")
-    if not _right_on_seen_inputs(launch):
+    if not _is_right_on_original_inputs(launch):
         return untested(f"its outputs are wrong on the inputs that it was built from{captured}")
     finding = _judge_unseen(unseen, TOLERANCES[case.measurement.precision])
     return Finding(finding.outcome, finding.reading + captured)
 
 
-def _right_on_seen_inputs(launch: LaunchRecord) -> bool:
+def _is_right_on_original_inputs(launch: LaunchRecord) -> bool:
     """Return True if the outputs are right on the inputs that the program was built from."""
     return launch.parity is not None and launch.parity.finite and launch.parity.worst_ratio <= 1
 

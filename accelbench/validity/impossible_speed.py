@@ -8,16 +8,17 @@ from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
 from accelbench.validity.evidence import Evidence
-from accelbench.validity.roofline import CACHES, Roof, roof, work_per_unit, works_from_memory
+from accelbench.validity.roofline import CACHE_MULTIPLE, Roof, roof, work_per_unit, works_from_memory
 
-ALLOWED: dict[LimitsSource, float] = {"data-sheet": 1.02, "measured": 1.5}
-"""Allowed multiple of the limit. Nothing is faster than its data sheet, except for the rounding of clocks. A matrix
-product and a stream triad reach at least two thirds of what the processor can, unless the framework has a defect."""
-LAUNCHES = 2
-"""Number of launches that must have measured a limit before a variant can fail. One launch may measure a slow processor
-that is fast again a moment later (next to another program PyTorch's products reached 199 of 486 GFLOP/s on two cores).
-"""
-WINOGRAD = 4
+MAXIMUM_MULTIPLE: dict[LimitsSource, float] = {"data-sheet": 1.02, "measured": 1.5}
+"""Maximum rate as a multiple of the limit, by the limit's source. Nothing is faster than its data sheet, except for the
+rounding of clocks. A matrix product and a stream triad reach at least two thirds of what the processor can, unless the
+framework has a defect."""
+MINIMUM_LAUNCHES = 2
+"""Minimum number of launches that must have measured a limit before a variant can fail. One launch may measure a slow
+processor that is fast again a moment later (next to another program PyTorch's products reached 199 of 486 GFLOP/s on
+two cores)."""
+WINOGRAD_FACTOR = 4
 """Convolutions may seem to run this many times as fast: the workload declares the FLOPs of the direct method, of which
 F(4x4, 3x3) needs a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016)."""
 
@@ -42,27 +43,31 @@ def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
 
 
 def _judge_fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
+    """Compare the rates of the fastest launch with the limits.
+
+    Bytes are compared only if they come from memory. A limit that too few launches measured fails nothing.
+    """
     fastest = min(launches, key=lambda launch: launch.seconds() or float("inf"))
     seconds = fastest.seconds() or float("inf")
     flops, moved = work_per_unit(fastest) or (0.0, 0.0)
     source: LimitsSource = limits.source or "measured"
-    allowed = ALLOWED[source]
-    shortcut = WINOGRAD if _has_convolutions(fastest) else 1
-    readings, beyond = [], False
+    multiple = MAXIMUM_MULTIPLE[source]
+    direct_over_actual = WINOGRAD_FACTOR if _has_convolutions(fastest) else 1
+    readings, too_fast = [], False
     if flops and limits.flops_per_second:
-        beyond |= flops / seconds > shortcut * allowed * limits.flops_per_second
-        reached, limit = quantity(flops / seconds, "FLOP/s"), quantity(limits.flops_per_second, "FLOP/s")
-        readings.append(f"{reached}, where the device reaches {limit}")
+        too_fast |= flops / seconds > direct_over_actual * multiple * limits.flops_per_second
+        rate, limit = quantity(flops / seconds, "FLOP/s"), quantity(limits.flops_per_second, "FLOP/s")
+        readings.append(f"{rate}, where the device reaches {limit}")
     if moved and limits.bytes_per_second and works_from_memory(fastest):
-        beyond |= moved / seconds > allowed * limits.bytes_per_second
-        reached, limit = quantity(moved / seconds, "B/s"), quantity(limits.bytes_per_second, "B/s")
-        readings.append(f"{reached}, where the device reaches {limit}")
+        too_fast |= moved / seconds > multiple * limits.bytes_per_second
+        rate, limit = quantity(moved / seconds, "B/s"), quantity(limits.bytes_per_second, "B/s")
+        readings.append(f"{rate}, where the device reaches {limit}")
     if not readings:
         return untested("it has no operations to count, and its working set may fit in a cache")
     reading = f"{', '.join(readings)} ({source.replace('-', ' ')})"
-    if beyond and limits.source == "measured" and limits.launches < LAUNCHES:
+    if too_fast and limits.source == "measured" and limits.launches < MINIMUM_LAUNCHES:
         return untested(f"{reading}: only one launch measured that limit, which may be too low")
-    if beyond:
+    if too_fast:
         return failed(f"round {fastest.round}: {reading}: the program skips work, or the workload declares too much")
     return passed(reading)
 
@@ -75,9 +80,9 @@ def _has_convolutions(launch: LaunchRecord) -> bool:
 CHECK = CaseCheck(
     name="impossible-speed",
     threshold=(
-        f"at most {ALLOWED['data-sheet']:g} times the data sheet, or {ALLOWED['measured']:g} times the limit measured "
-        f"by {LAUNCHES} launches or more; {WINOGRAD} times that for convolutions; bytes count if the working set "
-        f"exceeds {CACHES} caches"
+        f"at most {MAXIMUM_MULTIPLE['data-sheet']:g} times the data sheet, or {MAXIMUM_MULTIPLE['measured']:g} times "
+        f"the limit measured by {MINIMUM_LAUNCHES} launches or more; {WINOGRAD_FACTOR} times that for convolutions; "
+        f"bytes count if the working set exceeds {CACHE_MULTIPLE} caches"
     ),
     reason="if a compiler hoists or drops work, a step seems to run many times as fast as the device can",
     evaluate=_evaluate,

@@ -5,7 +5,7 @@ If the case accepts noise, disturbed rounds count and there is no verdict.
 The decision uses readings of the machine, never the times: dropping rounds because they are slow would bias the result.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -64,19 +64,18 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
 
 
 def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
-    """Separate disturbed rounds: one disturbed launch disqualifies the launches of its whole round."""
+    """Separate disturbed rounds: one disturbed launch disqualifies its whole round.
+
+    All rounds count if the case accepts noise, or if every round was disturbed.
+    """
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:
         if causes := disturbances(case, launch):
             reasons[launch.round] = reasons.get(launch.round, ()) + causes
     if case.measurement.accept_noise:
         return SplitRounds(counted=tuple(launches), noisy=reasons)
-    counted = tuple(_outside(launches, reasons))
+    counted = tuple(launch for launch in launches if launch.round not in reasons)
     if not counted:
         return SplitRounds(counted=tuple(launches), reasons=reasons)
     quarantined = tuple(launch for launch in launches if launch.round in reasons)
     return SplitRounds(counted=counted, quarantined=quarantined, reasons=reasons)
-
-
-def _outside(launches: Iterable[L], rounds: Mapping[int, object]) -> Iterable[L]:
-    return (launch for launch in launches if launch.round not in rounds)

@@ -13,7 +13,7 @@ from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.data_sheets import SHEETS
 
-CACHES = 4
+CACHE_MULTIPLE = 4
 """A working set this many times the last-level cache does not fit in it: its bytes come from memory."""
 
 
@@ -95,7 +95,7 @@ def works_from_memory(launch: LaunchRecord) -> bool | None:
     cache = working_set.cache_bytes
     if not isinstance(device, Unreadable) and device.name in SHEETS:
         cache = SHEETS[device.name].cache_bytes
-    return None if cache is None else working_set.bytes > CACHES * cache
+    return None if cache is None else working_set.bytes > CACHE_MULTIPLE * cache
 
 
 def work_per_unit(launch: LaunchRecord) -> tuple[float, float] | None:

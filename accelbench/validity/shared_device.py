@@ -15,8 +15,8 @@ from accelbench.validity.check import DisturbanceLimit, Finding, LaunchCheck, fa
 
 NEIGHBOURS = DisturbanceLimit(widens=0.10, biases=0.10)
 """Shares of the processors' time. An idle machine showed 0.4 %, one that runs a whole Kubernetes node 3 %."""
-NAMED = 2
-NAMED_SHARE = 0.01
+MAXIMUM_NAMED = 2
+MINIMUM_NAMED_SHARE = 0.01
 """Share of the processors' time below which a process is not named."""
 
 
@@ -63,8 +63,8 @@ def _name_processes(neighbours: Neighbours) -> str:
     whole = neighbours_share(neighbours)
     names = [
         f"{process.name}, pid {process.pid}" + (f": {percent(share)}" if share <= whole else "")
-        for process in neighbours.processes[:NAMED]
-        if (share := process.seconds / neighbours.offered_seconds) >= NAMED_SHARE
+        for process in neighbours.processes[:MAXIMUM_NAMED]
+        if (share := process.seconds / neighbours.offered_seconds) >= MINIMUM_NAMED_SHARE
     ]
     return f" ({'; '.join(names)})" if names else ""
 

@@ -14,7 +14,8 @@ from accelbench.stats.drift import Drift, common_drift, launch_drift
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
 from accelbench.validity.evidence import Evidence
 
-FRACTION = 0.5
+MAXIMUM_DRIFT_FRACTION = 0.5
+"""Maximum drift, as a share of the equivalence margin or of the target, whichever is larger."""
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
@@ -26,16 +27,21 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
             yield variant, passed("an episode has no steady state")
         else:
             drifts = [drift for launch in launches if (drift := _drift(launch))]
-            yield variant, steady(drifts, matters=FRACTION * relevant)
+            yield variant, judge_drifts(drifts, maximum=MAXIMUM_DRIFT_FRACTION * relevant)
 
 
 def _drift(launch: LaunchRecord) -> Drift | None:
+    """Return the drift of the launch's blocks; None with fewer than two."""
     return launch_drift([block.seconds / block.units for block in launch.blocks])
 
 
-def steady(drifts: list[Drift], *, matters: float) -> Finding:
-    """Judge the drifts of a variant's launches, where a relative change of `matters` matters."""
-    limit = math.log1p(matters)
+def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
+    """Fail if the launches' common drift, or that of more than half of them, exceeds a relative change of `maximum`.
+
+    The finding is untested if there are too few launches for a common drift, and fewer than two launches have enough
+    blocks to be tested by themselves.
+    """
+    limit = math.log1p(maximum)
     common = common_drift([drift.log_change for drift in drifts])
     if common is not None and abs(common) > limit:
         return failed(f"unsteady: blocks become {_change(common)} within a launch, all {len(drifts)} launches alike")
@@ -59,8 +65,8 @@ def _change(log_change: float) -> str:
 CHECK = CaseCheck(
     name="unsteady",
     threshold=(
-        f"second half of the blocks differs from the first by at most {FRACTION:g} of the margin or the target, "
-        "whichever is larger: in most launches, and in the mean over launches"
+        f"second half of the blocks differs from the first by at most {MAXIMUM_DRIFT_FRACTION:g} of the margin or the "
+        "target, whichever is larger: in most launches, and in the mean over launches"
     ),
     reason=(
         "a drift of half the margin moves a launch's median by a quarter of it; a larger drift passes if the blocks' "

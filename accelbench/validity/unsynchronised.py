@@ -12,11 +12,12 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
 from accelbench.validity.evidence import Evidence
 
-ALLOWED_SHARE = 0.05
-ALLOWED_SECONDS = 0.005
+MAXIMUM_LATE_SHARE = 0.05
+"""Maximum lateness as a share of the run of calls; `MAXIMUM_LATE_SECONDS` is allowed in any case."""
+MAXIMUM_LATE_SECONDS = 0.005
 """Longer than thread pools spin before they sleep after a call that left nothing undone, which is subtracted."""
-LEAST_RATIO = 0.98
-"""Host time over device time. Events are recorded inside what the host times, so that time is never shorter."""
+MINIMUM_RATIO = 0.98
+"""Minimum of host time over device time. The host's time includes both events, so it is never the shorter one."""
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
@@ -25,36 +26,40 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
-    """Fail if work is late in every launch; another program can delay it in one launch."""
+    """Fail if an output is not ready, if the host's time is shorter than the device's, or if work is late everywhere.
+
+    Lateness fails a variant only if it is too large in every launch, of at least two: another program can delay one.
+    """
     facts = [launch.facts.synchronisation for launch in launches]
-    looks = [fact for fact in facts if not isinstance(fact, Unreadable)]
-    if not looks:
+    readings = [fact for fact in facts if not isinstance(fact, Unreadable)]
+    if not readings:
         unreadable = (fact for fact in facts if isinstance(fact, Unreadable))
         return failed(min(unreadable, key=lambda fact: fact.probe_failed))
-    if any(look.ready is False for look in looks):
+    if any(reading.ready is False for reading in readings):
         return failed("an output was not ready after synchronisation")
     ratios = [launch.facts.host_over_device for launch in launches]
-    least = min((ratio.least for ratio in ratios if not isinstance(ratio, Unreadable)), default=None)
-    if least is not None and least < LEAST_RATIO:
-        return failed(f"the host timed a block at {least:.2f} of the time between the device's events")
-    short, long = [look.runs[0] for look in looks], [look.runs[1] for look in looks if len(look.runs) > 1]
+    lowest = min((ratio.least for ratio in ratios if not isinstance(ratio, Unreadable)), default=None)
+    if lowest is not None and lowest < MINIMUM_RATIO:
+        return failed(f"the host timed a block at {lowest:.2f} of the time between the device's events")
+    short = [reading.runs[0] for reading in readings]
+    long = [reading.runs[1] for reading in readings if len(reading.runs) > 1]
     run = max((min(runs, key=_relative_lateness) for runs in (short, long) if runs), key=_relative_lateness)
-    reading = f"busy for {1000 * max(0.0, run.late_seconds):.3g} ms after {1000 * run.seconds:.3g} ms of calls"
+    lateness = f"busy for {1000 * max(0.0, run.late_seconds):.3g} ms after {1000 * run.seconds:.3g} ms of calls"
     if _relative_lateness(run) <= 1:
-        return passed(reading)
-    return failed(reading) if len(looks) > 1 else untested(f"{reading}, but in a single launch")
+        return passed(lateness)
+    return failed(lateness) if len(readings) > 1 else untested(f"{lateness}, but in a single launch")
 
 
 def _relative_lateness(run: WatchedRun) -> float:
     """Return the lateness over the allowed lateness."""
-    return run.late_seconds / max(ALLOWED_SECONDS, ALLOWED_SHARE * run.seconds)
+    return run.late_seconds / max(MAXIMUM_LATE_SECONDS, MAXIMUM_LATE_SHARE * run.seconds)
 
 
 CHECK = CaseCheck(
     name="unsynchronised",
     threshold=(
-        f"outputs ready; busy for at most {ALLOWED_SHARE:.0%} of a run of calls or {1000 * ALLOWED_SECONDS:g} ms "
-        f"afterwards; host time at least {LEAST_RATIO:g} of device time"
+        f"outputs ready; busy for at most {MAXIMUM_LATE_SHARE:.0%} of a run of calls or "
+        f"{1000 * MAXIMUM_LATE_SECONDS:g} ms afterwards; host time at least {MINIMUM_RATIO:g} of device time"
     ),
     reason=(
         "work after the clock stops is not timed. Thread pools spin for some milliseconds before they sleep, and "

@@ -13,15 +13,15 @@ from accelbench.validity.check import CaseCheck, Finding, failed, most_severe, p
 from accelbench.validity.evidence import Evidence
 
 UNCOUNTED = "the workload declares no operations, and those that run cannot be counted"
-LEAST_LEFT = 0.4
-"""Share of the written operations. Of programs in the catalogue compilers leave 52 % or more, of a hoisted loop a few.
-"""
-LEAST_SHARE = 0.15
-"""Share of cost() or of another variant's count. Frameworks count operations differently, by up to this factor."""
-MOST_TIMES = 2.5
-"""Multiple of another variant's count."""
-MOST_IDLE = 0.5
-"""Share of the blocks' time. A thread that waits for a processor on a busy machine is not idle."""
+MINIMUM_LEFT_SHARE = 0.4
+"""Minimum share of the written operations that must be left after optimisation. Compilers leave 52 % or more of the
+catalogue's programs, and a few per cent of a hoisted loop."""
+MINIMUM_COUNT_SHARE = 0.15
+"""Minimum operations as a share of cost(), or of another variant's count; frameworks count differently."""
+MAXIMUM_COUNT_MULTIPLE = 2.5
+"""Maximum operations as a multiple of another variant's count."""
+MAXIMUM_IDLE_SHARE = 0.5
+"""Maximum idle share of the blocks' time. A thread that waits for a processor on a busy machine is not idle."""
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
@@ -51,7 +51,7 @@ def _judge(launch: LaunchRecord, most: tuple[float, str], least: tuple[float, st
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or per_unit is None:
         return untested(UNCOUNTED)
     reading = f"{arithmetic.run:.3g} floating-point operations in a call, in {arithmetic.source}"
-    if arithmetic.written and arithmetic.run < LEAST_LEFT * arithmetic.written:
+    if arithmetic.written and arithmetic.run < MINIMUM_LEFT_SHARE * arithmetic.written:
         return failed(f"{reading}, of {arithmetic.written:.3g} written: the compiler dropped or hoisted the rest")
     doubt = _count_doubt(per_unit, launch.facts.flops_per_unit, most, least)
     return untested(f"{reading}, {doubt}") if doubt else passed(reading)
@@ -59,11 +59,11 @@ def _judge(launch: LaunchRecord, most: tuple[float, str], least: tuple[float, st
 
 def _count_doubt(run: float, flops: float | Unreadable, most: tuple[float, str], least: tuple[float, str]) -> str:
     """Describe how far the operations of a unit are from cost() or another variant's; empty if close enough."""
-    if not isinstance(flops, Unreadable) and run < LEAST_SHARE * flops:
+    if not isinstance(flops, Unreadable) and run < MINIMUM_COUNT_SHARE * flops:
         return f"{percent(run / flops)} of what cost() says: a better algorithm, or work left out"
-    if run < LEAST_SHARE * most[0]:
+    if run < MINIMUM_COUNT_SHARE * most[0]:
         return f"{percent(run / most[0])} of {most[1]}'s: a better algorithm, or work left out"
-    if run > MOST_TIMES * least[0] > 0:
+    if run > MAXIMUM_COUNT_MULTIPLE * least[0] > 0:
         return f"{run / least[0]:.2g} times {least[1]}'s: a worse algorithm, or unnecessary work"
     return ""
 
@@ -71,7 +71,7 @@ def _count_doubt(run: float, flops: float | Unreadable, most: tuple[float, str],
 def _idle_doubt(launch: LaunchRecord) -> str:
     """Describe a launch that computed almost nothing in its blocks: it slept, or waited for other processes."""
     idle = launch.facts.idle
-    if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MOST_IDLE) * idle.seconds:
+    if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MAXIMUM_IDLE_SHARE) * idle.seconds:
         return ""
     share = percent(1 - idle.busy_seconds / idle.seconds)
     return f"idle for {share} of the time: it sleeps, or waits for other processes"
@@ -116,9 +116,9 @@ CHECK = CaseCheck(
     name="work-present",
     threshold=(
         "at least the operations that the workload declares for one call. If it declares none: at least "
-        f"{LEAST_LEFT:.0%} of those written, at least {LEAST_SHARE:.0%} of cost() and of another variant's, at most "
-        f"{MOST_TIMES:g} times another variant's. Outputs show how many units a step did, if it claims several. Blocks "
-        f"are idle for at most {MOST_IDLE:.0%}"
+        f"{MINIMUM_LEFT_SHARE:.0%} of those written, at least {MINIMUM_COUNT_SHARE:.0%} of cost() and of another "
+        f"variant's, at most {MAXIMUM_COUNT_MULTIPLE:g} times another variant's. Outputs show how many units a step "
+        f"did, if it claims several. Blocks are idle for at most {MAXIMUM_IDLE_SHARE:.0%}"
     ),
     reason="a scan of 200 identical products took the time of four, and a product of constants took none",
     evaluate=_evaluate,

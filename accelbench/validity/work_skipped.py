@@ -14,41 +14,44 @@ from accelbench.launch.facts import Dependence, Replay
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
-REPEATED = 0.8
-"""Share of each operation of a first call when it is repeated on the same inputs: the same step does the same."""
-LATER = 0.2
-"""Share of the first call's operations, in the calls after it: an optimizer sets itself up in its first step."""
-EVEN = 0.5
-"""Share of the operations of the first call, or of the busiest call after it if that ran fewer, in each later call.
+MINIMUM_REPEATED_SHARE = 0.8
+"""Minimum share of each operation of the first call in a repetition on the same inputs."""
+MINIMUM_BUSIEST_LATER_SHARE = 0.2
+"""Minimum share of the first call's operations in the busiest later call: an optimizer sets itself up in its first
+step, so later calls may run far fewer."""
+MINIMUM_LATER_SHARE = 0.5
+"""Minimum share in every later call: of the first call's operations, or of the busiest later call's if those are fewer.
 
-A call that sometimes skips its work runs fewer. The share holds for each of the `HEAVY` operations too, so that cheap
-operations cannot replace them.
+A call that sometimes skips its work runs fewer. For each of the `PRODUCTS` the share is of the first call's number, so
+that cheap operations cannot replace them.
 """
-HEAVY = {
+PRODUCTS = {
     *("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "convolution", "matmul", "dot_general"),
     *("_matmul", "einsum", "_einsum", "tensordot", "conv_general_dilated"),
 }
 """Products and convolutions, by the frameworks' names."""
-DEFERRED = 1.5
-"""Multiple of the export's operations after several calls over those after one: deferred work grows with the calls."""
-SAME = 1e-5
-"""Relative difference below which results are the same, however repeatable the program is."""
-REPEATABLE = 10.0
-"""Multiple of the difference between repetitions below which results are the same: sums may add in any order."""
+MAXIMUM_EXPORT_GROWTH = 1.5
+"""Maximum of the export's operations after several calls over those after one: deferred work grows with the calls."""
+NEGLIGIBLE_DIFFERENCE = 1e-5
+"""Maximum relative difference of results that count as equal, however repeatable the program is."""
+MAXIMUM_REPETITION_MULTIPLE = 10.0
+"""Maximum difference of results that count as equal, as a multiple of that between two repetitions: sums may add in any
+order."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)
-    if dependence.replay and (different := _describe_difference(dependence.replay)):
-        return failed(different)
+    if dependence.replay and (difference := _describe_difference(dependence.replay)):
+        return failed(difference)
     if dependence.unable or dependence.raised:
         return untested(dependence.unable or f"it raises on inputs that it was not built from: {dependence.raised}")
     return _judge_counts(dependence)
 
 
 def _judge_counts(dependence: Dependence) -> Finding:
+    """Judge the operations of repeated calls, of later calls and of the export, in this order."""
     first, again = dependence.dispatched, dependence.again
     if not first and not any(again):
         return untested("a call runs no operation of its framework: what it does cannot be counted")
@@ -65,17 +68,25 @@ def _judge_counts(dependence: Dependence) -> Finding:
 
 
 def _describe_skips(dependence: Dependence) -> str:
-    """Describe what later calls run less of; empty if they do not, or if a block holds a single call."""
+    """Describe what later calls, or the calls of a whole block, run too few of; empty if they run enough.
+
+    `again` counts runs of one, two, three calls, so the differences are the operations of the second, third call.
+    Empty also if only one call could be repeated.
+    """
     first = Counter(dependence.dispatched).total()
     later = [after.total() - before.total() for before, after in pairwise(map(Counter, dependence.again))]
-    if later and (not first or max(later) < LATER * first or min(later) < EVEN * min(first, max(later))):
+    if later and (
+        not first
+        or max(later) < MINIMUM_BUSIEST_LATER_SHARE * first
+        or min(later) < MINIMUM_LATER_SHARE * min(first, max(later))
+    ):
         return f"{first} operations in a call, {', '.join(map(str, later))} in those after it"
     for before, after in pairwise(dependence.again):
-        added = {name: after.get(name, 0) - before.get(name, 0) for name in HEAVY & dependence.dispatched.keys()}
-        if fewer := _describe_fewer({name: dependence.dispatched[name] for name in added}, added, EVEN):
+        added = {name: after.get(name, 0) - before.get(name, 0) for name in PRODUCTS & dependence.dispatched.keys()}
+        if fewer := _describe_fewer({name: dependence.dispatched[name] for name in added}, added, MINIMUM_LATER_SHARE):
             return f"a later call runs {fewer}"
     many = Counter(dependence.many).total()
-    if later and dependence.many_calls and many < EVEN * dependence.many_calls * min(later):
+    if later and dependence.many_calls and many < MINIMUM_LATER_SHARE * dependence.many_calls * min(later):
         return f"{many} operations in {dependence.many_calls} calls, at {min(later)} in a call"
     return ""
 
@@ -83,21 +94,25 @@ def _describe_skips(dependence: Dependence) -> str:
 def _judge_export(dependence: Dependence) -> Finding | None:
     """Fail if export runs more after more calls; return untested if it runs products, None otherwise."""
     after = [Counter(exported).total() for exported in dependence.exported]
-    if after and after[-1] > DEFERRED * after[0]:
+    if after and after[-1] > MAXIMUM_EXPORT_GROWTH * after[0]:
         return failed(f"export, which is not timed, runs {after[0]} operations after one call and {after[-1]} later")
-    products = sorted(HEAVY & {name for exported in dependence.exported for name in exported})
+    products = sorted(PRODUCTS & {name for exported in dependence.exported for name in exported})
     return untested(f"export, which is not timed, runs {', '.join(products)}") if products else None
 
 
-def _describe_fewer(first: Mapping[str, int], repeated: Mapping[str, int], least: float = REPEATED) -> str:
-    """Name the operation that a repeated call runs least of, compared with the first: `0 of 3 mm`."""
+def _describe_fewer(
+    first: Mapping[str, int], repeated: Mapping[str, int], minimum_share: float = MINIMUM_REPEATED_SHARE
+) -> str:
+    """Name the operation that `repeated` runs the smallest share of: `0 of 3 mm`; empty if that is enough."""
     shares = [(repeated.get(name, 0) / number, name) for name, number in first.items()]
     share, name = min(shares, default=(1.0, ""))
-    return f"{repeated.get(name, 0)} of {first[name]} {name}" if share < least else ""
+    return f"{repeated.get(name, 0)} of {first[name]} {name}" if share < minimum_share else ""
 
 
 def _describe_difference(replay: Replay) -> str:
-    if replay.timed is None or replay.timed <= max(SAME, REPEATABLE * (replay.untimed or 0.0)):
+    """Describe how far timed calls are from untimed ones; empty if no further than two untimed runs from each other."""
+    maximum = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
+    if replay.timed is None or replay.timed <= maximum:
         return ""
     return (
         f"{replay.calls} timed calls give other results than the same calls untimed, {replay.timed:.2g} of their size "
@@ -108,9 +123,11 @@ def _describe_difference(replay: Replay) -> str:
 CHECK = LaunchCheck(
     name="work-skipped",
     threshold=(
-        f"a repeated call runs at least {REPEATED:.0%} of each operation of the first, every later call at least "
-        f"{EVEN:.0%} of the busiest; timed calls give the results of untimed ones; export runs no products, and no "
-        "more after many calls than after one"
+        f"a repeated call runs at least {MINIMUM_REPEATED_SHARE:.0%} of each operation of the first; the busiest later "
+        f"call at least {MINIMUM_BUSIEST_LATER_SHARE:.0%} of the first, and every later call at least "
+        f"{MINIMUM_LATER_SHARE:.0%} of the first or of the busiest, whichever ran fewer; timed calls give the results "
+        f"of untimed ones; export runs at most {MAXIMUM_EXPORT_GROWTH:g} times as much after several calls as after "
+        "one, and no products (else untested)"
     ),
     reason="a result that is kept between calls is computed once and timed a thousand times",
     evaluate=_evaluate,

@@ -12,7 +12,7 @@ from accelbench.api.result import Comparison, Payback, Result
 from accelbench.report import details
 from accelbench.report.plots import canvas, scale
 from accelbench.report.plots.canvas import Ink, Plot
-from accelbench.stats.payback import NOTHING_SECONDS
+from accelbench.stats.payback import NEGLIGIBLE_SECONDS
 from accelbench.verdict.redaction import compared_seconds
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Curve:
 
 
 def curves(result: Result) -> tuple[Curve, ...]:
-    """Return a curve for each variant whose first call differs from the baseline's by at least `NOTHING_SECONDS`."""
+    """Return a curve for each variant whose first call differs from the baseline's by at least `NEGLIGIBLE_SECONDS`."""
     candidates = (_curve(comparison, result) for comparison in result.comparisons)
     return tuple(curve for curve in candidates if curve is not None)
 
@@ -55,7 +55,7 @@ def curves(result: Result) -> tuple[Curve, ...]:
 def _curve(comparison: Comparison, result: Result) -> Curve | None:
     """Return the curve of a comparison; None if its first call costs nothing more, or it has no times."""
     answer = comparison.pays_back
-    if answer is None or abs(float(answer.extra_seconds)) < NOTHING_SECONDS:
+    if answer is None or abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return None
     # Like the answer, the curves use only rounds that both have; otherwise they would cross somewhere else.
     times = compared_seconds(result, comparison)
