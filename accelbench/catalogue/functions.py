@@ -180,8 +180,8 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
         drawn = unpickle(draw)(rng, **parameters.model_dump())
         if imported := sorted((frameworks.packages() & sys.modules.keys()) - before):
             raise InvalidWorkloadError(
-                f"{location(draw)} imports {', '.join(imported)}, and launches of the other framework would too; "
-                "use NumPy"
+                f"{location(draw)} imports {', '.join(imported)}. The launches of the other framework run this code "
+                "too and would load it; use NumPy"
             )
         if not isinstance(drawn, Mapping):
             raise InvalidWorkloadError(

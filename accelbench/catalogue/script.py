@@ -25,38 +25,38 @@ from accelbench.catalogue.functions import workload_class
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.workload import Workload
 
-VARIABLE = "ACCELBENCH_SCRIPT"
-ORIGIN = "ACCELBENCH_SCRIPT_ORIGIN"
+SCRIPT_VARIABLE = "ACCELBENCH_SCRIPT"
+ORIGIN_VARIABLE = "ACCELBENCH_SCRIPT_ORIGIN"
 
 
 def path(environment: Mapping[str, str] = os.environ) -> Path | None:
     """Return the path of this process's script; None if it has none."""
-    named = environment.get(VARIABLE)
-    return Path(named) if named else None
+    value = environment.get(SCRIPT_VARIABLE)
+    return Path(value) if value else None
 
 
 def origin(environment: Mapping[str, str] = os.environ) -> Path | None:
     """Return the file that errors name, which the author of this process's script edits; None if it has none."""
-    named = environment.get(ORIGIN)
-    return Path(named) if named else path(environment)
+    value = environment.get(ORIGIN_VARIABLE)
+    return Path(value) if value else path(environment)
 
 
 @contextmanager
 def use(file: Path) -> Iterator[None]:
-    """Use `file` as this process's script in the with statement."""
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = str(file)
+    """Within the `with` block, make `file` the script that this process and its children load."""
+    previous = os.environ.get(SCRIPT_VARIABLE)
+    os.environ[SCRIPT_VARIABLE] = str(file)
     try:
         yield
     finally:
-        os.environ.pop(VARIABLE)
-        if before is not None:
-            os.environ[VARIABLE] = before
+        os.environ.pop(SCRIPT_VARIABLE)
+        if previous is not None:
+            os.environ[SCRIPT_VARIABLE] = previous
 
 
 @cache
 def load(file: Path) -> Workload:
-    """Return the script's workload; raises InvalidWorkloadError."""
+    """Return the workload of the script in `file`; raises InvalidWorkloadError."""
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text, file.name)
@@ -68,8 +68,8 @@ def load(file: Path) -> Workload:
         raise InvalidWorkloadError(f"{file.name}, line {error.lineno}: {error.msg}") from error
     for line, package in _framework_imports(tree.body):
         raise InvalidWorkloadError(
-            f"{file.name}, line {line}: imports {package} at the top, and launches of the other framework would too; "
-            f"import it inside the methods that use it"
+            f"{file.name}, line {line}: imports {package} at the top. The launches of the other framework run this "
+            f"code too and would load it; import it inside the methods that use it"
         )
     module = _run_module(file, text)
     kind = workload_class(module, file.name)
@@ -119,8 +119,8 @@ def _run_module(file: Path, text: str) -> ModuleType:
         raise workload_checks.invalid(error, where) from error
     if imported := sorted((frameworks.packages() & sys.modules.keys()) - before):
         raise InvalidWorkloadError(
-            f"{file.name}: what it imports at the top imports {', '.join(imported)}, and launches of the "
-            f"other framework would too; import it inside the methods that use it"
+            f"{file.name}: a module that it imports at the top imports {', '.join(imported)}. The launches of the "
+            f"other framework run this code too and would load it; import the module inside the methods that use it"
         )
     return module
 

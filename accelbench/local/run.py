@@ -10,7 +10,7 @@ import accelbench
 from accelbench.api.case import Case
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
-from accelbench.catalogue.script import ORIGIN, VARIABLE
+from accelbench.catalogue.script import ORIGIN_VARIABLE, SCRIPT_VARIABLE
 from accelbench.document import timestamp
 from accelbench.local.child import RunnerExit, run_case
 from accelbench.local.directory import RunDirectory, RunRecord, reserve_numbered
@@ -144,7 +144,7 @@ def script_environment(script: Path | None, directory: RunDirectory) -> dict[str
     """Copy the script to the results, and return the variables that name the copy and the original."""
     if script is None:
         return {}
-    return {VARIABLE: str(directory.keep_script(script).resolve()), ORIGIN: str(script.absolute())}
+    return {SCRIPT_VARIABLE: str(directory.keep_script(script).resolve()), ORIGIN_VARIABLE: str(script.absolute())}
 
 
 def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:

@@ -181,7 +181,7 @@ def _launch(request: LaunchRequest, sending: Connection) -> None:
     os.setsid()
     os.sched_setaffinity(0, {secrets.choice(sorted(os.sched_getaffinity(0)))})
     directory = Path(request.directory)
-    environment = {**launch_environment(directory), script.VARIABLE: str(file_of(request.case))}
+    environment = {**launch_environment(directory), script.SCRIPT_VARIABLE: str(file_of(request.case))}
     forks.become(environment, output=None, errors=directory / "stderr")
     blocks.WARM_UP_SECONDS, blocks.MINIMUM_BLOCKS = 0.05, 5
     blocks.BUDGET_SECONDS, blocks.LONG_BUDGET_SECONDS = 0.05, 0.15

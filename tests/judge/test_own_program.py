@@ -34,7 +34,7 @@ def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     """Of functions without a reference, with NumPy as baseline."""
     path = tmp_path / "bells.py"
     path.write_text(FUNCTIONS)
-    monkeypatch.setenv(script.VARIABLE, str(path))
+    monkeypatch.setenv(script.SCRIPT_VARIABLE, str(path))
     return a_case(BASELINE, VARIANT).model_copy(update={"workload": "bells", "parameters": {}})
 
 

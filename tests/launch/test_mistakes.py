@@ -69,8 +69,8 @@ def tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tell:
         copy.parent.mkdir()
         copy.write_text(text)
         edited.write_text(text)
-        monkeypatch.setenv(script.VARIABLE, str(copy))
-        monkeypatch.setenv(script.ORIGIN, str(edited))
+        monkeypatch.setenv(script.SCRIPT_VARIABLE, str(copy))
+        monkeypatch.setenv(script.ORIGIN_VARIABLE, str(edited))
         launched = launch(tmp_path, case("my-filter", use))
         assert launched.failure is not None
         return launched, launched.failure

@@ -23,8 +23,8 @@ Extension modules: psutil._psutil_linux, numpy._core._multiarray_umath (total: 2
 
 
 def test_a_scripts_own_calls_are_named_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(script.VARIABLE, "/results/my_filter.py")
-    monkeypatch.setenv(script.ORIGIN, "/home/me/my_filter.py")
+    monkeypatch.setenv(script.SCRIPT_VARIABLE, "/results/my_filter.py")
+    monkeypatch.setenv(script.ORIGIN_VARIABLE, "/home/me/my_filter.py")
     assert (
         crash_location(SEGFAULT) == " at my_filter.py, line 35 in step, called from my_filter.py, line 70 in <lambda>"
     )

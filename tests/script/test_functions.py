@@ -158,7 +158,7 @@ def test_arrays_that_import_a_framework_are_refused(load: Load, monkeypatch: pyt
     workload = load(GOOD.replace("    return {", "    import wave\n\n    return {", 1))
     monkeypatch.delitem(sys.modules, "wave", raising=False)
     monkeypatch.setattr(frameworks, "packages", lambda: frozenset({"wave"}))
-    with pytest.raises(InvalidWorkloadError, match=r"line 4: arrays\(\) imports wave, and launches of"):
+    with pytest.raises(InvalidWorkloadError, match=r"line 4: arrays\(\) imports wave. The launches of"):
         drawn(workload)
 
 

@@ -253,7 +253,7 @@ def test_a_copy_points_at_the_file_that_its_author_edits(
     copy.parent.mkdir()
     copy.write_text(text)
     edited.write_text("# saved again while the copy is measured\n" + text)
-    monkeypatch.setenv(script.ORIGIN, str(edited))
+    monkeypatch.setenv(script.ORIGIN_VARIABLE, str(edited))
     with script.use(copy):
         workload = catalogue.find("doubling")
         with pytest.raises(NameError) as raised:

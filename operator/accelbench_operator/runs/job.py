@@ -13,7 +13,7 @@ from accelbench.api.case import Case, ConfigMapKey
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.profiles import Profile
 from accelbench.api.run import BenchmarkRun, UsedRunner, WorkloadReference
-from accelbench.catalogue.script import VARIABLE
+from accelbench.catalogue.script import SCRIPT_VARIABLE
 from accelbench.cluster_api.errors import ApiError
 from accelbench.cluster_api.kinds import CLAIM_TEMPLATE, RUN
 from accelbench.plan.names import attempt_name, claim_template_name
@@ -207,7 +207,7 @@ def _script_mount(script: ConfigMapKey) -> Manifest:
 
 
 def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str, str]]:
-    values = profile.env | ({VARIABLE: f"{SCRIPT_DIRECTORY}/{script.key}"} if script else {})
+    values = profile.env | ({SCRIPT_VARIABLE: f"{SCRIPT_DIRECTORY}/{script.key}"} if script else {})
     values |= {
         "ACCELBENCH_TERMINATION_LOG": TERMINATION_LOG,
         "ACCELBENCH_WORK_DIRECTORY": WORK_DIRECTORY,
