@@ -58,7 +58,7 @@ Line = Annotated[str, AfterValidator(on_one_line)]
 holds it on one line, without characters that a terminal would obey."""
 
 
-_GIVEN: dict[frozenset[str], set[str]] = {}
+_FIELD_SETS: dict[frozenset[str], set[str]] = {}
 
 
 class Document(BaseModel):
@@ -67,13 +67,13 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     def model_post_init(self, _context: Any, /) -> None:
-        """Share the set of given fields among documents with the same fields.
+        """Share the set of set fields among documents that set the same ones.
 
         A set for each document would be nearly half of the memory that an operator needs for a run. Sharing is safe:
         documents are frozen, and a copy gets a set of its own.
         """
-        given = frozenset(self.model_fields_set)
-        object.__setattr__(self, "__pydantic_fields_set__", _GIVEN.setdefault(given, set(given)))
+        names = frozenset(self.model_fields_set)
+        object.__setattr__(self, "__pydantic_fields_set__", _FIELD_SETS.setdefault(names, set(names)))
 
     def to_json(self) -> str:
         """Return the document as compact JSON: camelCase, without unset values."""

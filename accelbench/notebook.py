@@ -136,8 +136,8 @@ def compare(
     Example:
         >>> compare(jax=f, pytorch=g, arrays={"x": x})
     """
-    _refuse(functions, arrays, reference)
-    _refuse_options(name, processors)
+    _check_arguments(functions, arrays, reference)
+    _check_options(name, processors)
     uses = (variants,) if isinstance(variants, str) else tuple(variants)
     with tempfile.TemporaryDirectory(prefix="accelbench-compare-") as temporary:
         script = Path(temporary, f"{name}{SCRIPT_SUFFIX}")
@@ -148,13 +148,13 @@ def compare(
             [directory] = reserve([run], Path(out) if out is not None else None)
         except OccupiedError:
             raise FileExistsError(f"{out} is not empty, and nothing is overwritten: give out= another name") from None
-        with Signals() as signals, display(console(stderr=True)) as shown:
+        with Signals() as signals, display(console(stderr=True)) as live_display:
             outcome = measure(
                 run,
                 platform_name,
                 directory,
                 signals=signals,
-                display=shown,
+                display=live_display,
                 script=script,
                 processors=processors,
                 environment={"PYTHONPATH": os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)},
@@ -167,10 +167,10 @@ def compare(
     return ComparedFunctions(outcome, directory.path)
 
 
-def _refuse(
+def _check_arguments(
     functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
 ) -> None:
-    """Raise TypeError or ValueError for invalid arguments."""
+    """Raise TypeError, ValueError or CannotBeSentError for functions or arrays that cannot be compared."""
     for name in functions:
         if name not in frameworks.names():
             raise ValueError(f"compare({name}=...): {unknown('framework', name, frameworks.names())}")
@@ -189,7 +189,8 @@ def _refuse(
             _refuse_other_arrays(name, function, arrays)
 
 
-def _refuse_options(name: str, processors: int | None) -> None:
+def _check_options(name: str, processors: int | None) -> None:
+    """Raise ValueError for a name that no script can have, or for fewer than one processor."""
     if not FILE_NAME.fullmatch(f"{name}{SCRIPT_SUFFIX}"):
         raise ValueError(f'compare(name="{name}"): a name consists of lower-case letters, digits and underscores')
     if processors is not None and processors < 1:
@@ -211,9 +212,10 @@ def _read_run(script: Path, variants: Sequence[str], changes: Mapping[str, objec
 
 
 def _refuse_other_arrays(name: str, function: Callable[..., Any], arrays: Mapping[str, Any]) -> None:
+    """Raise TypeError or CannotBeSentError if the function cannot be called with these arrays by name."""
     signature = inspect.signature(function)
     for parameter in signature.parameters.values():
-        _parameter(name, parameter)
+        _format_parameter(name, parameter)
     try:
         signature.bind(**arrays)
     except TypeError as error:
@@ -225,23 +227,23 @@ def script_text(
 ) -> str:
     """Return a script for `accelbench run` with every function pickled, next to its source if there is one."""
     parts = dict(functions) | ({"reference": reference} if reference is not None else {})
-    drawn = arrays if callable(arrays) else partial(given, _in_numpy(arrays))
+    draw = arrays if callable(arrays) else partial(return_arrays, _to_numpy(arrays))
     text = [
         f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',
         "from accelbench.catalogue.pickled import Pickled\n",
-        *(line for name, function in parts.items() for line in _sent(name, function)),
-        *_sent("arrays", drawn),
+        *(line for name, function in parts.items() for line in _define_pickled(name, function)),
+        *_define_pickled("arrays", draw),
     ]
     return "\n".join(text)
 
 
-def given(arrays: Mapping[str, Any], rng: "Generator") -> Mapping[str, Any]:
-    """Return the arrays that the user passed."""
+def return_arrays(arrays: Mapping[str, Any], rng: "Generator") -> Mapping[str, Any]:
+    """Return `arrays`, which the user passed to `compare`; drawing none from `rng`."""
     del rng
     return arrays
 
 
-def _in_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
+def _to_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Convert arrays of any framework to NumPy, floats to float64: variants get the requested precision."""
     import numpy as np
 
@@ -260,17 +262,20 @@ def _in_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return converted
 
 
-def _sent(name: str, function: Callable[..., Any]) -> Iterator[str]:
+def _define_pickled(name: str, function: Callable[..., Any]) -> Iterator[str]:
     """Yield lines that define `name` as the pickled function; raises CannotBeSentError."""
     _refuse_compiled(name, function)
-    content = _pickled(name, function)
+    content = _pickle(name, function)
     with contextlib.suppress(OSError, TypeError):  # a partial, or typed into a plain interpreter
         yield "".join(f"# {line}\n" for line in inspect.getsource(function).rstrip().splitlines())
-    parameters = ", ".join(_parameter(name, taken) for taken in inspect.signature(function).parameters.values())
+    parameters = ", ".join(
+        _format_parameter(name, parameter) for parameter in inspect.signature(function).parameters.values()
+    )
     yield f'{name} = Pickled("{name}", "{parameters}", "{base64.b64encode(content).decode()}")\n'
 
 
-def _parameter(name: str, parameter: inspect.Parameter) -> str:
+def _format_parameter(name: str, parameter: inspect.Parameter) -> str:
+    """Return the parameter as `Pickled` takes it, `x` or `x=...`; raises CannotBeSentError if it has no name."""
     if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
         raise CannotBeSentError(f"{name} takes {parameter}; arrays are given by name, as in lambda x: f(x)")
     return parameter.name if parameter.default is parameter.empty else f"{parameter.name}=..."
@@ -278,8 +283,9 @@ def _parameter(name: str, parameter: inspect.Parameter) -> str:
 
 def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
     """Raise CannotBeSentError for a compiled function: the variant's mode decides how it is compiled."""
-    own = str(getattr(function, "__module__", "")).partition(".")[0] in frameworks.packages()
-    compiler = {"PjitFunction": "jax.jit"}.get(type(function).__name__) if not own else None
+    # A framework's own functions, such as jax.numpy.sort, are compiled too, and are allowed.
+    belongs_to_framework = str(getattr(function, "__module__", "")).partition(".")[0] in frameworks.packages()
+    compiler = {"PjitFunction": "jax.jit"}.get(type(function).__name__) if not belongs_to_framework else None
     if compiler or hasattr(function, "_torchdynamo_orig_callable"):
         raise CannotBeSentError(
             f"{name} is already compiled by {compiler or 'torch.compile'}; pass the function itself, and select the "
@@ -287,7 +293,8 @@ def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
         )
 
 
-def _pickled(name: str, function: Callable[..., Any]) -> bytes:
+def _pickle(name: str, function: Callable[..., Any]) -> bytes:
+    """Return the function as cloudpickle writes it, at most `LARGEST_BYTES`; raises CannotBeSentError."""
     try:
         import cloudpickle
     except ModuleNotFoundError:
@@ -296,20 +303,21 @@ def _pickled(name: str, function: Callable[..., Any]) -> bytes:
         content: bytes = cloudpickle.dumps(function)
     except (TypeError, pickle.PicklingError, RecursionError, AttributeError, ValueError) as error:
         raise CannotBeSentError(
-            f"{name} cannot be sent to a process of its own: {error}.\n{_in_a_file(name)}"
+            f"{name} cannot be sent to a process of its own: {error}.\n{_advise_file(name)}"
         ) from error
     if len(content) > LARGEST_BYTES:
         size = f"{len(content) / 2**20:,.0f} MiB"
-        raise CannotBeSentError(f"{name} takes {size}, and {LARGEST_BYTES // 2**20} are allowed.\n{_in_a_file(name)}")
+        raise CannotBeSentError(f"{name} takes {size}, and {LARGEST_BYTES // 2**20} are allowed.\n{_advise_file(name)}")
     return content
 
 
-def _in_a_file(name: str) -> str:
+def _advise_file(name: str) -> str:
+    """Describe how to write the function `name` into a file instead of sending it."""
     body = 'return {"x": rng.standard_normal((1000, 1000))}' if name == "arrays" else "..."
-    what = "rng" if name == "arrays" else "x"
+    parameter = "rng" if name == "arrays" else "x"
     return (
         f"Put it into a file: `accelbench init my_function` writes my_function.py, with a function\n"
-        f"  def {name}({what}):\n      {body}\n"
+        f"  def {name}({parameter}):\n      {body}\n"
         f"that makes what it needs itself or takes it from its arrays; then `accelbench run my_function.py`."
     )
 

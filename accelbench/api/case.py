@@ -133,7 +133,7 @@ class Script(Document):
 
     @property
     def file_name(self) -> str:
-        """Return the file's name, wherever it is."""
+        """Return the script's file name, from whichever field names it; empty if none does."""
         return self.config_map_key_ref.key if self.config_map_key_ref else self.file or ""
 
 

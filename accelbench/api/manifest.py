@@ -27,9 +27,9 @@ def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
     documents = read_documents(text, source)
     if not documents:
         raise InvalidManifestError(source, (Problem("", "holds no BenchmarkRun"),))
-    problems = tuple(problem for document in documents for problem in _located(document))
+    problems = tuple(problem for document in documents for problem in _locate_problems(document))
     if problems:
-        runs = tuple(run for document in documents for run in _readable(document.content))
+        runs = tuple(run for document in documents for run in _run_despite_rules(document.content))
         raise InvalidManifestError(source, problems, runs)
     return tuple(parse_run(document.content, source) for document in documents)
 
@@ -38,7 +38,7 @@ def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
     """Return the BenchmarkRun of a manifest, with defaults; raises InvalidManifestError."""
     problems = tuple(check_manifest(manifest))
     if problems:
-        raise InvalidManifestError(source, problems, tuple(_readable(manifest)))
+        raise InvalidManifestError(source, problems, tuple(_run_despite_rules(manifest)))
     try:
         return BenchmarkRun.model_validate(defaulted(RUN, manifest))
     except ValidationError as error:
@@ -48,14 +48,17 @@ def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
         raise InvalidManifestError(source, problems) from error
 
 
-def _readable(manifest: Mapping[str, Any]) -> Iterator[BenchmarkRun]:
-    """Yield the manifest's run if it breaks only rules, not the schema."""
+def _run_despite_rules(manifest: Mapping[str, Any]) -> Iterator[BenchmarkRun]:
+    """Yield the manifest's run if it fits the schema, whether or not it breaks rules."""
     with suppress(ValidationError):
         yield BenchmarkRun.model_validate(defaulted(RUN, manifest))
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the problems of a manifest, in the API server's words."""
+    """Yield the problems of a manifest.
+
+    These are the API server's refusals or, for a wrong kind, kubectl's message with a suggestion.
+    """
     for name in ("apiVersion", "kind"):
         if not isinstance(manifest.get(name), str) or not manifest[name]:
             yield Problem(name, f"Required value: {API_VERSION if name == 'apiVersion' else RUN.name}")
@@ -68,7 +71,8 @@ def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
     yield Refusal("", text, field="kind" if version == API_VERSION else "apiVersion")
 
 
-def _located(document: YamlDocument) -> Iterator[LocatedProblem]:
+def _locate_problems(document: YamlDocument) -> Iterator[LocatedProblem]:
+    """Yield the document's problems, each with the line of the field to blame."""
     for problem in check_manifest(document.content):
         field = problem.field if isinstance(problem, Refusal) and problem.field else problem.path
         yield LocatedProblem(problem.path, problem.message, document.line(field))

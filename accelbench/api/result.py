@@ -27,13 +27,16 @@ MAXIMUM_MESSAGE = 1024
 """Characters in the message of an expectation."""
 
 
-def _check_moment(text: str) -> str:
-    """Return `text` if it is a time; raises ValueError. The API server checks the same, but not for a file."""
+def _check_time(text: str) -> str:
+    """Return `text` if it is an ISO 8601 time; raise ValueError otherwise.
+
+    This is for results read from a file, which no API server has checked.
+    """
     datetime.fromisoformat(text)
     return text
 
 
-Moment = Annotated[Timestamp, AfterValidator(_check_moment)]
+Moment = Annotated[Timestamp, AfterValidator(_check_time)]
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 CheckOutcome = Literal["passed", "failed", "untested"]
 Outcome = Literal["met", "not-met", "undecided"]

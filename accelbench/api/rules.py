@@ -28,8 +28,8 @@ Manifest = Mapping[str, Any]
 class Rule:
     """Define one rule: `cel` and `holds` are equivalent, and so are `arguments_cel` and `arguments`.
 
-    The arguments fill the message's `%s`. `holds` is None for rules that only the API server can check, such as
-    transition rules, which compare with the old object.
+    The arguments fill the message's `%s`. `holds` is None for rules that `validate` must not apply: transition rules,
+    which compare with the old object, and fields for laptops only.
     """
 
     cel: str
@@ -49,16 +49,17 @@ class Rule:
         if not self.arguments_cel:
             return self.message
         message = self.message % tuple(_format_argument(argument) for argument in self.arguments(value))
-        return self._plain_message if re.search(r"[\n\r]", message) else message
+        # As the API server does: it discards a message with a line break and falls back to the fixed one.
+        return self._message_without_arguments if re.search(r"[\n\r]", message) else message
 
     @property
-    def _plain_message(self) -> str:
-        """Return the API server's message for an argument with a line break."""
+    def _message_without_arguments(self) -> str:
+        """Return the fixed message, with `...` in place of the arguments."""
         return self.message.replace("%s", "...")
 
     def to_crd(self) -> dict[str, str]:
         """Return the rule as an entry of `x-kubernetes-validations`."""
-        entry = {"rule": self.cel, "message": self._plain_message}
+        entry = {"rule": self.cel, "message": self._message_without_arguments}
         if self.arguments_cel:
             # Concatenation would cost more: its cost is estimated from the longest string that a request can hold.
             entry["messageExpression"] = f"'{self.message}'.format([{', '.join(self.arguments_cel)}])"
@@ -93,10 +94,12 @@ def label(variant: Manifest) -> str:
 
 
 def _label_cel(variant: str) -> str:
+    """Return the CEL expression for the name in results of the variant that the expression `variant` gives."""
     return f"(has({variant}.name) ? {variant}.name : {variant}.use)"
 
 
-def _repeated(items: Sequence[Any]) -> Any:
+def _first_repeated(items: Sequence[Any]) -> Any:
+    """Return the first item that occurs more than once, or None."""
     return next((item for item in items if items.count(item) > 1), None)
 
 
@@ -114,8 +117,8 @@ UNIQUE_VARIANTS = Rule(
     cel=f"self.all(v, self.exists_one(w, {_SAME_NAME}))",
     message='two variants are called "%s"; give one of them a name of its own',
     arguments_cel=(f"self.filter(v, !self.exists_one(w, {_SAME_NAME})).map(v, {_label_cel('v')})[0]",),
-    holds=lambda variants: _repeated([label(variant) for variant in variants]) is None,
-    arguments=lambda variants: (_repeated([label(variant) for variant in variants]),),
+    holds=lambda variants: _first_repeated([label(variant) for variant in variants]) is None,
+    arguments=lambda variants: (_first_repeated([label(variant) for variant in variants]),),
 )
 
 BASELINE_IS_A_VARIANT = Rule(
@@ -129,6 +132,7 @@ BASELINE_IS_A_VARIANT = Rule(
 
 
 def _unknown_variants(spec: Manifest) -> list[str]:
+    """Return the variants that expectations name and the run does not have."""
     variants = [expectation["variant"] for expectation in spec.get("expectations", ())]
     return [variant for variant in variants if variant not in _labels(spec)]
 
@@ -150,8 +154,8 @@ _BASELINE_CEL = f"(has(self.baseline) ? self.baseline : {_label_cel('self.varian
 _OF_THE_BASELINE_CEL = f"has(e.metric) && e.metric in {json.dumps(_OVER_BASELINE)} && e.variant == {_BASELINE_CEL}"
 
 
-def _of_the_baseline(spec: Manifest) -> list[str]:
-    """Return the metrics over the baseline that are expected of the baseline itself."""
+def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
+    """Return the metrics that compare with the baseline, in expectations of the baseline itself."""
     if not spec["variants"]:
         return []
     baseline = spec.get("baseline", label(spec["variants"][0]))
@@ -166,8 +170,8 @@ BASELINE_NOT_OVER_ITSELF = Rule(
     ),
     message="%s compares a variant with the baseline; expect it of a variant that is not the baseline",
     arguments_cel=(f"self.expectations.filter(e, {_OF_THE_BASELINE_CEL})[0].metric",),
-    holds=lambda spec: not _of_the_baseline(spec),
-    arguments=lambda spec: (_of_the_baseline(spec)[0],),
+    holds=lambda spec: not _comparing_metrics_expected_of_baseline(spec),
+    arguments=lambda spec: (_comparing_metrics_expected_of_baseline(spec)[0],),
     field_path=".expectations",
 )
 
@@ -195,6 +199,7 @@ _BOUND_CEL = BOUND.replace("\\", "\\\\")
 
 
 def _bounds_can_be_met(expectation: Manifest) -> bool:
+    """Return False if `atLeast` is above `atMost`; True if either is missing or is no decimal."""
     low, high = (expectation.get(name, "") for name in ("atLeast", "atMost"))
     if not re.fullmatch(BOUND, low) or not re.fullmatch(BOUND, high):
         return True
@@ -221,12 +226,13 @@ UNIQUE_AXES = Rule(
     cel="self.all(a, self.exists_one(b, b.name == a.name))",
     message='"%s" is swept twice; put its values into one axis',
     arguments_cel=("self.filter(a, !self.exists_one(b, b.name == a.name))[0].name",),
-    holds=lambda sweep: _repeated(_axis_names(sweep)) is None,
-    arguments=lambda sweep: (_repeated(_axis_names(sweep)),),
+    holds=lambda sweep: _first_repeated(_axis_names(sweep)) is None,
+    arguments=lambda sweep: (_first_repeated(_axis_names(sweep)),),
 )
 
 
-def _cases(sweep: Sequence[Manifest]) -> int:
+def _count_cases(sweep: Sequence[Manifest]) -> int:
+    """Return the number of combinations of the axes' values."""
     return math.prod(len(axis["values"]) for axis in sweep)
 
 
@@ -237,12 +243,13 @@ def cases_within(maximum: int, axes: int) -> Rule:
         cel=f"{product} <= {maximum}",
         message=f"%s cases, at most {maximum}; split the sweep over several runs",
         arguments_cel=(product,),
-        holds=lambda sweep: _cases(sweep) <= maximum,
-        arguments=lambda sweep: (_cases(sweep),),
+        holds=lambda sweep: _count_cases(sweep) <= maximum,
+        arguments=lambda sweep: (_count_cases(sweep),),
     )
 
 
-def _fixed_and_swept(spec: Manifest) -> list[str]:
+def _swept_fixed_parameters(spec: Manifest) -> list[str]:
+    """Return the parameters that are both swept and fixed in `workload.parameters`."""
     return [name for name in _axis_names(spec.get("sweep", ())) if name in spec["workload"].get("parameters", {})]
 
 
@@ -253,8 +260,8 @@ SWEPT_OR_FIXED = Rule(
     ),
     message='"%s" is both swept and fixed; remove it from workload.parameters',
     arguments_cel=("self.sweep.filter(a, a.name in self.workload.parameters)[0].name",),
-    holds=lambda spec: not _fixed_and_swept(spec),
-    arguments=lambda spec: (_fixed_and_swept(spec)[0],),
+    holds=lambda spec: not _swept_fixed_parameters(spec),
+    arguments=lambda spec: (_swept_fixed_parameters(spec)[0],),
     field_path=".sweep",
 )
 
@@ -265,7 +272,7 @@ _PERCENTAGE_CEL = PERCENTAGE.replace("\\", "\\\\")
 
 
 def percentage(low: str, high: str, example: str, *, above: bool = False) -> Rule:
-    """Require a percentage from `low` (or, with `above`, above it) to `high`."""
+    """Require a percentage from `low` to `high`, both included; with `above`, `low` itself is excluded."""
     number = "double(self.replace('%', ''))"
     lower = f"{number} {'>' if above else '>='} {float(low)}"
     bounds = f"above {low}% up to {high}%" if above else f"from {low}% to {high}%"
@@ -321,9 +328,9 @@ def forbidden_field(field: str) -> Rule:
 
 def one_of(*fields: str) -> Rule:
     """Require exactly one of the fields."""
-    given = ", ".join(f"has(self.{field})" for field in fields)
+    presence = ", ".join(f"has(self.{field})" for field in fields)
     return Rule(
-        cel=f"[{given}].exists_one(given, given)",
+        cel=f"[{presence}].exists_one(given, given)",
         message=f"give exactly one of {', '.join(fields)}",
         holds=lambda value: sum(field in value for field in fields) == 1,
     )

@@ -9,7 +9,7 @@ from accelbench.workload import Array, Arrays, NamedArrays, Workload
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-CHANGE = 0.05
+MAXIMUM_CHANGE = 0.05
 """Largest share by which an array changes that is the same for every seed: signs and sizes stay the same.
 
 Zeros become an equally small number everywhere, so that it is visible what they are multiplied with.
@@ -41,19 +41,19 @@ def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int
         raise ValueError("another seed gives arrays of other names, types or shapes")
     rng = np.random.default_rng(seed)
     return Arrays(
-        state=_changed(other.state, seen.state, rng),
-        batches=tuple(_changed(*pair, rng) for pair in zip(other.batches, seen.batches, strict=True)),
+        state=_scale_constants(other.state, seen.state, rng),
+        batches=tuple(_scale_constants(*pair, rng) for pair in zip(other.batches, seen.batches, strict=True)),
     )
 
 
-def _changed(other: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedArrays:
+def _scale_constants(other: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedArrays:
     import numpy as np
 
     def changed(array: Array, before: Array) -> Array:
         array = np.asarray(array)
         if not np.issubdtype(array.dtype, np.inexact) or not np.array_equal(array, before, equal_nan=True):
             return array
-        share = CHANGE * rng.uniform(0.2, 1)
+        share = MAXIMUM_CHANGE * rng.uniform(0.2, 1)
         with np.errstate(all="ignore"):
             return np.asarray(array * (1 + share) if array.any() else array + share, dtype=array.dtype)
 

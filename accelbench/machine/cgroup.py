@@ -14,7 +14,7 @@ UNLIMITED_BYTES = 1 << 60
 
 
 class ControlGroup(NamedTuple):
-    """Hold the directory of this process's own group for one controller."""
+    """Hold the directory of this process's own group for one controller, and the version, 1 or 2."""
 
     directory: Path
     version: int
@@ -31,14 +31,17 @@ def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | Non
     for membership in memberships:
         _, controllers, path = membership.split(":", 2)
         if controller in controllers.split(","):
-            return _directory_of(mounts, path, controller)
+            return _find_mounted(mounts, path, controller)
         if not controllers:
             unified = path
-    return _directory_of(mounts, unified, None) if unified is not None else None
+    return _find_mounted(mounts, unified, None) if unified is not None else None
 
 
-def _directory_of(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
-    """Return the group's directory below the mount's root, which in a container may be the group itself."""
+def _find_mounted(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
+    """Return the group at `path` of the hierarchy of `controller` (v1), or of the unified one (v2, None).
+
+    None if the hierarchy is not mounted. In a container the mount's root may be the group itself.
+    """
     for mount in mounts:
         fields, _, rest = mount.partition(" - ")
         kind, _, options = rest.split(" ", 2)
@@ -59,7 +62,7 @@ def processor_quota(group: ControlGroup | None) -> float | None:
 
 
 def memory_limit(group: ControlGroup | None) -> int | None:
-    """Return the bytes that the group may use; None: no limit."""
+    """Return the smallest memory limit of the group and its parents, in bytes; None: no limit."""
     limits = []
     for directory in _ancestors(group):
         for name in ("memory.max", "memory.limit_in_bytes"):
@@ -91,6 +94,7 @@ def refaulted_bytes(group: ControlGroup | None) -> int | None:
 
 
 def _quota(directory: Path) -> float | None:
+    """Return the number of processors that this one group's CPU quota allows, or None."""
     words = (_read(directory / "cpu.max") or "").split()
     if not words:
         words = [_read(directory / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
@@ -109,6 +113,7 @@ def _ancestors(group: ControlGroup | None) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str | None:
+    """Return the file's content without surrounding space; None if it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:

@@ -47,7 +47,13 @@ ENVIRONMENT_PREFIXES = (
 def of_host(
     environment: Mapping[str, str] = os.environ, *, root: Path = Path("/"), threads: int | None = None
 ) -> dict[str, str]:
-    """Describe the machine, the container and this Python; `root` is where /proc and /sys are."""
+    """Describe the machine, the container and this Python.
+
+    Args:
+        environment: This process's environment variables.
+        root: Directory that has /proc and /sys.
+        threads: Processors that each launch may use.
+    """
     cpuinfo = _first_processor(root / "proc/cpuinfo")
     flags = (cpuinfo.get("flags") or cpuinfo.get("Features") or "").split()
     entries = {
@@ -56,15 +62,15 @@ def of_host(
         "cpuVectors": ", ".join(name for name in VECTORS if name in flags),
         "virtualMachine": "yes" if "hypervisor" in flags else "",
         "cpus": str(os.cpu_count() or ""),
-        "cores": _cores(root / "proc/cpuinfo"),
+        "cores": _count_cores(root / "proc/cpuinfo"),
         "turbo": _turbo(root / "sys/devices/system/cpu"),
         "cpusUsed": str(threads or ""),
-        "cpuLimit": _number(cgroup.processor_quota(cgroup.find("cpu", root / "proc/self"))),
+        "cpuLimit": _format_number(cgroup.processor_quota(cgroup.find("cpu", root / "proc/self"))),
         "numaNodes": str(len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or ""),
         "governor": _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "memoryBytes": _number(memory.installed(root)),
-        "memoryLimitBytes": _number(cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))),
-        "transparentHugePages": _bracketed(_read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        "memoryBytes": _format_number(memory.installed(root)),
+        "memoryLimitBytes": _format_number(cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))),
+        "transparentHugePages": _bracketed_word(_read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         "kernel": platform.release(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "accelbench": _own_version(),
@@ -121,25 +127,28 @@ def _shared_modules(module: ModuleType) -> list[ModuleType]:
 
 
 def _digest(text: str) -> str:
+    """Return the first 16 hexadecimal digits of the text's SHA-256; empty for an empty text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
 
 
 def _own_version() -> str:
+    """Return accelbench's version; empty if it is not installed as a distribution."""
     try:
         return version("accelbench")
     except PackageNotFoundError:
         return ""
 
 
-def _first_processor(path: Path) -> dict[str, str]:
-    lines = (line.partition(":") for line in _read(path).split("\n\n", 1)[0].splitlines())
+def _first_processor(cpuinfo: Path) -> dict[str, str]:
+    """Return the fields of the first processor in /proc/cpuinfo."""
+    lines = (line.partition(":") for line in _read(cpuinfo).split("\n\n", 1)[0].splitlines())
     return {name.strip(): value.strip() for name, _, value in lines}
 
 
-def _cores(path: Path) -> str:
-    """Count physical cores, if the kernel reports them apart from threads."""
+def _count_cores(cpuinfo: Path) -> str:
+    """Count the physical cores in /proc/cpuinfo; empty if it has no core ids."""
     cores = set()
-    for processor in _read(path).split("\n\n"):
+    for processor in _read(cpuinfo).split("\n\n"):
         lines = (line.partition(":") for line in processor.splitlines())
         fields = {name.strip(): value.strip() for name, _, value in lines}
         if "core id" in fields:
@@ -148,22 +157,23 @@ def _cores(path: Path) -> str:
 
 
 def _turbo(processors: Path) -> str:
-    """Return `on` or `off` for clocks above the sustained one; drivers report it in different ways."""
+    """Return `on` if processors may exceed their base clock, else `off`; empty if no driver reports it."""
     if intel := _read(processors / "intel_pstate/no_turbo"):
         return "off" if intel == "1" else "on"
     return {"0": "off", "1": "on"}.get(_read(processors / "cpufreq/boost"), "")
 
 
-def _bracketed(text: str) -> str:
-    """Return the word in brackets: `always [madvise] never`."""
+def _bracketed_word(text: str) -> str:
+    """Return the selected setting: `madvise` for `always [madvise] never`."""
     return text.partition("[")[2].partition("]")[0]
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _read(path: Path) -> str:
+    """Return the file's content without surrounding space; empty if it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:

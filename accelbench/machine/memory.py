@@ -22,7 +22,7 @@ def installed(root: Path = Path("/")) -> int | None:
 
 
 def available(root: Path = Path("/")) -> int | None:
-    """Return the bytes that this container may use or this machine has; None if both are unknown."""
+    """Return the machine's memory or the container's limit in bytes, whichever is smaller; None if both are unknown."""
     limits = (installed(root), cgroup.memory_limit(cgroup.find("memory", root / "proc/self")))
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -31,16 +31,17 @@ def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | Non
     """Return why the case cannot fit into `limit` bytes, with the estimate and a remedy; None if it may fit."""
     from rich.filesize import decimal
 
-    least = needed(workload, parameters)
-    if limit is None or least <= limit:
+    minimum = needed(workload, parameters)
+    if limit is None or minimum <= limit:
         return None
     return (
-        f"needs at least {decimal(least)} of memory for its numbers in float64, in which inputs are drawn and the "
+        f"needs at least {decimal(minimum)} of memory for its numbers in float64, in which inputs are drawn and the "
         f"reference computes, but may use only {decimal(limit)}: choose a smaller case, or request more memory"
     )
 
 
 def _read(path: Path) -> str:
+    """Return the file's content; empty if it cannot be read."""
     try:
         return path.read_text()
     except OSError:

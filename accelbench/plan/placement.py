@@ -15,8 +15,8 @@ from accelbench.api.profiles import Profile, ProfileToleration
 Manifest = Mapping[str, Any]
 Amounts = Mapping[str, Decimal]
 Cause = Literal["label", "taint", "resource", "occupied"]
-REPELLING = ("NoSchedule", "NoExecute")
-OVER = ("Succeeded", "Failed")
+REPELLING_EFFECTS = ("NoSchedule", "NoExecute")
+ENDED_PHASES = ("Succeeded", "Failed")
 GIBIBYTE = 2**30
 SUFFIXES = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3")}
 SUFFIXES |= {letter: Decimal(1000) ** power for power, letter in enumerate(("k", "M", "G", "T", "P", "E"), start=1)}
@@ -109,7 +109,7 @@ def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
 
 def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iterator[Misfit]:
     for taint in node.taints:
-        if taint.effect in REPELLING and not any(_tolerates(toleration, taint) for toleration in tolerations):
+        if taint.effect in REPELLING_EFFECTS and not any(_tolerates(toleration, taint) for toleration in tolerations):
             yield Misfit("taint", f"has the taint {taint}")
 
 
@@ -164,7 +164,7 @@ def read_nodes(nodes: Iterable[Manifest], pods: Iterable[Manifest], slices: Iter
     """Build nodes from their manifests, all pods and the ResourceSlices; sorted by name."""
     on: defaultdict[str, list[Manifest]] = defaultdict(list)
     for pod in pods:
-        if (pod.get("status") or {}).get("phase") not in OVER:
+        if (pod.get("status") or {}).get("phase") not in ENDED_PHASES:
             on[pod["spec"].get("nodeName") or ""].append(pod)
     drivers: defaultdict[str, set[str]] = defaultdict(set)
     for published in slices:

@@ -17,7 +17,7 @@ from accelbench.validity.quarantine import disturbance_checks, failed_by_noise
 from accelbench.verdict.rule import Clean, noisy_sentence, too_few_sentence, unclean, verdict_sentence
 
 MAXIMUM_SENTENCE = 500
-WEIGHTY = ("work-present", "depends-on-inputs", "work-skipped", "precision")
+WORK_CHECKS = ("work-present", "depends-on-inputs", "work-skipped", "precision")
 """Checks that detect a program which does less than it should; a verdict names those that are untested."""
 
 
@@ -118,7 +118,7 @@ class MeasuredVariants:
         checks = {
             f"{check.name}{f' for {check.variant}' if check.variant else ''} ({check.reading})"
             for check in self.certificate.checks
-            if check.name in WEIGHTY and check.outcome == "untested" and check.variant in sides
+            if check.name in WORK_CHECKS and check.outcome == "untested" and check.variant in sides
         }
         return "; ".join(sorted(checks))
 

@@ -40,10 +40,11 @@ def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
     unit = NUMBERS[name].unit
     if value is None:
         return None
-    return _single(value, f"{value:,} {unit}".rstrip() if isinstance(value, int) else f"{figures.prose(value)} {unit}")
+    number = f"{value:,}" if isinstance(value, int) else figures.prose(value)
+    return _without_range(value, f"{number} {unit}".rstrip())
 
 
-def _single(value: float, words: str) -> Reading:
+def _without_range(value: float, words: str) -> Reading:
     return Reading(value, value, words)
 
 
@@ -111,7 +112,7 @@ def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
     value, over = variant.numbers.peak_memory_bytes, baseline.numbers.peak_memory_bytes if baseline else None
     if value is None or not over:
         return None
-    return _single(
+    return _without_range(
         value / over,
         f"{figures.prose(value / over)} ({figures.quantity(value, 'B')} over {figures.quantity(over, 'B')})",
     )
@@ -122,7 +123,7 @@ def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
     if seconds is None:
         return None
     spread = (float(seconds.p95_seconds) - float(seconds.p5_seconds)) / float(seconds.median_seconds)
-    return _single(spread, f"{figures.prose(spread)} over {result.rounds} launches")
+    return _without_range(spread, f"{figures.prose(spread)} over {result.rounds} launches")
 
 
 READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {
