@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from accelbench import __version__
-from accelbench.report.markdown import Written, markdown_table
+from accelbench.report.markdown import RawMarkdown, markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,16 +61,16 @@ def readme(text: str) -> str:
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
     rows = [
-        (_code(value.path), value.default and _code(value.default), Written(value.meaning.replace("|", "\\|")))
+        (_code(value.path), value.default and _code(value.default), RawMarkdown(value.meaning.replace("|", "\\|")))
         for value in values()
         if value.default or value.meaning
     ]
     return f"{before}{BEGIN}\n{markdown_table(('value', 'default', 'meaning'), rows, right=set())}\n{END}{after}"
 
 
-def _code(text: str) -> Written:
+def _code(text: str) -> RawMarkdown:
     """Format as Markdown code, with bars escaped for a table."""
-    return Written("`" + text.replace("|", "\\|") + "`")
+    return RawMarkdown("`" + text.replace("|", "\\|") + "`")
 
 
 def chart(text: str) -> str:
