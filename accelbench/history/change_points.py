@@ -45,7 +45,10 @@ def missing() -> str | None:
 
 
 def has_enough_results(side: Side, *others: Side) -> bool:
-    """Return True if any case of the side has at least `MINIMUM_RESULTS` results; `others` are the sides it is compared with."""
+    """Return True if any case of the side has at least `MINIMUM_RESULTS` results.
+
+    `others` are the sides that it is compared with.
+    """
     return any(len(results) >= MINIMUM_RESULTS for results in side.cases(*others).values())
 
 

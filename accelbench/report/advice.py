@@ -93,7 +93,10 @@ def _advice_on_restless_launches(result: Result) -> Iterator[str]:
 
 
 def is_restless(variant: VariantResult, result: Result) -> bool:
-    """Return True if the variant's launches spread widely or form two groups; False for fewer than `MINIMUM_LAUNCHES`."""
+    """Return True if the variant's launches spread widely or form two groups.
+
+    False for fewer than `MINIMUM_LAUNCHES`.
+    """
     quantiles, seconds = variant.seconds, [float(launch.seconds) for launch in variant.launches]
     if quantiles is None or len(seconds) < MINIMUM_LAUNCHES:
         return False
