@@ -20,7 +20,7 @@ class ExistsError(ClusterError):
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedRun:
     """Hold a run as the server has it, created now or existing with the same spec."""
 
     run: Manifest
@@ -48,12 +48,12 @@ class Applied:
         )
 
 
-def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[Applied, ...]:
+def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun, ...]:
     """Create the runs that do not exist; raises ExistsError or ApiError before it has created any."""
     bodies = [_with_namespace(manifest, client) for manifest in manifests]
     existing = [_existing_run(client, body, manifest.run) for body, manifest in zip(bodies, manifests, strict=True)]
     return tuple(
-        Applied(create(client, body), created=True) if run is None else Applied(run, created=False)
+        AppliedRun(create(client, body), created=True) if run is None else AppliedRun(run, created=False)
         for body, run in zip(bodies, existing, strict=True)
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from accelbench.api import labels
 from accelbench.api.reasons import ConditionReason
-from accelbench.kubectl.gate import condition, ending
+from accelbench.kubectl.gate import condition, outcome_text
 from accelbench.local.errors import InvalidSpecError
 from accelbench.problem import Problem
 
@@ -42,7 +42,7 @@ def clone_run(run: Manifest, name: str | None = None) -> Manifest:
     Raises InvalidSpecError if the operator refused the run's spec.
     """
     if condition(run, "Finished").get("reason") == ConditionReason.INVALID_SPEC:
-        problem = f"{ending(run)}. Correct that, and apply the manifest under another name"
+        problem = f"{outcome_text(run)}. Correct that, and apply the manifest under another name"
         raise InvalidSpecError(f"benchmarkrun/{run['metadata']['name']}", [Problem("", problem)])
     spec = copy.deepcopy(run["spec"])
     spec["series"] = spec.get("series") or run["metadata"]["name"]

@@ -8,9 +8,9 @@ from rich.text import Text
 
 from accelbench.cluster_api.client import Client, Manifest
 from accelbench.cluster_api.errors import ClusterError
-from accelbench.kubectl.apply import Applied
+from accelbench.kubectl.apply import AppliedRun
 from accelbench.kubectl.follow import DeletedError, TimedOutError, follow
-from accelbench.kubectl.gate import ending, exit_of
+from accelbench.kubectl.gate import exit_of, outcome_text
 from accelbench.kubectl.options import RunOutput
 from accelbench.kubectl.runs import read_run_results
 from accelbench.kubectl.signals import Signals, TerminatedError
@@ -25,7 +25,7 @@ class FollowError(Exception):
     """Report that a run cannot be followed to its end; the run itself continues."""
 
 
-def print_created(applied: Sequence[Applied], output: RunOutput, *, wait: bool) -> None:
+def print_created(applied: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
     """Print what was created, on standard output if no verdict follows there."""
     import json
 
@@ -38,7 +38,7 @@ def print_created(applied: Sequence[Applied], output: RunOutput, *, wait: bool) 
             click.echo(item.describe(), err=wait or output is not RunOutput.TABLE or not item.created)
 
 
-def follow_runs(client: Client, applied: Sequence[Applied], *, timeout: float | None, output: RunOutput) -> Exit:
+def follow_runs(client: Client, applied: Sequence[AppliedRun], *, timeout: float | None, output: RunOutput) -> Exit:
     """Follow each run until it has finished and print its verdict.
 
     If this command ends before, by `timeout` seconds, a signal or an error, the runs continue in the cluster.
@@ -84,7 +84,7 @@ def _follow_one(client: Client, run: Manifest, until: float | None, output: RunO
     _print_verdict(client, finished, output)
     code = exit_of(finished)
     if code is not Exit.SUCCESS:
-        print_message(ending(finished))
+        print_message(outcome_text(finished))
     return Exit.NOT_MEASURED if code is None else code
 
 
@@ -96,7 +96,7 @@ def _print_verdict(client: Client, run: Manifest, output: RunOutput) -> None:
         console().print(terminal.reports(results.measured))
 
 
-def _print_unfinished(unfinished: Sequence[Applied], why: str) -> None:
+def _print_unfinished(unfinished: Sequence[AppliedRun], why: str) -> None:
     """Print that these runs continue, and the commands to see or end them."""
     for item in unfinished:
         metadata = item.run["metadata"]

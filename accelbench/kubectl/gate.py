@@ -40,7 +40,7 @@ def is_finished(run: Mapping[str, Any]) -> bool:
     return condition(run, "Finished").get("status") == "True"
 
 
-def ending(run: Mapping[str, Any]) -> str:
+def outcome_text(run: Mapping[str, Any]) -> str:
     """Return `REASON: MESSAGE` of a finished run, from its conditions."""
     outcome = condition(run, "Succeeded") or condition(run, "Finished")
     return f"{outcome['reason']}: {outcome['message']}"

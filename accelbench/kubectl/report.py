@@ -20,7 +20,7 @@ def report(name: str, baseline: str | None, output: ReportOutput, cluster: Clust
 
     If the run ended without a result, it says why and ends with the run's exit code.
     """
-    from accelbench.kubectl.gate import ending, exit_of
+    from accelbench.kubectl.gate import exit_of, outcome_text
     from accelbench.kubectl.runs import read_results, run_named
     from accelbench.terminal.results import print_results, require_packages, with_baseline
 
@@ -31,5 +31,5 @@ def report(name: str, baseline: str | None, output: ReportOutput, cluster: Clust
     print_results(with_baseline(results, baseline, name), output, name)
     code = None if run is None else exit_of(run)
     if run is not None and code is not None and code is not Exit.SUCCESS:
-        click.echo(f"benchmarkrun/{run['metadata']['name']}: {ending(run)}", err=True)
+        click.echo(f"benchmarkrun/{run['metadata']['name']}: {outcome_text(run)}", err=True)
         sys.exit(code)

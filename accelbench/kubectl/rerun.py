@@ -21,13 +21,13 @@ def rerun(old: str, name: str | None, wait: bool, timeout: float | None, output:
     inherit the old run's status, cancellation or suspension, nor the marks of tools such as Helm and Argo CD. Refuses
     a run whose spec the operator found invalid.
     """
-    from accelbench.kubectl.apply import Applied, create
+    from accelbench.kubectl.apply import AppliedRun, create
     from accelbench.kubectl.clone_run import clone_run
     from accelbench.kubectl.follow_runs import follow_runs, print_created
     from accelbench.kubectl.runs import run_named
 
     with cluster.connect() as client:
-        applied = [Applied(create(client, clone_run(run_named(client, old), name)), created=True)]
+        applied = [AppliedRun(create(client, clone_run(run_named(client, old), name)), created=True)]
         print_created(applied, output, wait=wait)
         if wait:
             sys.exit(follow_runs(client, applied, timeout=timeout, output=output))

@@ -70,7 +70,7 @@ def worst_outcome(result: Result) -> CheckOutcome:
     return "failed" if "failed" in outcomes else "passed" if outcomes == {"passed"} else "untested"
 
 
-def trouble(result: Result) -> tuple[str, ...]:
+def failure_lines(result: Result) -> tuple[str, ...]:
     """Return a line for each variant that failed, then one for each failed check, with what to do about it."""
     lines = list(failures(result))
     failed = failed_checks(result)

@@ -110,7 +110,7 @@ class _CasePage:
     @property
     def trouble(self) -> tuple[str, ...]:
         """Return failures and failed checks; the sentences of a compiled case already contain its failures."""
-        return () if self._compiled else certificate.trouble(self.result)
+        return () if self._compiled else certificate.failure_lines(self.result)
 
     @property
     def finding(self) -> str:

@@ -49,7 +49,7 @@ def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
             parts += _table(table)
     notes = [
         certificate.summary(result),
-        *certificate.trouble(result),
+        *certificate.failure_lines(result),
         *view.remarks(result),
         *(outcome.sentence for outcome in outcomes),
     ]

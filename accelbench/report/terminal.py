@@ -244,7 +244,7 @@ def _outliers(result: Result) -> Iterable[RenderableType]:
 def _checks(result: Result) -> Iterable[RenderableType]:
     mark, style = NEEDS_ROUNDS if certificate.only_needs_rounds(result) else MARKS[certificate.worst_outcome(result)]
     yield Text(f"{mark} {certificate.summary(result)}", style=style)
-    yield from (Text(f"✗ {line}", style=BAD) for line in certificate.trouble(result))
+    yield from (Text(f"✗ {line}", style=BAD) for line in certificate.failure_lines(result))
 
 
 def _remarks(result: Result) -> Iterable[RenderableType]:

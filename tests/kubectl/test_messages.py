@@ -10,7 +10,7 @@ import pytest
 from accelbench.cluster_api.client import refusal
 from accelbench.cluster_api.kinds import POD, RUN
 from accelbench.kubectl import apply, follow, follow_runs, logs, manifests, options, runs
-from accelbench.kubectl.apply import Applied
+from accelbench.kubectl.apply import AppliedRun
 from accelbench.kubectl.clone_run import clone_run
 from accelbench.local.errors import InvalidSpecError
 from operator_world.builders import run_manifest
@@ -28,10 +28,10 @@ def messages(capsys: pytest.CaptureFixture[str]) -> Iterator[tuple[str, str]]:
     waiting = finished("Queued", "No node takes the pod", status="False")
     done = finished("Succeeded", "1 of 1 cases")
     invalid = finished("InvalidSpec", 'unknown profile "h10"')
-    yield "a created run", Applied(waiting, created=True).describe()
-    yield "an existing run that has not finished", Applied(waiting, created=False).describe()
-    yield "an existing run with a result", Applied(done, created=False).describe()
-    yield "an existing run whose spec is invalid", Applied(invalid, created=False).describe()
+    yield "a created run", AppliedRun(waiting, created=True).describe()
+    yield "an existing run that has not finished", AppliedRun(waiting, created=False).describe()
+    yield "an existing run with a result", AppliedRun(done, created=False).describe()
+    yield "an existing run whose spec is invalid", AppliedRun(invalid, created=False).describe()
     yield "another run with another workload", apply._explain_difference("chain", ["workload", "measurement"])
     yield "another run with another runPolicy", apply._explain_difference("chain", ["runPolicy"])
     with pytest.raises(InvalidSpecError) as refused:
@@ -49,7 +49,7 @@ def messages(capsys: pytest.CaptureFixture[str]) -> Iterator[tuple[str, str]]:
     yield "no pod before an operator", logs._explain_no_pod(run_manifest(), None)
     yield "no pod yet", logs._explain_no_pod(waiting, "size-64")
     yield "no pod any more", logs._explain_no_pod(done, "size-64")
-    follow_runs._print_unfinished([Applied(waiting, created=True)], "--timeout has passed")
+    follow_runs._print_unfinished([AppliedRun(waiting, created=True)], "--timeout has passed")
     yield "an unfinished run", capsys.readouterr().err.rstrip()
 
 
