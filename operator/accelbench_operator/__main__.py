@@ -29,9 +29,9 @@ logger = logging.getLogger(__name__)
 async def run(settings: Settings) -> None:
     """Operate until a signal arrives, or until a part fails: then the kubelet restarts the container."""
     if task := asyncio.current_task():
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
             # kopf replaces these handlers when it starts.
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+            asyncio.get_running_loop().add_signal_handler(signal_number, task.cancel)
     async with KubernetesApi(await load_configuration()) as api:
         operator = Operator(api, settings, identity=f"{socket.gethostname()}_{uuid.uuid4()}")
         exposition = Exposition(operator.telemetry)
@@ -42,7 +42,7 @@ async def run(settings: Settings) -> None:
             serve_probes(operator.readings, operator.unready, settings.health_port),
             asyncio.TaskGroup() as group,
         ):
-            work = group.create_task(_work(operator, exposition))
+            work = group.create_task(_run_operator(operator, exposition))
             # kopf does not look again for a kind that is not served when it starts.
             await operator.crds_fit.wait()
             controllers = operator.controllers
@@ -51,14 +51,14 @@ async def run(settings: Settings) -> None:
             )
 
 
-async def _work(operator: Operator, exposition: Exposition) -> None:
+async def _run_operator(operator: Operator, exposition: Exposition) -> None:
     """Run everything that ends with the watch of runs."""
     async with asyncio.TaskGroup() as group:
         group.create_task(operator.run())
-        group.create_task(_prepare(exposition, operator))
+        group.create_task(_write_first_metrics(exposition, operator))
 
 
-async def _prepare(exposition: Exposition, operator: Operator) -> None:
+async def _write_first_metrics(exposition: Exposition, operator: Operator) -> None:
     """Write the metrics of results before the first scrape, because thousands of results take a second."""
     await operator.synced.wait()
     # Results that were listed at the start live long: no collection of garbage has to look at them.

@@ -22,9 +22,9 @@ from accelbench_operator.skew import find_skew
 
 WAIT_SECONDS = 120.0
 """Time for a new operator to be pulled and started."""
-PUBLISHED_SECONDS = 10.0
+PUBLISH_SECONDS = 10.0
 """An API server publishes a CRD's fields some seconds after it has accepted the CRD."""
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 
 
 class NotAtWorkError(Exception):
@@ -33,43 +33,43 @@ class NotAtWorkError(Exception):
 
 async def look(api: KubernetesApi, settings: Settings, *, wait_seconds: float = WAIT_SECONDS) -> AsyncIterator[str]:
     """Yield a line for each check that passes; raise NotAtWorkError for the first that fails, or ApiError."""
-    await _crds(api, time.monotonic() + PUBLISHED_SECONDS)
+    await _wait_for_crds(api, time.monotonic() + PUBLISH_SECONDS)
     yield f"the API server has the CRDs of {GROUP}/{VERSION} as this release writes them"
     for namespace in settings.namespaces or (None,):
         await api.get(RUN.path(namespace), {"limit": 1})
         yield f"the operator may list runs in {namespace or 'every namespace'}"
     if settings.lease is None:
         raise NotAtWorkError("ACCELBENCH_LEASE is not set: set it to the operator's Lease, namespace/name")
-    holder = await _leader(api, settings.lease, time.monotonic() + wait_seconds)
+    holder = await _wait_for_leader(api, settings.lease, time.monotonic() + wait_seconds)
     yield f"{holder} leads, and renews the Lease {settings.lease.namespace}/{settings.lease.name}"
 
 
-async def _crds(api: KubernetesApi, deadline: float) -> None:
+async def _wait_for_crds(api: KubernetesApi, deadline: float) -> None:
     """Return once the CRDs fit this release; raise NotAtWorkError or ApiError."""
     while skew := await find_skew(api):
         if time.monotonic() > deadline:
             raise NotAtWorkError(skew)
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
-async def _leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
+async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
     """Return the holder of the Lease once it has renewed it."""
-    before: str | None = None
+    earlier_renewal: str | None = None
     while True:
         try:
             spec = (await api.get(LEASE.path(lease.namespace, lease.name)))["spec"]
         except NotFoundError:
             spec = {}
-        holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime") or ""
-        if holder and before is not None and renewed != before:
+        holder, renewal = spec.get("holderIdentity") or "", spec.get("renewTime") or ""
+        if holder and earlier_renewal is not None and renewal != earlier_renewal:
             return str(holder)
-        before = renewed
+        earlier_renewal = renewal
         if time.monotonic() > deadline:
             raise NotAtWorkError(
                 f"no replica renews the Lease {lease.namespace}/{lease.name}; a leader renews it within "
                 f"{LEASE_SECONDS} s: see kubectl logs of the operator's pods"
             )
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def run(settings: Settings, write: Callable[[str], object]) -> None:

@@ -47,7 +47,7 @@ class Operator:
         self.telemetry = Telemetry()
         api.timed = lambda verb, resource, seconds: self.telemetry.request.labels(verb, resource).observe(seconds)
         self.store = store = Store()
-        self._objects = RunObjects(store, self._started)
+        self._objects = RunObjects(store, self._observe_start)
         self._series = settings.metrics_series
         self._retention = settings.retention
         self._election = (
@@ -63,7 +63,14 @@ class Operator:
         queue = self.controllers.queue
         applier = Applier(cluster, self._objects, api.clock)
         self._runs = Reconciler(
-            cluster, self._objects, applier, settings, api.clock, queue.record_step, self._failed, queue.add
+            cluster,
+            self._objects,
+            applier,
+            settings,
+            api.clock,
+            queue.record_step,
+            self._count_failed_attempt,
+            queue.add,
         )
         self.controllers.add(self._runs)
         self._live = LiveCases(api, self._objects.pods, self._name_of, self._leading)
@@ -80,7 +87,7 @@ class Operator:
             self.synced.set()
             async with self._standing(), asyncio.TaskGroup() as work:
                 work.create_task(self.controllers.run())
-                work.create_task(keep_deleting(self._surplus, self._delete))
+                work.create_task(keep_deleting(self._find_surplus, self._delete_result))
                 work.create_task(self._live.run())
 
     async def _wait_for_crds(self) -> None:
@@ -142,21 +149,21 @@ class Operator:
         key = self.controllers.keys.get(run_uid)
         return key.name if key and self._runs.phases.get(key) in UNFINISHED else None
 
-    def _started(self, job: ObservedJob | None, pod: ObservedPod) -> None:
+    def _observe_start(self, job: ObservedJob | None, pod: ObservedPod) -> None:
         """Record how long a pod took to start; timestamps are whole seconds of clocks that may differ."""
         if pod.running:
             self.telemetry.start.observe(max(0.0, (pod.running - pod.created).total_seconds()))
         if job:
             self.telemetry.queue.observe(max(0.0, (pod.created - job.created).total_seconds()))
 
-    def _failed(self, attempt: Attempt) -> None:
+    def _count_failed_attempt(self, attempt: Attempt) -> None:
         self.telemetry.failed_attempts.labels(attempt.reason or "", "false" if attempt.finished else "true").inc()
 
     def _leading_changed(self, leads: bool) -> None:
         if leads:
             self.controllers.reset()
 
-    async def _surplus(self) -> tuple[Summary, ...]:
+    async def _find_surplus(self) -> tuple[Summary, ...]:
         if not self._leading():
             return ()
         unknown = self.controllers.keys.keys() - {key.uid for key in self._runs.phases}
@@ -166,7 +173,7 @@ class Operator:
             surplus, tuple(self._objects.summaries()), self._retention, self._api.clock(), frozenset(in_progress)
         )
 
-    async def _delete(self, result: Summary) -> None:
+    async def _delete_result(self, result: Summary) -> None:
         await self._cluster.delete_result(result.namespace, result.name, result.uid)
 
     async def _measure_lag(self) -> None:

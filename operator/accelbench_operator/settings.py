@@ -62,9 +62,9 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         pod_template=_pod_template(environment),
         namespaces=tuple(name.strip() for name in namespaces if name.strip()),
         metrics_port=_port(environment, "ACCELBENCH_METRICS_PORT", 9090),
-        metrics_series=_number(environment, "ACCELBENCH_METRICS_SERIES", 5_000, least=1),
+        metrics_series=_whole_number(environment, "ACCELBENCH_METRICS_SERIES", 5_000, least=1),
         metrics_tls=_metrics_tls(environment),
-        metrics_authorization=_authorization(environment),
+        metrics_authorization=_metrics_authorization(environment),
         health_port=_port(environment, "ACCELBENCH_HEALTH_PORT", 8080),
         class_name=_class_name(environment),
         lease=_lease(environment),
@@ -103,10 +103,10 @@ def _lease(environment: Mapping[str, str]) -> LeaseName | None:
 
 def _retention(environment: Mapping[str, str]) -> Retention:
     default = Retention()
-    days = _number(environment, "ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS", 0, least=0)
+    days = _whole_number(environment, "ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS", 0, least=0)
     return Retention(
-        per_case=_number(environment, "ACCELBENCH_RESULTS_PER_CASE", default.per_case, least=1),
-        total=_number(environment, "ACCELBENCH_RESULTS_TOTAL", default.total, least=1),
+        per_case=_whole_number(environment, "ACCELBENCH_RESULTS_PER_CASE", default.per_case, least=1),
+        total=_whole_number(environment, "ACCELBENCH_RESULTS_TOTAL", default.total, least=1),
         maximum_age=timedelta(days=days) if days else None,
     )
 
@@ -127,7 +127,7 @@ def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
     return tls
 
 
-def _authorization(environment: Mapping[str, str]) -> bool:
+def _metrics_authorization(environment: Mapping[str, str]) -> bool:
     text = environment.get("ACCELBENCH_METRICS_AUTHORIZATION", "").strip() or "false"
     if text not in {"true", "false"}:
         raise SettingsError(f'ACCELBENCH_METRICS_AUTHORIZATION="{text}": must be true or false')
@@ -143,7 +143,7 @@ def _class_name(environment: Mapping[str, str]) -> str:
     return name
 
 
-def _number(environment: Mapping[str, str], name: str, default: int, *, least: int) -> int:
+def _whole_number(environment: Mapping[str, str], name: str, default: int, *, least: int) -> int:
     text = environment.get(name, str(default))
     if not text.isdecimal() or int(text) < least:
         raise SettingsError(f'{name}="{text}": must be a whole number, {least} or more')

@@ -14,7 +14,7 @@ from accelbench_operator.engine.api import KubernetesApi
 
 SERVED = f"/openapi/v3/apis/{GROUP}/{VERSION}"
 REMEDY = "apply those of this release, kubectl apply --server-side -f crds/"
-NAMED = 3
+NAMED_FIELDS = 3
 """How many fields a message names."""
 
 Schema = Mapping[str, Any]
@@ -32,11 +32,11 @@ async def find_skew(api: KubernetesApi) -> str:
 def compare(document: Mapping[str, Any]) -> str:
     """Return what the CRDs of an OpenAPI document lack and what to do, or an empty text."""
     served = {kind: schema for schema in document["components"]["schemas"].values() for kind in kinds_of(schema)}
-    lacking = [path for kind in crd.KINDS for path in lacks(own_schema(kind), served.get(kind.name, {}), kind.name)]
-    if not lacking:
+    missing = [path for kind in crd.KINDS for path in lacks(own_schema(kind), served.get(kind.name, {}), kind.name)]
+    if not missing:
         return ""
-    more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
-    return f"the cluster's CRDs are from another release and lack {', '.join(lacking[:NAMED])}{more}: {REMEDY}"
+    more = f" and {len(missing) - NAMED_FIELDS} more" if len(missing) > NAMED_FIELDS else ""
+    return f"the cluster's CRDs are from another release and lack {', '.join(missing[:NAMED_FIELDS])}{more}: {REMEDY}"
 
 
 def own_schema(kind: crd.CustomResource) -> Schema:
@@ -47,25 +47,27 @@ def own_schema(kind: crd.CustomResource) -> Schema:
 
 def kinds_of(schema: Schema) -> Iterator[str]:
     """Yield the kinds that a served schema describes."""
-    for each in schema.get("x-kubernetes-group-version-kind", ()):
-        if (each.get("group"), each.get("version")) == (GROUP, VERSION):
-            yield each["kind"]
+    for kind in schema.get("x-kubernetes-group-version-kind", ()):
+        if (kind.get("group"), kind.get("version")) == (GROUP, VERSION):
+            yield kind["kind"]
 
 
 def lacks(own: Schema, served: Schema, path: str) -> Iterator[str]:
     """Yield the paths of fields and enum values that `own` has and `served` lacks."""
     if "allOf" in served or "$ref" in served:  # ObjectMeta, by reference
         return
-    known = served.get("properties", {})
+    served_properties = served.get("properties", {})
     for name, schema in own.get("properties", {}).items():
-        if name in known:
-            yield from lacks(schema, known[name], f"{path}.{name}")
+        if name in served_properties:
+            yield from lacks(schema, served_properties[name], f"{path}.{name}")
         elif not served.get("x-kubernetes-preserve-unknown-fields"):
             yield f"{path}.{name}"
     if isinstance(own.get("items"), Mapping):
         yield from lacks(own["items"], served.get("items", {}), f"{path}[]")
     if isinstance(own.get("additionalProperties"), Mapping):
-        further = served.get("additionalProperties")
-        yield from lacks(own["additionalProperties"], further if isinstance(further, Mapping) else {}, f"{path}.*")
+        served_values = served.get("additionalProperties")
+        yield from lacks(
+            own["additionalProperties"], served_values if isinstance(served_values, Mapping) else {}, f"{path}.*"
+        )
     if "enum" in served:
         yield from (f"{path}={value}" for value in own.get("enum", ()) if value not in served["enum"])

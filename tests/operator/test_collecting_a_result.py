@@ -6,14 +6,14 @@ import pytest
 
 from accelbench.api.result import Result
 from accelbench.delivery.log import Headline
-from accelbench_operator.runs.apply import case_of
 from accelbench_operator.runs.collect import outcome
 from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.job import attempted_case
 from accelbench_operator.runs.observed import ObservedPod
 from operator_world.builders import ended, make_attempt, make_headline, make_log, make_plan, make_result
 
 PLAN = make_plan()
-CASE = case_of(PLAN, PLAN.cases[0].name, 1)
+CASE = attempted_case(PLAN.cases[0], 1)
 RESULT = make_result(CASE)
 CHECKPOINT = make_result(CASE, complete=False)
 FINISHED = ended(make_attempt(PLAN), message=make_headline(RESULT))

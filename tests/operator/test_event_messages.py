@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accelbench.cluster_api.errors import ForbiddenError
-from accelbench_operator.runs.event_messages import FRESH, TIMES_AS_LONG, EventMessages
+from accelbench_operator.runs.event_messages import CACHE_TIME_PER_DURATION, MINIMUM_CACHE_TIME, EventMessages
 from operator_world.builders import NOW
 
 SECOND = timedelta(seconds=1)
@@ -58,7 +58,7 @@ async def test_the_newest_counts_wherever_it_stands() -> None:
         assert await words_of(Events(*order)).about("x", "a") == "Failed: new in x"
 
 
-@pytest.mark.parametrize(("seconds", "holds_for"), [(0, FRESH), (3, TIMES_AS_LONG * 3 * SECOND)])
+@pytest.mark.parametrize(("seconds", "holds_for"), [(0, MINIMUM_CACHE_TIME), (3, CACHE_TIME_PER_DURATION * 3 * SECOND)])
 async def test_an_answer_holds_for_a_while_and_longer_where_it_took_long(seconds: int, holds_for: timedelta) -> None:
     events = Events(event("a", "no disk"), seconds=seconds)
     words = words_of(events)
@@ -75,7 +75,7 @@ async def test_a_refusal_holds_as_long_and_leaves_no_words() -> None:
     words = words_of(events)
     assert [await words.about("x", "a"), await words.about("x", "b"), events.lists] == ["", "", 1]
     events.refused = False
-    events.now += FRESH
+    events.now += MINIMUM_CACHE_TIME
     assert await words.about("x", "a") == "Failed: no disk in x"
 
 

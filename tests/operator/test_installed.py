@@ -70,7 +70,7 @@ async def test_a_lease_that_nobody_renews_is_no_leader(
             "spec": {"holderIdentity": "who is gone", "renewTime": "2026-11-24T00:00:00.000000Z"},
         }
     )
-    with pytest.raises(NotAtWorkError, match=f"nobody .* the Lease {cluster.namespace}/{LEASE}.*kubectl logs"):
+    with pytest.raises(NotAtWorkError, match=f"no replica .* the Lease {cluster.namespace}/{LEASE}.*kubectl logs"):
         await said(api, settings, wait_seconds=0)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accelbench.cluster_api.errors import ApiError
+from accelbench.cluster_api.errors import api_error
 from accelbench_operator.runs import retention
 from accelbench_operator.runs.retention import Retention, keep_deleting, surplus
 from accelbench_operator.runs.summary import Summary
@@ -93,7 +93,9 @@ def test_whatever_there_is_the_limits_hold_and_a_run_in_progress_keeps_its_resul
 
 
 @pytest.mark.parametrize(
-    ("status", "asked_for"), [(503, ["r1", "r1", "r2"]), (403, ["r1", "r2", "r1"])], ids=["unwell", "refused"]
+    ("status", "asked_for"),
+    [(503, ["r1", "r1", "r2"]), (429, ["r1", "r1", "r2"]), (401, ["r1", "r1", "r2"]), (403, ["r1", "r2", "r1"])],
+    ids=["unwell", "busy", "unauthorized", "forbidden"],
 )
 def test_what_cannot_be_deleted_now_is_tried_again_and_holds_up_nothing_that_can_be(
     monkeypatch: pytest.MonkeyPatch, status: int, asked_for: list[str]
@@ -104,7 +106,7 @@ def test_what_cannot_be_deleted_now_is_tried_again_and_holds_up_nothing_that_can
     async def delete(each: Summary) -> None:
         asked.append(each.name)
         if len(asked) == 1:
-            raise ApiError(status, "no")
+            raise api_error(status, "no")
         held.remove(each)
         if not held:
             raise asyncio.CancelledError

@@ -137,11 +137,11 @@ def accept(
         pod_template: The administrator's defaults for pods.
     """
 
-    def used(run: BenchmarkRun) -> UsedRunner:
+    def choose_runner(run: BenchmarkRun) -> UsedRunner:
         profile = profiles.get(run.spec.accelerator.profile)
         return UsedRunner(image=profile.image or image, profile=profile, pod_template=dict(pod_template))
 
-    plan = _accept(manifest, (lambda _: runner) if runner else used)
+    plan = _accept(manifest, (lambda _: runner) if runner else choose_runner)
     if isinstance(plan, Plan):
         return plan
     # The API server validates this field, so it can be used even if the rest cannot be read.
@@ -149,28 +149,28 @@ def accept(
     return replace(plan, ttl_seconds=policy.get("ttlSecondsAfterFinished"))
 
 
-def _accept(manifest: Mapping[str, Any], used: Callable[[BenchmarkRun], UsedRunner]) -> Plan | Refused:
+def _accept(manifest: Mapping[str, Any], choose_runner: Callable[[BenchmarkRun], UsedRunner]) -> Plan | Refused:
     try:
         # The status is the operator's own and read elsewhere: damage to it is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
         # The API server prunes what this refuses, if its CRD has this version.
         PodTemplate.model_validate(run.spec.pod_template)
-        runner = used(run)
+        runner = choose_runner(run)
         profile = runner.profile
         compiled = with_target(run, profile.target)
         if problems := check_run(compiled):
             return Refused(problems)
         platform = platforms.find(profile.platform)
         if problems := (
-            *_not_admitted(run, profile),
-            *_local_files(run),
+            *_namespace_problems(run, profile),
+            *_local_file_problems(run),
             *check_platform(compiled, platform),
             *check_targets(compiled, profile),
-            *_contradictions(run, profile),
+            *_pod_template_problems(run, profile),
         ):
             return Refused(problems)
         plan = Plan.of(run, plan_cases(compiled, profile.platform, profile.price_per_hour), runner)
-        problem = next(_too_large(plan), None)
+        problem = next(_memory_problems(plan), None)
         return Refused((problem,)) if problem else plan
     except (UnknownProfileError, platforms.UnknownPlatformError) as error:
         return Refused((Problem("spec.accelerator.profile", str(error)),))
@@ -180,24 +180,24 @@ def _accept(manifest: Mapping[str, Any], used: Callable[[BenchmarkRun], UsedRunn
         return Refused(tuple(Problem(_path(entry["loc"]), entry["msg"]) for entry in error.errors(include_url=False)))
 
 
-def _not_admitted(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
+def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
     """Return a problem if the profile is not for the run's namespace."""
     namespace = run.metadata.namespace
     if not profile.admits(namespace):
-        others = ", ".join(profile.namespaces)
+        admitted = ", ".join(profile.namespaces)
         message = (
-            f"{profile.name} is for runs in {others}, but this run is in {namespace}; ask whoever runs the operator"
+            f"{profile.name} is for runs in {admitted}, but this run is in {namespace}; ask whoever runs the operator"
         )
         yield Problem("spec.accelerator.profile", message)
 
 
-def _local_files(run: BenchmarkRun) -> Iterator[Problem]:
+def _local_file_problems(run: BenchmarkRun) -> Iterator[Problem]:
     """Return a problem if the script is a local file, which an API server with this release's CRDs refuses before."""
     if (script := run.spec.workload.script) and script.file:
         yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
 
 
-def _contradictions(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
+def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
     """Return where the pod template contradicts the profile or the runner's isolation."""
     template = PodTemplate.model_validate(run.spec.pod_template)
     path = "spec.podTemplate"
@@ -207,8 +207,8 @@ def _contradictions(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
     if template.spec is None:
         return
     for name, value in template.spec.node_selector.items():
-        if (wanted := profile.node_selector.get(name, value)) != value:
-            yield Problem(f"{path}.spec.nodeSelector", f"{name}: {value}: profile {profile.name} says {wanted}")
+        if (required := profile.node_selector.get(name, value)) != value:
+            yield Problem(f"{path}.spec.nodeSelector", f"{name}: {value}: profile {profile.name} says {required}")
     for container in template.spec.containers:
         amounts = container.resources.limits | container.resources.requests if container.resources else {}
         if profile.resource in amounts:
@@ -228,7 +228,7 @@ def mounts_into_runner(template: PodTemplate, path: str) -> Iterator[Problem]:
                 yield Problem(f"{path}.spec.containers[0].volumeMounts", message)
 
 
-def _too_large(plan: Plan) -> Iterator[Problem]:
+def _memory_problems(plan: Plan) -> Iterator[Problem]:
     """Return a problem for each case whose numbers need more memory than its pod has; the runner checks scripts."""
     if plan.script:
         return
@@ -236,16 +236,16 @@ def _too_large(plan: Plan) -> Iterator[Problem]:
     for case in plan.cases:
         workload = catalogue.find(case.workload)
         parameters = catalogue.parse_parameters(workload, case.parameters)
-        abstract = case.accelerator.target is not None and workload.has_shapes()
+        only_compiled = case.accelerator.target is not None and workload.has_shapes()
         try:
-            refused = memory.refusal(workload, parameters, None if abstract else limit)
+            refusal = memory.refusal(workload, parameters, None if only_compiled else limit)
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
             why = workload_checks.describe(error)
             yield Problem("spec.workload", f"{workload.name}: what it costs cannot be computed: {why}")
             return
-        if refused:
-            how = f"profile {plan.profile.name}, or spec.podTemplate's limits"
-            yield Problem("spec.workload.parameters", f"case {case.name} {refused} ({how})")
+        if refusal:
+            remedy = f"profile {plan.profile.name}, or spec.podTemplate's limits"
+            yield Problem("spec.workload.parameters", f"case {case.name} {refusal} ({remedy})")
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from accelbench.api.case import Case
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import MAXIMUM_MESSAGE, BenchmarkResult, JudgedExpectation, Result
 from accelbench.api.run import Attempt
@@ -50,6 +49,7 @@ from accelbench_operator.runs.failure import (
 )
 from accelbench_operator.runs.job import (
     NotServedError,
+    attempted_case,
     build_claim_template,
     build_job,
     identity_labels,
@@ -81,7 +81,7 @@ class Applier:
         self._clock = clock
         self._memories: dict[str, RunMemory] = {}
         self._events = EventMessages(cluster, clock)
-        self._reading = asyncio.Semaphore(LOGS_AT_A_TIME)
+        self._log_slots = asyncio.Semaphore(LOGS_AT_A_TIME)
 
     def memory(self, run_uid: str) -> RunMemory:
         """Return what was found out about a run."""
@@ -99,11 +99,11 @@ class Applier:
         """Carry out one action; raise ApiError if it has to be tried again later."""
         match action:
             case CreateJob():
-                await self._create(action, plan)
+                await self._create_job(action, plan)
             case Collect():
                 await self._collect(action, plan, observed)
             case ConfirmFailure():
-                await self._confirm(action, plan, observed)
+                await self._confirm_failure(action, plan, observed)
             case ReadQueue():
                 if job := observed.jobs.get(action.attempt.job):
                     report = await read_queue(self._cluster, job, self._clock())
@@ -121,7 +121,7 @@ class Applier:
 
     async def _has_unlisted_result(self, plan: Plan, case: str) -> bool:
         try:
-            return await self._find_result(plan, case)
+            return await self._load_result(plan, case)
         except ForeignObjectError:
             # Another object has taken its name: the result is gone.
             return False
@@ -142,15 +142,15 @@ class Applier:
             return True
         return await self._cluster.get_result(run.namespace, result) is not None
 
-    async def _create(self, action: CreateJob, plan: Plan) -> None:
+    async def _create_job(self, action: CreateJob, plan: Plan) -> None:
         metadata = plan.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
         with self._recording(Wait.CREATE_JOB, plan, name):
-            if not action.is_first and await self._find_result(plan, action.case):
+            if not action.is_first and await self._load_result(plan, action.case):
                 return
             if plan.profile.device_class:
                 await self._ensure_claim_template(plan)
-            job = build_job(plan.run, case_of(plan, action.case), action.attempt, plan.runner)
+            job = build_job(plan.run, plan.case(action.case), action.attempt, plan.runner)
             try:
                 stored = await self._cluster.create_job(job)
             except ConflictError:
@@ -159,9 +159,9 @@ class Applier:
                     return
                 stored = existing
             except InvalidError as error:
-                await self._fail(plan, action.case, name, job_refused(error.message))
+                await self._note_failure(plan, action.case, name, job_refused(error.message))
                 return
-            self._hold_job(stored, metadata.uid)
+            self._put_job(stored, metadata.uid)
 
     async def _ensure_claim_template(self, plan: Plan) -> None:
         """Create the template of the device claim before the pod that refers to it."""
@@ -184,23 +184,23 @@ class Applier:
             with self._recording(Wait.LOOK, plan, job):
                 end = await self._find_end(attempt, plan, observed)
         except (ApiError, ForeignObjectError) as error:
-            if not self._is_final(Wait.LOOK, plan, job):
+            if not self._is_exhausted(Wait.LOOK, plan, job):
                 raise
-            end = unknown_end(_message(error))
+            end = unknown_end(_error_message(error))
         if isinstance(end, ObservedPod):
             await self._store_outcome(action, plan, end)
         elif end:
-            await self._fail(plan, attempt.case, job, end)
+            await self._note_failure(plan, attempt.case, job, end)
 
     async def _find_end(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
         """Return the pod whose log is to be read, or why there is none; None if the store was behind and is not now."""
         metadata = plan.metadata
         job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
         if job is None:
-            existing = await self._cluster.get_job(metadata.namespace, attempt.job)
-            if existing is None:
+            job_body = await self._cluster.get_job(metadata.namespace, attempt.job)
+            if job_body is None:
                 return job_deleted(attempt.job)
-            self._hold_job(existing, metadata.uid)
+            self._put_job(job_body, metadata.uid)
             return None
         if pod and pod.is_over:
             return pod
@@ -208,7 +208,7 @@ class Applier:
         pods = await self._pods_of(attempt, plan)
         if not pods:
             return pod_gone(job, observed.disruptions.get(attempt.job, ""))
-        self._hold_pods(pods, observed.pods.get(attempt.job, ()))
+        self._replace_pods(pods, observed.pods.get(attempt.job, ()))
         return pod if pod == reporting_pod(pods) else None
 
     async def _pods_of(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
@@ -220,14 +220,14 @@ class Applier:
     async def _store_outcome(self, action: Collect, plan: Plan, pod: ObservedPod) -> None:
         """Read the log of a pod that has ended, and store its result or note the failure."""
         attempt = action.attempt
-        case = case_of(plan, attempt.case, attempt.number)
-        async with self._reading:
+        case = attempted_case(plan.case(attempt.case), attempt.number)
+        async with self._log_slots:
             log = await self._read_log(plan, attempt.job, pod)
             now = timestamp(self._clock())
             try:
                 # In a thread: a log of 8 MiB would hold up the event loop.
                 result = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
-                body = _to_store(result, plan, pod) if isinstance(result, Result) else None
+                body = _result_body(result, plan, pod) if isinstance(result, Result) else None
             except Exception as error:
                 logger.exception("%s: the log of its pod cannot be read; the attempt fails", attempt.job)
                 result, body = unreadable(error), None
@@ -235,27 +235,27 @@ class Applier:
         if body is not None:
             await self._store_result(body, attempt, plan)
         elif isinstance(result, AttemptFailure):
-            await self._fail(plan, attempt.case, attempt.job, result)
+            await self._note_failure(plan, attempt.case, attempt.job, result)
 
     async def _read_events(self, action: ReadEvents, plan: Plan) -> None:
         attempt, question = action.attempt, action.question
         message = await self._events.about(plan.metadata.namespace, question.about_uid)
         self.memory(plan.metadata.uid).record(attempt.job, question.wait, message, self._clock())
 
-    async def _confirm(self, action: ConfirmFailure, plan: Plan, observed: Observed) -> None:
+    async def _confirm_failure(self, action: ConfirmFailure, plan: Plan, observed: Observed) -> None:
         """Note the failure if the API server has the same Job and pod as the store; else bring the store up to date."""
         attempt, metadata = action.attempt, plan.metadata
-        known = observed.jobs.get(attempt.job), observed.pod(attempt.job)
+        stored = observed.jobs.get(attempt.job), observed.pod(attempt.job)
         body = await self._cluster.get_job(metadata.namespace, attempt.job)
         pods = await self._pods_of(attempt, plan)
-        if (observe_job(body) if body else None, reporting_pod(pods)) == known:
-            await self._fail(plan, attempt.case, attempt.job, action.failure)
+        if (observe_job(body) if body else None, reporting_pod(pods)) == stored:
+            await self._note_failure(plan, attempt.case, attempt.job, action.failure)
             return
         if body:
-            self._hold_job(body, metadata.uid)
+            self._put_job(body, metadata.uid)
         else:
             self._store.remove(JOB.name, (metadata.namespace, attempt.job))
-        self._hold_pods(pods, observed.pods.get(attempt.job, ()))
+        self._replace_pods(pods, observed.pods.get(attempt.job, ()))
 
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> str | None:
         """Return the log; None if there is none, or it could not be read for long enough."""
@@ -266,12 +266,14 @@ class Applier:
                 return await self._cluster.read_log(pod.key.namespace, pod.key.name)
         except NotFoundError:
             # A kubelet answers this of a pod that it does not know yet, too.
-            if not await self._cluster.list_pods(pod.key.namespace, job) or self._is_final(Wait.READ_LOG, plan, job):
+            if not await self._cluster.list_pods(pod.key.namespace, job) or self._is_exhausted(
+                Wait.READ_LOG, plan, job
+            ):
                 return None
             raise
         except ApiError:
             # The node may only be busy or restarting.
-            if self._is_final(Wait.READ_LOG, plan, job):
+            if self._is_exhausted(Wait.READ_LOG, plan, job):
                 return None
             raise
 
@@ -281,15 +283,15 @@ class Applier:
             with self._recording(Wait.STORE_RESULT, plan, job):
                 stored = await self._cluster.create_result(body)
         except (InvalidError, TooLargeError) as error:
-            await self._fail(plan, case, job, result_refused(error.message))
+            await self._note_failure(plan, case, job, result_refused(error.message))
         except ApiError as error:
             exists = isinstance(error, ConflictError) and await self._name_is_taken(plan, case)
-            if not exists and not self._is_final(Wait.STORE_RESULT, plan, job):
+            if not exists and not self._is_exhausted(Wait.STORE_RESULT, plan, job):
                 raise
-            await self._fail(plan, case, job, result_refused(error.message))
+            await self._note_failure(plan, case, job, result_refused(error.message))
         else:
             self.memory(run_uid).stored.add(stored["metadata"]["name"])
-            self._hold_result(stored, run_uid)
+            self._put_result(stored, run_uid)
 
     async def _name_is_taken(self, plan: Plan, case: str) -> bool:
         """Return True if an object has the name of the case's result; else a conflict was the server's own."""
@@ -304,39 +306,39 @@ class Applier:
         try:
             yield
         except Exception as error:
-            self.memory(run_uid).record(job, wait, _message(error), self._clock())
+            self.memory(run_uid).record(job, wait, _error_message(error), self._clock())
             raise
         self.memory(run_uid).clear(job, wait)
 
-    def _is_final(self, wait: Wait, plan: Plan, job: str) -> bool:
+    def _is_exhausted(self, wait: Wait, plan: Plan, job: str) -> bool:
         return self.memory(plan.metadata.uid).is_final(job, wait, self._clock())
 
-    async def _find_result(self, plan: Plan, case: str) -> bool:
+    async def _load_result(self, plan: Plan, case: str) -> bool:
         """Return True if the API server has the case's result, and put it into the store."""
         metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)
         stored = await self._cluster.get_result(metadata.namespace, name)
         if stored is not None:
-            self._hold_result(stored, metadata.uid)
+            self._put_result(stored, metadata.uid)
         return stored is not None
 
-    def _hold_job(self, body: Manifest, run_uid: str) -> None:
+    def _put_job(self, body: Manifest, run_uid: str) -> None:
         job = observe_job(body)
         if job is None or not owned_by(body, run_uid):
             name = body["metadata"]["name"]
             raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
         self._store.put(job, fresh=True)
 
-    def _hold_pods(self, pods: Sequence[ObservedPod], known: Iterable[ObservedPod]) -> None:
+    def _replace_pods(self, pods: Sequence[ObservedPod], stored: Iterable[ObservedPod]) -> None:
         """Hold the pods that a Job has now in place of those that were known."""
         names = {pod.key.name for pod in pods}
-        for pod in known:
+        for pod in stored:
             if pod.key.name not in names:
                 self._store.remove(POD.name, name_of(pod))
         for pod in pods:
             self._store.put(pod, fresh=True)
 
-    def _hold_result(self, body: Manifest, run_uid: str) -> None:
+    def _put_result(self, body: Manifest, run_uid: str) -> None:
         name = body["metadata"]["name"]
         try:
             summary = observe_result(body)
@@ -346,28 +348,22 @@ class Applier:
             raise ForeignObjectError(f"BenchmarkResult {name} exists and does not belong to this run: delete it")
         self._store.put(summary, fresh=True)
 
-    async def _fail(self, plan: Plan, case: str, job: str, failure: AttemptFailure) -> None:
+    async def _note_failure(self, plan: Plan, case: str, job: str, failure: AttemptFailure) -> None:
         """Note that the attempt failed, unless its case has a result that the store lacks."""
         try:
             with self._recording(Wait.RESULT, plan, job):
-                has_result = await self._find_result(plan, case)
+                has_result = await self._load_result(plan, case)
         except ForeignObjectError as error:
             has_result, failure = False, replace(failure, message=f"{failure.message}. {error}")
         except ApiError as error:
-            if not self._is_final(Wait.RESULT, plan, job):
+            if not self._is_exhausted(Wait.RESULT, plan, job):
                 raise
-            has_result, failure = False, unknown_end(_message(error))
+            has_result, failure = False, unknown_end(_error_message(error))
         if not has_result:
             self.memory(plan.metadata.uid).failures[job] = failure
 
 
-def case_of(plan: Plan, name: str, attempt: int = 1) -> Case:
-    """Return the planned case as the runner of that attempt is given it."""
-    case = plan.case(name)
-    return case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
-
-
-def _to_store(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
+def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
     """Return the BenchmarkResult as a request body."""
     run, case = plan.run, result.case.name
     document = BenchmarkResult.of(
@@ -377,7 +373,7 @@ def _to_store(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
             namespace=run.metadata.namespace,
             labels=identity_labels(run, case),
         ),
-        [_judged(outcome) for outcome in evaluate(run.spec.expectations, result)],
+        [_judged_expectation(outcome) for outcome in evaluate(run.spec.expectations, result)],
         node=pod.node or None,
         pod=pod.key.name,
         image=pod.image or None,
@@ -389,12 +385,12 @@ def _to_store(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
     return body
 
 
-def _message(error: Exception) -> str:
+def _error_message(error: Exception) -> str:
     if isinstance(error, ApiError):
         return error.message
     return str(error) if isinstance(error, ForeignObjectError) else f"{type(error).__name__}: {error}"
 
 
-def _judged(outcome: ExpectationOutcome) -> JudgedExpectation:
+def _judged_expectation(outcome: ExpectationOutcome) -> JudgedExpectation:
     message = " ".join(outcome.sentence.split())[:MAXIMUM_MESSAGE]
     return JudgedExpectation(**dict(outcome.expectation), outcome=outcome.outcome, message=message)

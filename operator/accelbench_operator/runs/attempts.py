@@ -85,18 +85,18 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
         return AttemptState(AttemptPhase.OVER, failure=failure)
     if job and job.suspended and not job.ended:
         # Its queue has taken it back: whatever happened to its pod, there will be another, and the case starts again.
-        return _held(job, plan, observed, now)
+        return _queued_state(job, plan, observed, now)
     if job and not job.ended and pod and pod.disowned:
         # The queue took the Job back and let it go again, and the pod of that time is still there. Times cannot tell
         # the two pods apart: they are whole seconds, and a deletion's moves when the kubelet has ended the pod.
-        state = _waiting(attempt, job, None, plan, observed, now)
+        state = _waiting_state(attempt, job, None, plan, observed, now)
         ending = f"Pod {pod.key.name} has not ended yet, although its queue has taken the Job back."
         return state if pod.is_over else replace(state, pending=ending, question=None)
     if (job is None and attempt.job_uid) or (job and job.ended) or (pod and pod.is_over):
         return AttemptState(AttemptPhase.OVER, pending=_problem_after_end(attempt, observed))
     if (pod and pod.running) or (pod and pod.deleted):
-        return _running(pod, plan, now)
-    return _waiting(attempt, job, pod, plan, observed, now)
+        return _running_state(pod, plan, now)
+    return _waiting_state(attempt, job, pod, plan, observed, now)
 
 
 def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
@@ -112,46 +112,46 @@ def _end_of_pod(pod: ObservedPod, plan: Plan) -> datetime:
     return min(until, pod.deleted + Wait.END_OF_POD.patience) if pod.deleted else until
 
 
-def _running(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
+def _running_state(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
     until = _end_of_pod(pod, plan)
     return AttemptState(AttemptPhase.RUNNING, until, suspected=node_lost(pod, until) if now >= until else None)
 
 
-def _waiting(
+def _waiting_state(
     attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
-    wait = _waits_for(job, pod)
+    wait = _current_wait(job, pod)
     obstacle = observed.obstacles.get(attempt.job)
-    known = obstacle if obstacle and obstacle.wait is wait else None
-    if job is None and known and known.should_report:
-        pending = f"{attempt.case}: {explain_refused(known.message)}"
+    refusal = obstacle if obstacle and obstacle.wait is wait else None
+    if job is None and refusal and refusal.should_report:
+        pending = f"{attempt.case}: {explain_refused(refusal.message)}"
     else:
-        pending = explain_pending(job, pod, plan.profile, plan.script, known.message if known else "")
+        pending = explain_pending(job, pod, plan.profile, plan.script, refusal.message if refusal else "")
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
     limit = wait.limit.of(plan.policy) or wait.patience
     since = (job.started or job.created) if job else datetime.fromisoformat(attempt.start_time)
     suspected = start_deadline_exceeded(pending, limit) if now >= since + limit else None
-    question = _question(job, pod, known)
+    question = _event_question(job, pod, refusal)
     return AttemptState(phase, since + limit, suspected=suspected, pending=pending, question=question)
 
 
-def _waits_for(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
+def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
     if job is None:
         return Wait.CREATE_JOB
     return Wait.START if pod else Wait.POD
 
 
-def _question(job: ObservedJob | None, pod: ObservedPod | None, known: Obstacle | None) -> EventQuestion | None:
+def _event_question(job: ObservedJob | None, pod: ObservedPod | None, refusal: Obstacle | None) -> EventQuestion | None:
     """Return which Events to read: only they say why a Job has no pod, or why a node does not start one."""
     if job is None or (pod and not gives_no_reason(pod)):
         return None
-    again = next_question(known.since, known.tries) if known else None
+    next_read = next_question(refusal.since, refusal.tries) if refusal else None
     if pod:
-        return EventQuestion(Wait.START, pod.key.uid, again or pod.created + FIRST_QUESTION)
-    return EventQuestion(Wait.POD, job.key.uid, again or (job.started or job.created) + FIRST_QUESTION)
+        return EventQuestion(Wait.START, pod.key.uid, next_read or pod.created + FIRST_QUESTION)
+    return EventQuestion(Wait.POD, job.key.uid, next_read or (job.started or job.created) + FIRST_QUESTION)
 
 
-def _held(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
+def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
     """Return the state of an attempt whose Job is suspended: without a deadline it waits in a queue for ever."""
     since = job.held or now
     report = observed.queues.get(job.key.name)
@@ -159,11 +159,11 @@ def _held(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> At
     wait = Wait.QUEUE if report is None or report.in_queue else Wait.NO_QUEUE
     limit = wait.limit.of(plan.policy)
     deadline = since + limit if limit else None
-    pending, look = explain_held(job, report), next_look(since, report, deadline)
-    if now >= look:
+    pending, read_at = explain_held(job, report), next_look(since, report, deadline)
+    if now >= read_at:
         return AttemptState(AttemptPhase.WAITING, now, pending=pending, reads_queue=True)
-    late = start_deadline_exceeded(pending, limit) if limit and deadline and now >= deadline else None
-    return AttemptState(AttemptPhase.WAITING, min(look, deadline or look), suspected=late, pending=pending)
+    suspected = start_deadline_exceeded(pending, limit) if limit and deadline and now >= deadline else None
+    return AttemptState(AttemptPhase.WAITING, min(read_at, deadline or read_at), suspected=suspected, pending=pending)
 
 
 def ending_pod(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:

@@ -29,22 +29,22 @@ def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: s
     delivered = read_log((log or "").splitlines(), READ_KINDS)
     headline = read_headline(case, pod.message)
     evidence = _evidence(log, delivered)
-    result = _result(case, headline, delivered)
+    result = _delivered_result(case, headline, delivered)
     cut_short = result is not None and not result.complete and pod.pod_reason != DEADLINE_EXCEEDED
     failure = interrupted(pod) if cut_short else without_result(pod, headline.message if headline else "", evidence)
     if result is not None and (last or not cut_short):
-        return _noted(result, *delivered.problems)
+        return _with_notes(result, *delivered.problems)
     if result is None and headline is not None:
-        checkpoint = _own(case, delivered.latest("checkpoint"))
-        if killed := _killed(case, pod, headline, checkpoint, now):
-            return _noted(killed, *delivered.problems)
+        checkpoint = _of_this_attempt(case, delivered.latest("checkpoint"))
+        if killed := _result_of_kill(case, pod, headline, checkpoint, now):
+            return _with_notes(killed, *delivered.problems)
         # If the pod was deleted or evicted, the next attempt brings more than this headline.
         if headline.state == "finished" and (last or not (pod.disruption or pod.deleted)):
             return _from_headline(case, headline, evidence, now)
-    checkpoint = result or _own(case, delivered.latest("checkpoint"))
+    checkpoint = result or _of_this_attempt(case, delivered.latest("checkpoint"))
     if checkpoint is not None and (last or not failure.reason.retried):
         partial = checkpoint.model_copy(update={"complete": False, "stopped": StopReason.INTERRUPTED})
-        return _noted(partial, f"only the rounds before the end of the attempt: {failure}", *delivered.problems)
+        return _with_notes(partial, f"only the rounds before the end of the attempt: {failure}", *delivered.problems)
     return failure
 
 
@@ -57,18 +57,18 @@ def read_headline(case: Case, message: str) -> Headline | None:
         headline = Headline.model_validate_json(message)
     except ValidationError:
         return None
-    refused = (headline.case, headline.attempt, headline.state) == ("", 0, "failed")
-    return headline if refused or (headline.case, headline.attempt) == (case.name, case.origin.attempt) else None
+    is_refusal = (headline.case, headline.attempt, headline.state) == ("", 0, "failed")
+    return headline if is_refusal or (headline.case, headline.attempt) == (case.name, case.origin.attempt) else None
 
 
-def _result(case: Case, headline: Headline | None, delivered: LogDocuments) -> Result | None:
+def _delivered_result(case: Case, headline: Headline | None, delivered: LogDocuments) -> Result | None:
     """Return the delivered result with the headline's digest; without a headline, one that matches its own digest."""
     if headline is None:
-        return _own(case, delivered.latest("result"))
-    return _own(case, delivered.latest("result", headline.digest)) if headline.digest else None
+        return _of_this_attempt(case, delivered.latest("result"))
+    return _of_this_attempt(case, delivered.latest("result", headline.digest)) if headline.digest else None
 
 
-def _own(case: Case, result: Result | None) -> Result | None:
+def _of_this_attempt(case: Case, result: Result | None) -> Result | None:
     """Return the result if it is of this attempt: a program under test can print any result of any series.
 
     Only the identity of the case is compared: an operator that was upgraded may write the case with new defaults.
@@ -82,7 +82,9 @@ def _identity(case: Case) -> object:
     return case.name, case.origin, case.workload, variants, device.profile, device.price_per_hour
 
 
-def _killed(case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str) -> Result | None:
+def _result_of_kill(
+    case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str
+) -> Result | None:
     if pod.reason == OUT_OF_MEMORY:
         reason, message = (
             FailureReason.OUT_OF_MEMORY,
@@ -108,24 +110,26 @@ def _from_headline(case: Case, headline: Headline, evidence: str, now: str) -> R
         finished=now,
         rounds=headline.round,
         variants=tuple(VariantResult(name=variant.name, use=variant.use) for variant in case.variants),
-        comparisons=tuple(_reported(case, headline.round, row) for row in _compared(case, headline)),
+        comparisons=tuple(
+            _reported_comparison(case, headline.round, row) for row in _headline_comparisons(case, headline)
+        ),
         notes=(f"only the runner's headline is left, without measurements and checks. {evidence}",),
     )
 
 
-def _compared(case: Case, headline: Headline) -> Iterable[SpeedupEstimate]:
+def _headline_comparisons(case: Case, headline: Headline) -> Iterable[SpeedupEstimate]:
     """Return the headline's comparisons of variants that the case has, one for each."""
     by_variant = {row.variant: row for row in headline.comparisons}
     return (by_variant[variant.name] for variant in case.variants if variant.name in by_variant)
 
 
-def _reported(case: Case, rounds: int, now: SpeedupEstimate) -> Comparison:
-    outcome: str = now.verdict or "no verdict"
-    if now.speedup and now.lower and now.upper:
-        interval = figures.interval(float(now.lower), float(now.upper))
-        outcome += f", {figures.speedup(float(now.speedup))} ({interval})"
+def _reported_comparison(case: Case, rounds: int, estimate: SpeedupEstimate) -> Comparison:
+    outcome: str = estimate.verdict or "no verdict"
+    if estimate.speedup and estimate.lower and estimate.upper:
+        interval = figures.interval(float(estimate.lower), float(estimate.upper))
+        outcome += f", {figures.speedup(float(estimate.speedup))} ({interval})"
     return Comparison(
-        variant=now.variant,
+        variant=estimate.variant,
         baseline=case.baseline,
         rounds=rounds,
         confidence=case.measurement.confidence,
@@ -150,5 +154,5 @@ def _remedy(problems: Sequence[str]) -> str:
     return ""
 
 
-def _noted(result: Result, *notes: str) -> Result:
+def _with_notes(result: Result, *notes: str) -> Result:
     return result.model_copy(update={"notes": (*result.notes, *notes)}) if notes else result

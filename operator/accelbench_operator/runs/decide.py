@@ -60,11 +60,11 @@ def decide(
 ) -> Decision:
     """Return what happens next; `status` is the latest in the API server, never older than any of the run's Jobs."""
     if finished := finished_at(status):
-        seen = with_generation(status, generation)
-        return _after_the_end(plan, seen, observed, finished, now)
+        updated = with_generation(status, generation)
+        return _after_the_end(plan, updated, observed, finished, now)
     if isinstance(plan, Refused):
-        ended = refused_status(plan.message, status, now, generation)
-        return _after_the_end(plan, ended, observed, now, now)
+        refused = refused_status(plan.message, status, now, generation)
+        return _after_the_end(plan, refused, observed, now, now)
     situation = _assess(plan, status, observed, now)
     return _conclude(situation, *_advance_all(situation))
 
@@ -105,13 +105,13 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
         case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.failure is None
     )
     pods = [pod for attempt in in_flight if (pod := observed.pod(attempt.job))]
-    working = [pod for pod in pods if pod.case in running]
+    running_pods = [pod for pod in pods if pod.case in running]
     return _Situation(
         plan=plan,
         observed=observed,
         now=now,
         recorded=status.attempts,
-        status=_start_clock(status, working, now) if running else _stop_clock(status, pods, now),
+        status=_start_clock(status, running_pods, now) if running else _stop_clock(status, pods, now),
         states=states,
         running=running,
         pods=pods,
@@ -122,18 +122,18 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
 def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | None]:
     """Return the attempts as they are to be recorded, in the plan's order, and why no further case is started."""
     plan, observed, now = situation.plan, situation.observed, situation.now
-    stop = _stop(plan, situation.status, now) or _start_stop(situation.recorded)
+    stop = _stop_of_run(plan, situation.status, now) or _late_start_stop(situation.recorded)
     attempts = {
         attempt.case: _advance(attempt, situation.states.get(attempt.case), plan, observed, stop, now)
         for attempt in situation.recorded
         if attempt.case not in situation.measured
     }
-    if stop := stop or _start_stop(attempts.values()):
+    if stop := stop or _late_start_stop(attempts.values()):
         # No other attempt follows one that failed.
         failed = [attempt for attempt in attempts.values() if attempt.reason and not attempt.job]
-        attempts |= {attempt.case: _end(attempt, now) for attempt in failed if not attempt.finished}
+        attempts |= {attempt.case: _with_end(attempt, now) for attempt in failed if not attempt.finished}
     if stop is None and not plan.policy.suspend:
-        attempts |= _start(plan, attempts, situation.measured, observed, now)
+        attempts |= _start_cases(plan, attempts, situation.measured, observed, now)
     return tuple(attempts[name] for name in plan.names if name in attempts), stop
 
 
@@ -143,7 +143,7 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
     in_flight = {attempt.case for attempt in attempts if _in_flight(attempt)}
     # A case that was running may have been discarded just now.
     active = not in_flight.isdisjoint(situation.running)
-    waits = {attempt.case: wait for attempt in attempts if (wait := _wait(attempt, plan, observed, now))}
+    waits = {attempt.case: wait for attempt in attempts if (wait := _wait_before_next(attempt, plan, observed, now))}
     progress = RunProgress(
         attempts=attempts,
         measured=tuple(name for name in plan.names if name in situation.measured),
@@ -151,7 +151,7 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
         now=now,
         stop=stop,
         busy=any(states[case].phase in BUSY for case in in_flight & states.keys()),
-        pending=next(_pending(attempts, states, waits), ""),
+        pending=next(_pending_reasons(attempts, states, waits), ""),
     )
     status = situation.status if active else _stop_clock(situation.status, situation.pods, now)
     questions = [state.question for state in states.values() if state.question]
@@ -178,22 +178,22 @@ class _Wait:
     why: str
 
 
-def _wait(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Wait | None:
+def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Wait | None:
     """Return what a case between two attempts waits for: a pause after a failure, and the pod of the attempt before."""
     if attempt.job or attempt.finished:
         return None
     if attempt.not_before and (start := datetime.fromisoformat(attempt.not_before)) > now:
         number = attempt.number + 1
-        why = f"attempt {number} starts at {attempt.not_before}, after {attempt.reason}: {attempt.message}"
-        return _Wait(start, f"{attempt.case}: {why}")
+        reason = f"attempt {number} starts at {attempt.not_before}, after {attempt.reason}: {attempt.message}"
+        return _Wait(start, f"{attempt.case}: {reason}")
     if ending := ending_pod(attempt.case, plan, observed, now):
         pod, until = ending
-        why = f"pod {pod.key.name} of the previous attempt has not ended yet"
-        return _Wait(until, f"{attempt.case}: {why}; the operator waits for it until {timestamp(until)} at most")
+        reason = f"pod {pod.key.name} of the previous attempt has not ended yet"
+        return _Wait(until, f"{attempt.case}: {reason}; the operator waits for it until {timestamp(until)} at most")
     return None
 
 
-def _pending(
+def _pending_reasons(
     attempts: Iterable[Attempt], states: Mapping[str, AttemptState], waits: Mapping[str, _Wait]
 ) -> Iterator[str]:
     """Return what each case that does not run waits for."""
@@ -232,15 +232,15 @@ def _after_failure(attempt: Attempt, failure: AttemptFailure, plan: Plan, stop: 
     policy = plan.policy
     if stop or not failure.reason.retried or attempt.retries >= policy.infrastructure_retries:
         return _fail(attempt, failure.reason, failure.message, now)
-    again = attempt.model_copy(update={"not_before": timestamp(now + retry_delay(attempt.retries))})
-    return _set_aside(again, failure.reason, failure.message)
+    delayed = attempt.model_copy(update={"not_before": timestamp(now + retry_delay(attempt.retries))})
+    return _set_aside(delayed, failure.reason, failure.message)
 
 
 def _fail(attempt: Attempt, reason: AttemptReason, message: str, now: datetime) -> Attempt:
-    return _end(attempt, now).model_copy(update={"reason": reason, "message": message})
+    return _with_end(attempt, now).model_copy(update={"reason": reason, "message": message})
 
 
-def _end(attempt: Attempt, now: datetime) -> Attempt:
+def _with_end(attempt: Attempt, now: datetime) -> Attempt:
     return attempt.model_copy(update={"finished": True, "completion_time": timestamp(now)})
 
 
@@ -249,44 +249,44 @@ def _set_aside(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt
     return attempt.model_copy(update=NO_JOB | {"reason": reason, "message": message})
 
 
-def _next(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
+def _next_attempt(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
     number = attempt.number + 1
     metadata = plan.metadata
     job = attempt_name(metadata.name, metadata.uid, attempt.case, number)
-    fresh = {
+    fields = {
         "number": number,
         "job": job,
         "start_time": timestamp(now),
         "retries": attempt.retries + (attempt.not_before is not None),
         "not_before": None,
     }
-    return attempt.model_copy(update=NO_JOB | fresh)
+    return attempt.model_copy(update=NO_JOB | fields)
 
 
-def _start(
+def _start_cases(
     plan: Plan, attempts: dict[str, Attempt], measured: frozenset[str], observed: Observed, now: datetime
 ) -> dict[str, Attempt]:
     """Return attempts at the next cases in order, as many as `parallelism` allows."""
-    room = plan.policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
+    free_slots = plan.policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
     metadata = plan.metadata
     started: dict[str, Attempt] = {}
     for case in plan.names:
-        if len(started) >= room:
+        if len(started) >= free_slots:
             break
-        known = attempts.get(case)
-        if case in measured or (known and (known.job or known.finished)):
+        previous = attempts.get(case)
+        if case in measured or (previous and (previous.job or previous.finished)):
             continue
-        if known and _wait(known, plan, observed, now):
+        if previous and _wait_before_next(previous, plan, observed, now):
             continue
         job = attempt_name(metadata.name, metadata.uid, case, 1)
         first = Attempt(case=case, number=1, job=job, start_time=timestamp(now))
-        started[case] = _next(known, plan, now) if known else first
+        started[case] = _next_attempt(previous, plan, now) if previous else first
     return started
 
 
 def _actions(
     plan: Plan,
-    before: tuple[Attempt, ...],
+    recorded: tuple[Attempt, ...],
     attempts: tuple[Attempt, ...],
     observed: Observed,
     states: Mapping[str, AttemptState],
@@ -294,7 +294,7 @@ def _actions(
     now: datetime,
 ) -> tuple[Action, ...]:
     retries = plan.policy.infrastructure_retries
-    begun = {attempt.case for attempt in before}
+    recorded_cases = {attempt.case for attempt in recorded}
     actions: list[Action] = []
     for attempt in attempts:
         if not _in_flight(attempt):
@@ -309,19 +309,19 @@ def _actions(
         elif state and state.question and now >= state.question.at:
             actions.append(ReadEvents(attempt, state.question))
         elif attempt.job not in observed.jobs and attempt.job_uid is None:
-            actions.append(CreateJob(attempt.case, attempt.number, is_first=attempt.case not in begun))
+            actions.append(CreateJob(attempt.case, attempt.number, is_first=attempt.case not in recorded_cases))
     return tuple(actions)
 
 
 def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[DeleteJob, ...]:
     """Delete Jobs whose result is stored, and running Jobs that no attempt in flight names; others keep their log."""
-    wanted = {attempt.job for attempt in attempts if _in_flight(attempt)}
+    jobs_in_flight = {attempt.job for attempt in attempts if _in_flight(attempt)}
     deletions = []
     for job in observed.jobs.values():
         result = observed.results.get(job.case)
         if result and (result.complete or not job.ended):
             deletions.append(DeleteJob(job.key.name, job.key.uid, result.name))
-        elif not result and job.key.name not in wanted and not job.ended:
+        elif not result and job.key.name not in jobs_in_flight and not job.ended:
             deletions.append(DeleteJob(job.key.name, job.key.uid))
     return tuple(deletions)
 
@@ -338,19 +338,19 @@ def _after_the_end(
     return Decision(status, (*leftovers, DeleteRun()) if now >= until else leftovers, until if now < until else None)
 
 
-def _start_clock(status: BenchmarkRunStatus, running: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
+def _start_clock(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
     """Start the run's active time, which runs while a case does, from the start of the first container.
 
     A node's clock may be wrong: the time begins neither before the pod was created nor after now.
     """
     if status.active_start_time is not None:
         return status
-    began = min((max(pod.running, pod.created) for pod in running if pod.running), default=now)
-    began = min(began, now)
-    return status.model_copy(update={"active_start_time": timestamp(began)})
+    start = min((max(pod.running, pod.created) for pod in pods if pod.running), default=now)
+    start = min(start, now)
+    return status.model_copy(update={"active_start_time": timestamp(start)})
 
 
-def _stop_clock(status: BenchmarkRunStatus, in_flight: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
+def _stop_clock(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
     """Stop the run's active time at the end of its last pod, or now if a pod has no end.
 
     The time between a pod's end and the operator's return does not count.
@@ -358,7 +358,7 @@ def _stop_clock(status: BenchmarkRunStatus, in_flight: Sequence[ObservedPod], no
     if status.active_start_time is None:
         return status
     start = datetime.fromisoformat(status.active_start_time)
-    ends = [pod.ended or now for pod in in_flight if pod.running]
+    ends = [pod.ended or now for pod in pods if pod.running]
     elapsed = max(ends, default=now) - start
     seconds = status.active_seconds + max(0, round(elapsed.total_seconds()))
     return status.model_copy(update={"active_start_time": None, "active_seconds": seconds})
@@ -382,25 +382,25 @@ def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
     )
 
 
-def _stop(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
+def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
     if plan.policy.cancel:
         message = "the run was cancelled; stored results are kept"
         return Stop(ConditionReason.CANCELLED, message, AttemptReason.CANCELLED)
     until = _active_until(plan, status)
-    spent = timedelta(seconds=status.active_seconds) >= _active_limit(plan)
-    if spent or (until and now >= until):
+    is_used_up = timedelta(seconds=status.active_seconds) >= _active_limit(plan)
+    if is_used_up or (until and now >= until):
         reason = ConditionReason.ACTIVE_DEADLINE_EXCEEDED
         message = reason.after("the run was active for longer than its deadline")
         return Stop(reason, message, AttemptReason.ACTIVE_DEADLINE_EXCEEDED)
     return None
 
 
-def _start_stop(attempts: Iterable[Attempt]) -> Stop | None:
+def _late_start_stop(attempts: Iterable[Attempt]) -> Stop | None:
     """Stop the run if a case did not start in time: the next one would wait as long in vain."""
-    late = next((attempt for attempt in attempts if attempt.reason == AttemptReason.START_DEADLINE_EXCEEDED), None)
-    if late is None:
+    failed = next((attempt for attempt in attempts if attempt.reason == AttemptReason.START_DEADLINE_EXCEEDED), None)
+    if failed is None:
         return None
-    return Stop(ConditionReason.START_DEADLINE_EXCEEDED, f"case {late.case}: {late.message}")
+    return Stop(ConditionReason.START_DEADLINE_EXCEEDED, f"case {failed.case}: {failed.message}")
 
 
 def _earliest(*times: datetime | None) -> datetime | None:

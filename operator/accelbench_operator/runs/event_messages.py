@@ -16,8 +16,8 @@ from accelbench_operator.engine.kinds import Manifest
 from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.observed import describe
 
-FRESH = timedelta(seconds=5)
-TIMES_AS_LONG = 20
+MINIMUM_CACHE_TIME = timedelta(seconds=5)
+CACHE_TIME_PER_DURATION = 20
 """A list that took long is kept for so many times as long, so that Events stay a small part of the server's work."""
 
 
@@ -41,7 +41,7 @@ def _event_time(event: Manifest) -> datetime:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _NamespaceEvents:
     """Hold the latest Event about each object of a namespace, by the object's UID."""
 
     since: datetime
@@ -59,25 +59,27 @@ class EventMessages:
     def __init__(self, cluster: Cluster, clock: Callable[[], datetime]) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._answers: dict[str, _Answer] = {}
-        self._reading = asyncio.Lock()
+        self._cache: dict[str, _NamespaceEvents] = {}
+        self._lock = asyncio.Lock()
 
     async def about(self, namespace: str, uid: str) -> str:
         """Return the message about the object with that UID; empty if there is none, or Events cannot be read."""
-        async with self._reading:
+        async with self._lock:
             now = self._clock()
-            self._answers = {name: answer for name, answer in self._answers.items() if answer.is_fresh(now)}
-            if namespace not in self._answers:
-                self._answers[namespace] = await self._read(namespace, now)
-            event = self._answers[namespace].events.get(uid)
+            self._cache = {name: answer for name, answer in self._cache.items() if answer.is_fresh(now)}
+            if namespace not in self._cache:
+                self._cache[namespace] = await self._read(namespace, now)
+            event = self._cache[namespace].events.get(uid)
         return event.message if event else ""
 
-    async def _read(self, namespace: str, now: datetime) -> _Answer:
+    async def _read(self, namespace: str, now: datetime) -> _NamespaceEvents:
         events: dict[str, EventSummary] = {}
         # Events are for people: if they cannot be read, cases wait without a message.
         with suppress(ApiError):
             async for event in self._cluster.list_events(namespace):
                 uid, summary = event["involvedObject"].get("uid", ""), summarize_event(event)
                 events[uid] = max(events.get(uid, summary), summary)
-        ended = self._clock()
-        return _Answer(now, ended + max(FRESH, TIMES_AS_LONG * (ended - now)), events)
+        read_at = self._clock()
+        return _NamespaceEvents(
+            now, read_at + max(MINIMUM_CACHE_TIME, CACHE_TIME_PER_DURATION * (read_at - now)), events
+        )

@@ -52,26 +52,28 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
 
 def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
     """Return the attempts that failed between two statuses, each with its number."""
-    known = {attempt.case: attempt for attempt in before.attempts}
+    earlier_attempts = {attempt.case: attempt for attempt in before.attempts}
     for attempt in after.attempts:
-        earlier = known.get(attempt.case)
-        was = earlier and (earlier.reason, earlier.message)
-        if attempt.reason and was != (attempt.reason, attempt.message):
+        earlier = earlier_attempts.get(attempt.case)
+        earlier_failure = earlier and (earlier.reason, earlier.message)
+        if attempt.reason and earlier_failure != (attempt.reason, attempt.message):
             yield earlier.number if earlier else 1, attempt
 
 
-def _is_worth_an_event(was: str, reason: str, before: BenchmarkRunStatus) -> bool:
+def _is_worth_an_event(old_reason: str, new_reason: str, before: BenchmarkRunStatus) -> bool:
     """Return True if a run is suspended, resumed, or runs for the first time; being queued is the normal case."""
-    if was == reason:
+    if old_reason == new_reason:
         return False
     never_ran = before.active_start_time is None and before.active_seconds == 0
-    return ConditionReason.SUSPENDED in {was, reason} or (reason == ConditionReason.RUNNING and never_ran)
+    return ConditionReason.SUSPENDED in {old_reason, new_reason} or (
+        new_reason == ConditionReason.RUNNING and never_ran
+    )
 
 
 def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:
     """Return the `core/v1` Event about the run."""
     identity = digest(uid, transition.reason, transition.message)
-    moment = timestamp(now)
+    time = timestamp(now)
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -88,7 +90,7 @@ def event_manifest(transition: Transition, namespace: str, run: str, uid: str, n
         "message": on_one_line(transition.message)[:MAXIMUM_MESSAGE],
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
-        "firstTimestamp": moment,
-        "lastTimestamp": moment,
+        "firstTimestamp": time,
+        "lastTimestamp": time,
         "count": 1,
     }

@@ -37,8 +37,8 @@ ANY_CASE: Manifest = {
     "namespaceSelector": {},
     "topologyKey": "kubernetes.io/hostname",
 }
-"""Selects pods of any case, of any run in any namespace. The scheduler applies the term both ways: no pod without it is
-placed next to a pod that has it."""
+"""Anti-affinity term that selects the pods of any case, of any run in any namespace. The scheduler also keeps the pods
+of other cases away from a pod that has the term."""
 
 
 def pod_deadline_seconds(time_limit_seconds: int) -> int:
@@ -58,14 +58,18 @@ def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
     }
 
 
+def attempted_case(case: Case, attempt: int) -> Case:
+    """Return the case as the runner of that attempt reads it: with the attempt's number in its origin."""
+    return case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
+
+
 def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -> Manifest:
-    """Return the Job of `attempt` at `case`, which is created as it is and never changed."""
-    marks = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
-    queue = {
+    """Return the Job of `attempt` at `case`, which the operator never changes once created."""
+    attempt_labels = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
+    queue_labels = {
         key: run.metadata.labels[key] for key in (labels.QUEUE, labels.QUEUE_PRIORITY) if run.metadata.labels.get(key)
     }
-    document = case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
-    template = _template(document, runner, marks)
+    template = _pod_template_of_case(attempted_case(case, attempt), runner, attempt_labels)
     if runner.profile.device_class:
         claim_device(template["spec"], run)
     template = add_defaults(merge_pod_template(template, run.spec.pod_template), runner.pod_template)
@@ -78,12 +82,12 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
         "metadata": {
             "name": attempt_name(run.metadata.name, run.metadata.uid, case.name, attempt),
             "namespace": run.metadata.namespace,
-            "labels": marks | queue,
+            "labels": attempt_labels | queue_labels,
             "ownerReferences": [owner_reference(run)],
         },
         "spec": {
             # Kueue admits a Job by unsuspending it, so only Kueue changes `suspend` from here on.
-            "suspend": labels.QUEUE in queue,
+            "suspend": labels.QUEUE in queue_labels,
             "backoffLimit": 0,
             "completions": 1,
             "parallelism": 1,
@@ -117,7 +121,7 @@ def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
     return int(parse_quantity(template["spec"]["containers"][0]["resources"]["limits"]["memory"]))
 
 
-def _template(case: Case, runner: UsedRunner, marks: Mapping[str, str]) -> Manifest:
+def _pod_template_of_case(case: Case, runner: UsedRunner, pod_labels: Mapping[str, str]) -> Manifest:
     profile = runner.profile
     pod: Manifest = {
         "restartPolicy": "Never",
@@ -142,7 +146,7 @@ def _template(case: Case, runner: UsedRunner, marks: Mapping[str, str]) -> Manif
         pod["runtimeClassName"] = profile.runtime_class_name
     return {
         "metadata": {
-            "labels": dict(marks),
+            "labels": dict(pod_labels),
             "annotations": {
                 labels.CASE_ANNOTATION: case.to_json(),
                 # An evicted measurement starts again from the beginning.

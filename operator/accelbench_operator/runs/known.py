@@ -88,13 +88,13 @@ class KnownRuns:
 
     def forget(self, uid: str) -> None:
         """Drop all that is known of a run that is deleted or idle."""
-        for part in (self._runs, self._events, self._versions):
-            part.pop(uid, None)
+        for entries in (self._runs, self._events, self._versions):
+            entries.pop(uid, None)
 
     def forget_all(self) -> None:
         """Drop runs and versions, as another replica may have written since; events still count."""
-        for part in (self._runs, self._versions):
-            part.clear()
+        for entries in (self._runs, self._versions):
+            entries.clear()
 
 
 def read_status(run: Manifest) -> BenchmarkRunStatus:
@@ -131,8 +131,8 @@ def is_idle(run: Manifest) -> bool:
     """Return True if the run has finished, its generation was seen, and it has no time to live."""
     status = run.get("status") or {}
     conditions = status.get("conditions")
-    finished = isinstance(conditions, list) and any(
+    is_finished = isinstance(conditions, list) and any(
         condition.get("type") == "Finished" and condition.get("status") == "True" for condition in conditions
     )
-    seen = status.get("observedGeneration") == run["metadata"]["generation"]
-    return finished and seen and (run["spec"].get("runPolicy") or {}).get("ttlSecondsAfterFinished") is None
+    is_observed = status.get("observedGeneration") == run["metadata"]["generation"]
+    return is_finished and is_observed and (run["spec"].get("runPolicy") or {}).get("ttlSecondsAfterFinished") is None

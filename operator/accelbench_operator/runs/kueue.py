@@ -38,19 +38,19 @@ class QueueReport:
 def next_look(since: datetime, report: QueueReport | None, deadline: datetime | None) -> datetime:
     """Return when to read the Workload (again) of a Job that is held since then; at its deadline at the latest."""
     if report is None:
-        look = since + FIRST_LOOK
+        read_at = since + FIRST_LOOK
     else:
-        look = report.read + min(max(report.read - since, FIRST_LOOK), LONGEST_PAUSE)
+        read_at = report.read + min(max(report.read - since, FIRST_LOOK), LONGEST_PAUSE)
     if deadline and (report is None or report.read < deadline):
-        return min(look, deadline)
-    return look
+        return min(read_at, deadline)
+    return read_at
 
 
 def explain_held(job: ObservedJob, report: QueueReport | None) -> str:
     """Return why the Job waits; before the first report, where."""
     if report:
         return f"{report.message}."
-    return f"Job {job.key.name} waits in {_queue(job)}."
+    return f"Job {job.key.name} waits in {_queue_name(job)}."
 
 
 async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> QueueReport:
@@ -62,25 +62,27 @@ async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> Queue
             queues = [queue["metadata"]["name"] for queue in await cluster.list_local_queues(job.key.namespace)]
     except NotFoundError:
         message = (
-            f"Job {job.key.name} waits in {_queue(job)}, and this cluster has no Kueue to admit it: install Kueue, or "
-            f"apply the run under another name without the label {labels.QUEUE}"
+            f"Job {job.key.name} waits in {_queue_name(job)}, and this cluster has no Kueue to admit it: install "
+            f"Kueue, or apply the run under another name without the label {labels.QUEUE}"
         )
         return QueueReport(job.held, now, message, in_queue=False)
     except ApiError as error:
         message = (
-            f"Job {job.key.name} waits in {_queue(job)}; kubectl get workloads says why. The operator cannot read the "
-            "Workload"
+            f"Job {job.key.name} waits in {_queue_name(job)}; kubectl get workloads says why. The operator cannot "
+            "read the Workload"
         )
         return QueueReport(job.held, now, f"{message}: {error.message.rstrip('.')}")
     if queues is not None and job.queue not in queues:
         return QueueReport(job.held, now, _missing_queue(job, queues), in_queue=False)
-    if workload and (end := _end(workload)):
-        return QueueReport(job.held, now, f"Job {job.key.name} stays suspended: {end}", in_queue=False)
-    reason = _reason(workload) if workload else "Kueue has created no Workload for it: check that its controller runs"
-    return QueueReport(job.held, now, f"Job {job.key.name} waits in {_queue(job)}: {reason}")
+    if workload and (why := _why_never_admitted(workload)):
+        return QueueReport(job.held, now, f"Job {job.key.name} stays suspended: {why}", in_queue=False)
+    reason = (
+        _why_waiting(workload) if workload else "Kueue has created no Workload for it: check that its controller runs"
+    )
+    return QueueReport(job.held, now, f"Job {job.key.name} waits in {_queue_name(job)}: {reason}")
 
 
-def _queue(job: ObservedJob) -> str:
+def _queue_name(job: ObservedJob) -> str:
     return f"queue {job.queue}" if job.queue else "no queue"
 
 
@@ -90,9 +92,9 @@ def _missing_queue(job: ObservedJob, queues: Sequence[str]) -> str:
             f"Job {job.key.name} is suspended and names no queue: apply the run under another name with the label "
             f"{labels.QUEUE}"
         )
-    instead = nearest(job.queue, queues) if queues else "the namespace has none"
+    suggestion = nearest(job.queue, queues) if queues else "the namespace has none"
     return (
-        f"LocalQueue {job.queue} does not exist in namespace {job.key.namespace} ({instead}): have it created, or "
+        f"LocalQueue {job.queue} does not exist in namespace {job.key.namespace} ({suggestion}): have it created, or "
         "apply the run under another name with a queue that exists"
     )
 
@@ -106,7 +108,7 @@ def _is_inadmissible(workload: Manifest) -> bool:
     return _conditions(workload).get("QuotaReserved", {}).get("reason") == "Inadmissible"
 
 
-def _end(workload: Manifest) -> str:
+def _why_never_admitted(workload: Manifest) -> str:
     """Return why no queue will ever admit it; empty if one may."""
     conditions = _conditions(workload)
     finished = conditions.get("Finished", {})
@@ -119,7 +121,7 @@ def _end(workload: Manifest) -> str:
     return f"its Workload {name} is deactivated ({reason}); set its spec.active to true to queue it again"
 
 
-def _reason(workload: Manifest) -> str:
+def _why_waiting(workload: Manifest) -> str:
     """Return what Kueue states: that it took the Job back, and what the Job waits for now."""
     conditions = _conditions(workload)
     evicted, reserved = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
@@ -130,11 +132,11 @@ def _reason(workload: Manifest) -> str:
         parts.append(reserved["message"])
     if reserved.get("status") == "True":
         checks = workload["status"].get("admissionChecks") or ()
-        parts += [_admission_check(check) for check in checks if check["state"] != "Ready"]
+        parts += [_describe_check(check) for check in checks if check["state"] != "Ready"]
     reason = "; ".join(part.rstrip(". ") for part in parts)
     return reason or "Kueue has said nothing about it yet; with StrictFIFO it only looks at the first in the queue"
 
 
-def _admission_check(check: Manifest) -> str:
+def _describe_check(check: Manifest) -> str:
     message = f": {check['message']}" if check.get("message") else ""
     return f"admission check {check['name']} is {check['state']}{message}"

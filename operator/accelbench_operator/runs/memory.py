@@ -55,9 +55,11 @@ class RunMemory:
 
     def record(self, job: str, wait: Wait, message: str, now: datetime) -> None:
         """Count a refusal."""
-        known = self._obstacles.pop((job, wait), None)  # the latest is last
-        again = replace(known, tries=known.tries + 1, message=message) if known else Obstacle(wait, now, 1, message)
-        self._obstacles[job, wait] = again
+        earlier = self._obstacles.pop((job, wait), None)  # the latest is last
+        obstacle = (
+            replace(earlier, tries=earlier.tries + 1, message=message) if earlier else Obstacle(wait, now, 1, message)
+        )
+        self._obstacles[job, wait] = obstacle
 
     def clear(self, job: str, wait: Wait) -> None:
         """Forget an obstacle that is over; those of other waits stay."""

@@ -33,11 +33,11 @@ class RunObjects:
     ) -> None:
         """Call `started` for each pod whose container starts while it is held, with its Job."""
         self.store = store
-        self._started = started
+        self._on_start = started
         self._disruptions: dict[Name, str] = {}
         """By the Job's name: why its pod, which is gone, had to go."""
         self._latest: tuple[int, tuple[Summary, ...], int] | None = None
-        store.subscribe(self._changed)
+        store.subscribe(self._on_change)
 
     def observed(self, run: Key, memory: RunMemory | None = None) -> Observed:
         """Return all that is held of a run in its namespace: objects elsewhere that name it are copies."""
@@ -72,26 +72,26 @@ class RunObjects:
         """Return every result that is held."""
         return (held for held in self.store.all(RESULT.name) if isinstance(held, Summary))
 
-    def latest(self, most: int) -> tuple[tuple[Summary, ...], int]:
+    def latest(self, maximum: int) -> tuple[tuple[Summary, ...], int]:
         """Return the latest result of each namespace, series and case: the newest `most`, and how many are left out.
 
         The tuple is the same object as long as its results are the same.
         """
-        if self._latest is None or self._latest[0] != most:
+        if self._latest is None or self._latest[0] != maximum:
             latest = self._latest_of_each_case()
-            kept = heapq.nlargest(most, latest, key=lambda result: result.finished_timestamp)
-            self._latest = most, tuple(kept) if len(latest) > most else latest, len(latest) - len(kept)
+            newest = heapq.nlargest(maximum, latest, key=lambda result: result.finished_timestamp)
+            self._latest = maximum, tuple(newest) if len(latest) > maximum else latest, len(latest) - len(newest)
         return self._latest[1:]
 
     def _latest_of_each_case(self) -> tuple[Summary, ...]:
         latest: dict[tuple[str, str, str], Summary] = {}
         for summary in self.summaries():
-            case = (summary.namespace, summary.series, summary.case)
-            if case not in latest or latest[case].finished_timestamp <= summary.finished_timestamp:
-                latest[case] = summary
+            key = (summary.namespace, summary.series, summary.case)
+            if key not in latest or latest[key].finished_timestamp <= summary.finished_timestamp:
+                latest[key] = summary
         return tuple(latest.values())
 
-    def _changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
+    def _on_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
         held = after or before
         if isinstance(held, Summary):
             self._latest = None
@@ -102,4 +102,4 @@ class RunObjects:
             if after is None and held.disruption and job is not None:
                 self._disruptions[name_of(job)] = disruption_of(held)
             if isinstance(before, ObservedPod) and after is not None and held.running and not before.running:
-                self._started(job if isinstance(job, ObservedJob) else None, held)
+                self._on_start(job if isinstance(job, ObservedJob) else None, held)

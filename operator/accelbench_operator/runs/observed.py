@@ -98,7 +98,7 @@ def parse_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-def _start(text: str | None) -> datetime | None:
+def _parse_start(text: str | None) -> datetime | None:
     """Return when a container started; None if it never did, for which runtimes give a time in 1970."""
     moment = parse_time(text)
     return moment if moment and moment.timestamp() > 0 else None
@@ -112,20 +112,24 @@ def observe_job(body: Manifest) -> ObservedJob | None:
     metadata, status = body["metadata"], body.get("status") or {}
     entries = {entry["type"]: entry for entry in status.get("conditions") or ()}
     conditions = {kind: entry for kind, entry in entries.items() if entry.get("status") == "True"}
-    changed = parse_time(entries.get("Suspended", {}).get("lastTransitionTime"))
+    suspension_changed = parse_time(entries.get("Suspended", {}).get("lastTransitionTime"))
     suspend = bool((body.get("spec") or {}).get("suspend"))
-    is_noted = "Suspended" in conditions
+    is_suspended = "Suspended" in conditions
     return ObservedJob(
         key=Key.of(JOB.name, body),
         owner=owner,
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
         created=created_at(metadata),
         started=parse_time(status.get("startTime")),
-        suspended=suspend or is_noted,
+        suspended=suspend or is_suspended,
         ended="Complete" in conditions or "Failed" in conditions,
         failure=describe(conditions.get("Failed")),
         queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
-        held=changed if is_noted else created_at(metadata) if suspend and not changed else None,
+        held=suspension_changed
+        if is_suspended
+        else created_at(metadata)
+        if suspend and not suspension_changed
+        else None,
     )
 
 
@@ -148,7 +152,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
         created=created_at(metadata),
         phase=status.get("phase", "Pending"),
         accepted=parse_time(status.get("startTime")),
-        running=_start(running.get("startedAt") or ended.get("startedAt")),
+        running=_parse_start(running.get("startedAt") or ended.get("startedAt")),
         deleted=parse_time(metadata.get("deletionTimestamp")),
         ended=parse_time(ended.get("finishedAt")),
         exit_code=ended.get("exitCode"),
@@ -175,16 +179,16 @@ def run_uid_of(metadata: Manifest) -> str:
 
 
 def _container_state(status: Manifest) -> Manifest:
-    return _runner(status.get("containerStatuses")).get("state") or {}
+    return _runner_container(status.get("containerStatuses")).get("state") or {}
 
 
 def _image(body: Manifest) -> str:
-    reported = _runner((body.get("status") or {}).get("containerStatuses"))
-    asked = _runner((body.get("spec") or {}).get("containers"))
-    return reported.get("imageID") or reported.get("image") or asked.get("image") or ""
+    reported = _runner_container((body.get("status") or {}).get("containerStatuses"))
+    requested = _runner_container((body.get("spec") or {}).get("containers"))
+    return reported.get("imageID") or reported.get("image") or requested.get("image") or ""
 
 
-def _runner(containers: Iterable[Manifest] | None) -> Manifest:
+def _runner_container(containers: Iterable[Manifest] | None) -> Manifest:
     return next((container for container in containers or () if container.get("name") == CONTAINER), {})
 
 

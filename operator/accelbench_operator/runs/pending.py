@@ -122,7 +122,7 @@ class Advice(Enum):
 
 def explain_refused(words: str) -> str:
     """Explain a Job that the API server refuses with this message."""
-    return _sentence(Cause.JOB_REFUSED, next(_on_refusal(words), None), words=words)
+    return _sentence(Cause.JOB_REFUSED, next(_advice_on_refusal(words), None), words=words)
 
 
 def explain_pending(
@@ -145,7 +145,7 @@ def explain_pending(
         return _sentence(Cause.BEING_CREATED)
     if pod is None:
         cause = Cause.POD_REFUSED if words else Cause.NO_POD
-        return _sentence(cause, next(_on_refusal(words), None), job=job.key.name, words=words)
+        return _sentence(cause, next(_advice_on_refusal(words), None), job=job.key.name, words=words)
     return _explain_pod(pod, profile, script, words)
 
 
@@ -156,22 +156,24 @@ def gives_no_reason(pod: ObservedPod) -> bool:
 
 def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, words: str) -> str:
     if gives_no_reason(pod):
-        return _preparing(script, words)
+        return _explain_preparing(script, words)
     reason, _, message = pod.waiting.partition(": ")
     if reason == "Unschedulable":
-        return _sentence(Cause.UNSCHEDULABLE, next(_on_scheduling(message, profile), None), profile, words=message)
+        return _sentence(
+            Cause.UNSCHEDULABLE, next(_advice_on_scheduling(message, profile), None), profile, words=message
+        )
     if reason == "SchedulingGated":
         return _sentence(Cause.GATED, pod=pod.key.name, words=message)
     if reason in IMAGE_REASONS:
         return _sentence(Cause.IMAGE, None, profile, words=BETWEEN_PULLS.sub("", pod.waiting))
     if reason in CONFIGURATION_REASONS:
-        return _sentence(Cause.CONTAINER, next(_on_lack(message), None), words=pod.waiting)
+        return _sentence(Cause.CONTAINER, next(_advice_on_missing_object(message), None), words=pod.waiting)
     return _sentence(Cause.OTHER, pod=pod.key.name, words=pod.waiting)
 
 
-def _preparing(script: ConfigMapKey | None, words: str) -> str:
+def _explain_preparing(script: ConfigMapKey | None, words: str) -> str:
     cause = Cause.PREPARING_EVENT if words else Cause.PREPARING
-    sentence = _sentence(cause, next(_on_lack(words), None), words=words)
+    sentence = _sentence(cause, next(_advice_on_missing_object(words), None), words=words)
     if script is None:
         return sentence
     return f"{sentence} If that lasts, check that ConfigMap {script.name} exists and has the key {script.key}."
@@ -200,30 +202,30 @@ def _facts(profile: Profile) -> dict[str, str]:
     }
 
 
-def _on_refusal(words: str) -> Iterator[Advice]:
+def _advice_on_refusal(words: str) -> Iterator[Advice]:
     refusals = (Advice.QUOTA, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY)
     return (advice for advice in refusals if advice.words in words)
 
 
-def _on_lack(words: str) -> Iterator[Advice]:
+def _advice_on_missing_object(words: str) -> Iterator[Advice]:
     return (advice for advice in (Advice.CONFIG_MAP, Advice.SECRET) if advice.words in words and "not found" in words)
 
 
-def _on_scheduling(words: str, profile: Profile) -> Iterator[Advice]:
+def _advice_on_scheduling(words: str, profile: Profile) -> Iterator[Advice]:
     """Return the advice that fits the scheduler's message, the most specific first."""
-    lacking = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", words)
+    lacking_resources = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", words)
     if profile.device_class and ("claim" in words or "device" in words):
         yield Advice.DEVICE_CLASS
-    if profile.resource and profile.resource in lacking:
+    if profile.resource and profile.resource in lacking_resources:
         yield Advice.DEVICES
-    if lacking:
+    if lacking_resources:
         yield Advice.AMOUNTS
     if Advice.TURN.words in words:
         yield Advice.TURN
-    unselected = "node affinity" in words or "node selector" in words or "nodeSelector" in words
-    if unselected and profile.node_selector:
+    selector_mismatch = "node affinity" in words or "node selector" in words or "nodeSelector" in words
+    if selector_mismatch and profile.node_selector:
         yield Advice.SELECTOR
     if Advice.TAINT.words in words:
         yield Advice.TAINT
-    if unselected:
+    if selector_mismatch:
         yield Advice.OWN_SELECTOR

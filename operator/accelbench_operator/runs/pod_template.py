@@ -12,9 +12,9 @@ Manifest = dict[str, Any]
 
 CONTAINER = "runner"
 
-_BY = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
+_MERGE_KEYS = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
 _BASE_WINS = {"annotations", "labels", "volumeMounts", "volumes"}
-_ADD_UP = {"imagePullSecrets", "resourceClaims", "tolerations", "topologySpreadConstraints"}
+_ADDED_BY_DEFAULTS = {"imagePullSecrets", "resourceClaims", "tolerations", "topologySpreadConstraints"}
 """Lists without a merge key: entries of both sides are kept."""
 
 
@@ -22,19 +22,23 @@ def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
     """Return `base` with `patch` merged over it: maps and named lists are merged, other values replaced."""
     merged = dict(base)
     for key, value in patch.items():
-        merged[key] = _merged(key, merged.get(key), value)
+        merged[key] = _merge_value(key, merged.get(key), value)
     return merged
 
 
-def _merged(key: str, base: Any, patch: Any) -> Any:
+def _merge_value(key: str, base: Any, patch: Any) -> Any:
     if key == "containers":
-        return [merge_pod_template(container, _named(patch, container["name"])) for container in base]
+        return [merge_pod_template(container, _find_named(patch, container["name"])) for container in base]
     if isinstance(base, list):
-        return _merge_named(base, patch, _BY[key], wins=key in _BASE_WINS) if key in _BY else [*base, *patch]
+        return (
+            _merge_named(base, patch, _MERGE_KEYS[key], wins=key in _BASE_WINS)
+            if key in _MERGE_KEYS
+            else [*base, *patch]
+        )
     if key == "resources":
         # Requests equal limits whatever is given, so that the pod stays Guaranteed and nothing throttles it.
         amounts = {**base["limits"], **patch.get("requests", {}), **patch.get("limits", {})}
-        return {"requests": dict(amounts), "limits": dict(amounts)} | _claims(base, patch)
+        return {"requests": dict(amounts), "limits": dict(amounts)} | _device_claims(base, patch)
     if isinstance(base, dict) and isinstance(patch, Mapping):
         return {**patch, **base} if key in _BASE_WINS else merge_pod_template(base, patch)
     return patch
@@ -44,34 +48,34 @@ def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
     """Return `template` with the parts of `defaults` that it does not set."""
     filled = dict(template)
     for key, value in defaults.items():
-        filled[key] = _filled(key, template[key], value) if key in template else value
+        filled[key] = _fill_value(key, template[key], value) if key in template else value
     return filled
 
 
-def _filled(key: str, given: Any, default: Any) -> Any:
+def _fill_value(key: str, value: Any, default: Any) -> Any:
     if key == "containers":
-        return [add_defaults(container, _named(default, container["name"])) for container in given]
+        return [add_defaults(container, _find_named(default, container["name"])) for container in value]
     if key == "resources":
-        amounts = {**default.get("requests", {}), **default.get("limits", {}), **given["limits"]}
-        return {"requests": dict(amounts), "limits": dict(amounts)} | _claims(given, default)
-    if isinstance(given, dict):
-        return add_defaults(given, default)
-    if key in _BY:
-        return _merge_named(given, default, _BY[key], wins=True)
-    return [*given, *default] if key in _ADD_UP else given
+        amounts = {**default.get("requests", {}), **default.get("limits", {}), **value["limits"]}
+        return {"requests": dict(amounts), "limits": dict(amounts)} | _device_claims(value, default)
+    if isinstance(value, dict):
+        return add_defaults(value, default)
+    if key in _MERGE_KEYS:
+        return _merge_named(value, default, _MERGE_KEYS[key], wins=True)
+    return [*value, *default] if key in _ADDED_BY_DEFAULTS else value
 
 
-def _claims(base: Mapping[str, Any], patch: Mapping[str, Any]) -> Manifest:
+def _device_claims(base: Mapping[str, Any], patch: Mapping[str, Any]) -> Manifest:
     claims = [*base.get("claims", ()), *patch.get("claims", ())]
     return {"claims": claims} if claims else {}
 
 
-def _named(items: list[Manifest], name: str) -> Manifest:
+def _find_named(items: list[Manifest], name: str) -> Manifest:
     return next((item for item in items if item.get("name") == name), {})
 
 
 def _merge_named(base: list[Manifest], patch: list[Manifest], key: str, *, wins: bool) -> list[Manifest]:
-    given = {posixpath.normpath(item[key]): item for item in patch}
-    kept = [given.get(posixpath.normpath(item[key]), item) if not wins else item for item in base]
+    patch_items = {posixpath.normpath(item[key]): item for item in patch}
+    base_items = [patch_items.get(posixpath.normpath(item[key]), item) if not wins else item for item in base]
     names = {posixpath.normpath(item[key]) for item in base}
-    return [*kept, *(item for name, item in given.items() if name not in names)]
+    return [*base_items, *(item for name, item in patch_items.items() if name not in names)]

@@ -73,8 +73,8 @@ class Reconciler:
         self._applier = applier
         self._settings = settings
         self._clock = clock
-        self._acted = acted
-        self._failed = failed
+        self._on_action = acted
+        self._on_failed_attempt = failed
         self._requeue = requeue
         self._known = KnownRuns()
         self._idle: set[Key] = set()
@@ -108,7 +108,7 @@ class Reconciler:
     async def _step(self, key: Key) -> float | None:
         if key in self._idle and not self._objects.has_jobs(key.uid):
             return None
-        known = await self._know(key)
+        known = await self._load_run(key)
         if known is None:
             # The cluster deletes what the run owns.
             self.deleted(key)
@@ -117,8 +117,8 @@ class Reconciler:
         observed = self._objects.observed(key, self._applier.memory(key.uid))
         decision = decide(plan, known.status, observed, now, known.generation)
         self.phases[key] = decision.status.phase
-        ends = finished_at(decision.status) is not None and finished_at(known.written) is None
-        if ends and isinstance(plan, Plan):
+        finishes = finished_at(decision.status) is not None and finished_at(known.written) is None
+        if finishes and isinstance(plan, Plan):
             measured = known.status.measured_cases
             if await self._applier.find_missing(plan, measured, observed):
                 return 0.0
@@ -136,12 +136,12 @@ class Reconciler:
             if decision.requeue_at and decision.requeue_at > now:
                 self._requeue(key, (decision.requeue_at - now).total_seconds())
             raise
-        if ends:
+        if finishes:
             return 0.0  # to see what is left to do after the end
-        again = self._next_look(decision, wait)
-        if finished_at(known.status) and not decision.actions and again is None:
+        next_look = self._next_look(decision, wait)
+        if finished_at(known.status) and not decision.actions and next_look is None:
             self._set_idle(key, known.status.phase)
-        return again
+        return next_look
 
     async def _write_changes(self, key: Key, known: KnownRun) -> bool:
         """Write the status if it differs; return False if the run has changed or is gone."""
@@ -153,7 +153,7 @@ class Reconciler:
             return False
         return True
 
-    async def _know(self, key: Key) -> KnownRun | None:
+    async def _load_run(self, key: Key) -> KnownRun | None:
         """Return the run to decide on; None if it is gone, or not this operator's."""
         event, known = self._known.take_event(key.uid), self._known.get(key.uid)
         if event is None and known is not None:
@@ -162,10 +162,10 @@ class Reconciler:
             run, confirmed = event, False
         else:
             # Resource versions have no order that may be relied on, so the API server is asked for the latest.
-            answer = await self._cluster.get_run(key.namespace, key.name)
-            if answer is None:
+            latest = await self._cluster.get_run(key.namespace, key.name)
+            if latest is None:
                 return None
-            run, confirmed = answer, True
+            run, confirmed = latest, True
         if not self._operates(run, key.uid):
             return None
         try:
@@ -175,7 +175,7 @@ class Reconciler:
             raise
         generation = run["metadata"]["generation"]
         same_plan = known is not None and (known.generation, known.written.runner) == (generation, status.runner)
-        new = KnownRun(
+        loaded = KnownRun(
             version=run["metadata"]["resourceVersion"],
             generation=generation,
             # In a thread: hundreds of cases take a while to plan, and the first run imports the catalogue.
@@ -185,8 +185,8 @@ class Reconciler:
             foreign=foreign_fields(run),
             confirmed=confirmed,
         )
-        self._known.keep(key.uid, new)
-        return new
+        self._known.keep(key.uid, loaded)
+        return loaded
 
     def _may_wait_until(self, known: KnownRun, now: datetime) -> datetime | None:
         """Return until when the status need not be written because only progress differs; None if nothing can wait."""
@@ -199,7 +199,7 @@ class Reconciler:
 
     async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, key: Key) -> None:
         """Carry out all actions, then raise the first error: one case's trouble must not hold up the others."""
-        first: Exception | None = None
+        first_error: Exception | None = None
         for action in decision.actions:
             try:
                 if isinstance(action, DeleteJob):
@@ -209,13 +209,13 @@ class Reconciler:
                 elif isinstance(plan, Plan):
                     await self._applier.apply(action, plan, observed)
             except Exception as error:  # noqa: BLE001 - raised below
-                first = first or error
-            self._acted(key)
-        if first is not None:
+                first_error = first_error or error
+            self._on_action(key)
+        if first_error is not None:
             try:
-                raise first
+                raise first_error
             finally:
-                first = None  # else this frame and the traceback hold each other, and what they hold
+                first_error = None  # else this frame and the traceback hold each other, and what they hold
 
     def _operates(self, run: Manifest, uid: str) -> bool:
         """Return True if the run is this operator's and not being deleted."""
@@ -223,8 +223,8 @@ class Reconciler:
 
     def _has_class(self, run: Manifest, uid: str) -> bool:
         """Return True if it is the run with that UID, and of this operator's class."""
-        of_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
-        return bool(run["metadata"]["uid"] == uid and of_class)
+        is_of_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
+        return bool(run["metadata"]["uid"] == uid and is_of_class)
 
     async def _delete_jobs(self, key: Key) -> None:
         """Delete the Jobs of a run that a finalizer holds back: the cluster would wait for the run to go."""
@@ -260,7 +260,7 @@ class Reconciler:
             await self._post_event(key, Transition("Warning", "StatusRefused", error.message))
             await self._put(key, known, {}, shortened(known.status))
         for _, attempt in newly_failed(before, known.status):
-            self._failed(attempt)
+            self._on_failed_attempt(attempt)
         for transition in transitions(before, known.status):
             await self._post_event(key, transition)
 

@@ -95,33 +95,37 @@ def differs_only_in_progress(before: BenchmarkRunStatus, after: BenchmarkRunStat
     if len(before.attempts) != len(after.attempts) or len(before.conditions) != len(after.conditions):
         return False
     attempts = zip(before.attempts, after.attempts, strict=True)
-    if any(was is not now and _without_place(was) != _without_place(now) for was, now in attempts):
+    if any(
+        earlier is not later and _without_progress(earlier) != _without_progress(later) for earlier, later in attempts
+    ):
         return False
     conditions = zip(before.conditions, after.conditions, strict=True)
-    if any(was.model_copy(update={"message": now.message}) != now for was, now in conditions):
+    if any(earlier.model_copy(update={"message": later.message}) != later for earlier, later in conditions):
         return False
     progress = {"attempts": (), "conditions": (), "active_start_time": None, "active_seconds": 0}
     return before.model_copy(update=progress) == after.model_copy(update=progress)
 
 
-def _without_place(attempt: Attempt) -> Attempt:
+def _without_progress(attempt: Attempt) -> Attempt:
     return attempt.model_copy(update={"job_uid": None, "pod": None, "node": None, "image": None})
 
 
 def shortened(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
     """Return the status without what it can do without: comparisons, the headline and long messages."""
-    attempts = [part.model_copy(update={"message": _cut(part.message, SHORT_MESSAGE)}) for part in status.attempts]
-    conditions = [part.model_copy(update={"message": _cut(part.message, SHORT_MESSAGE)}) for part in status.conditions]
-    fewer = {"attempts": tuple(attempts), "conditions": tuple(conditions), "comparisons": (), "headline": ""}
+    attempts = [part.model_copy(update={"message": _truncate(part.message, SHORT_MESSAGE)}) for part in status.attempts]
+    conditions = [
+        part.model_copy(update={"message": _truncate(part.message, SHORT_MESSAGE)}) for part in status.conditions
+    ]
+    shorter = {"attempts": tuple(attempts), "conditions": tuple(conditions), "comparisons": (), "headline": ""}
     omitted = status.comparisons_omitted + len(status.comparisons)
-    return status.model_copy(update={**fewer, "comparisons_omitted": omitted})
+    return status.model_copy(update={**shorter, "comparisons_omitted": omitted})
 
 
 def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
     """Return the status of a refused run."""
-    before = "stored results are kept" if status.measured_cases else "nothing was measured"
-    remedy = f"{before}; correct the spec and apply it under another name"
-    findings: dict[ConditionType, ConditionState] = {
+    stored_results = "stored results are kept" if status.measured_cases else "nothing was measured"
+    remedy = f"{stored_results}; correct the spec and apply it under another name"
+    states: dict[ConditionType, ConditionState] = {
         "Accepted": ConditionState("False", ConditionReason.INVALID_SPEC, message),
         "Finished": ConditionState("True", ConditionReason.INVALID_SPEC, remedy),
         "Succeeded": ConditionState("False", ConditionReason.INVALID_SPEC, message),
@@ -129,9 +133,9 @@ def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, gene
     return status.model_copy(
         update={
             "observed_generation": generation,
-            "conditions": _conditions(findings, status, now, generation),
+            "conditions": _conditions(states, status, now, generation),
             "phase": ConditionReason.INVALID_SPEC,
-            "headline": _cut(message, MAXIMUM_HEADLINE),
+            "headline": _truncate(message, MAXIMUM_HEADLINE),
             "completion_time": status.completion_time or timestamp(now),
             "active_start_time": None,
         }
@@ -141,18 +145,20 @@ def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, gene
 def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgress) -> BenchmarkRunStatus:
     """Return the status of an accepted run."""
     generation = plan.metadata.generation
-    settled = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured)
-    in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in settled]
-    done = len(settled) == len(plan.names) or (progress.stop is not None and not in_flight)
+    done_cases = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured)
+    in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in done_cases]
+    is_done = len(done_cases) == len(plan.names) or (progress.stop is not None and not in_flight)
     succeeded = (
-        _success(plan, progress)
-        if done
+        _final_state(plan, progress)
+        if is_done
         else ConditionState("Unknown", ConditionReason.UNFINISHED, "not every case has a result yet")
     )
     finished = (
-        ConditionState("True", succeeded.reason, succeeded.message) if done else _unfinished(plan, progress, settled)
+        ConditionState("True", succeeded.reason, succeeded.message)
+        if is_done
+        else _unfinished_state(plan, progress, done_cases)
     )
-    findings: dict[ConditionType, ConditionState] = {
+    states: dict[ConditionType, ConditionState] = {
         "Accepted": ConditionState(
             "True", ConditionReason.ACCEPTED, f"{figures.count(len(plan.names), 'case')} on profile {plan.profile.name}"
         ),
@@ -167,19 +173,19 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
     return status.model_copy(
         update={
             "observed_generation": generation,
-            "conditions": _conditions(findings, status, progress.now, generation),
+            "conditions": _conditions(states, status, progress.now, generation),
             "phase": finished.reason,
             "cases": CaseCounts(
                 total=len(plan.names),
                 active=len(in_flight),
                 measured=len(progress.results),
-                failed=len(settled - set(progress.results)),
+                failed=len(done_cases - set(progress.results)),
             ),
             "headline": _headline(plan, progress),
             "runner": plan.runner,
             "workload_source": ", ".join(_sources(plan, progress)),
             "start_time": status.start_time or first,
-            "completion_time": timestamp(progress.now) if done else None,
+            "completion_time": timestamp(progress.now) if is_done else None,
             "measured_cases": progress.measured,
             "attempts": progress.attempts,
             "comparisons": tuple(itertools.islice(rows, MAXIMUM_COMPARISONS)),
@@ -194,15 +200,15 @@ def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
     return dict.fromkeys(result.source for result in results if result.source)
 
 
-def _unfinished(plan: Plan, progress: RunProgress, settled: set[str]) -> ConditionState:
-    count = f"{len(settled)} of {len(plan.names)} cases done"
+def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -> ConditionState:
+    count = f"{len(done_cases)} of {len(plan.names)} cases done"
     if plan.policy.suspend:
         return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
     message = f"{count}. {progress.pending}".rstrip(". ") + "."
     return ConditionState("False", ConditionReason.RUNNING if progress.busy else ConditionReason.QUEUED, message)
 
 
-def _success(plan: Plan, progress: RunProgress) -> ConditionState:
+def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
     """Return the most important reason: what stopped the run, else failed cases, else defects of results."""
     results = [progress.results[name] for name in plan.names if name in progress.results]
     if progress.stop and len(results) < len(plan.names):
@@ -216,16 +222,16 @@ def _success(plan: Plan, progress: RunProgress) -> ConditionState:
     for reason, sentences in _shortcomings(progress, results):
         if sentences:
             return ConditionState("False", reason, _first_few(sentences))
-    met = ", and every expectation is met" if plan.run.spec.expectations else ""
-    return ConditionState("True", ConditionReason.SUCCEEDED, f"every case has a valid result{met}")
+    expectations = ", and every expectation is met" if plan.run.spec.expectations else ""
+    return ConditionState("True", ConditionReason.SUCCEEDED, f"every case has a valid result{expectations}")
 
 
 def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
     failed = [attempt for attempt in progress.attempts if attempt.finished]
     yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in failed]
-    gone = [case for case in progress.measured if case not in progress.results]
+    deleted = [case for case in progress.measured if case not in progress.results]
     missing = ConditionReason.RESULT_MISSING
-    yield missing, [missing.after(f"{case}: its result is gone") for case in gone]
+    yield missing, [missing.after(f"{case}: its result is gone") for case in deleted]
     yield (
         ConditionReason.VARIANT_FAILED,
         [
@@ -273,9 +279,9 @@ def _why_invalid(result: Summary) -> str:
     return f"{reason}; {figures.count(result.quarantined, 'round')} disturbed by other load, and discarded"
 
 
-def _rows(result: Summary, known: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
+def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
     for comparison in result.comparisons:
-        yield known.get((result.name, comparison.variant)) or ComparisonStatus(
+        yield known_rows.get((result.name, comparison.variant)) or ComparisonStatus(
             case=result.case,
             variant=comparison.variant,
             verdict=result.outcome(comparison),
@@ -302,59 +308,63 @@ def _headline(plan: Plan, progress: RunProgress) -> str:
     for result in results:
         for comparison in ranked(result.comparisons):
             outcome = result.outcome(comparison)
-            by_variant.setdefault(comparison.variant, []).append((_in_words(outcome), comparison))
+            by_variant.setdefault(comparison.variant, []).append((_outcome_in_words(outcome), comparison))
     observed = Counter(text for result in results for text in result.observations)
-    parts = [f"{name} {_tendency(rows)}" for name, rows in by_variant.items()]
+    parts = [f"{name} {_summarize_comparisons(rows)}" for name, rows in by_variant.items()]
     parts += [
         f"{text} in {count} of {len(results)} cases" if len(results) > 1 else text for text, count in observed.items()
     ]
-    return _cut("; ".join(parts), MAXIMUM_HEADLINE)
+    return _truncate("; ".join(parts), MAXIMUM_HEADLINE)
 
 
-def _in_words(outcome: str) -> str:
+def _outcome_in_words(outcome: str) -> str:
     return outcome if outcome != "none" else "no verdict"
 
 
-def _tendency(comparisons: list[tuple[str, Comparison]]) -> str:
+def _summarize_comparisons(comparisons: list[tuple[str, Comparison]]) -> str:
     """Summarize a variant's comparisons in all cases, each with its outcome in words."""
     verdicts = [outcome for outcome, _ in comparisons]
     if len(comparisons) == 1:
-        [(outcome, only)] = comparisons
-        interval = _interval(only)
-        speedup = f" {figures.speedup(float(only.speedup))} ({interval})" if only.speedup and interval else ""
+        [(outcome, comparison)] = comparisons
+        interval = _interval(comparison)
+        speedup = (
+            f" {figures.speedup(float(comparison.speedup))} ({interval})" if comparison.speedup and interval else ""
+        )
         return f"{outcome}{speedup}"
-    counted = ", ".join(f"{verdict} in {verdicts.count(verdict)}" for verdict in dict.fromkeys(verdicts))
-    speedups = [float(one.speedup) for _, one in comparisons if one.speedup and _interval(one)]
-    ends = dict.fromkeys(figures.speedup(end) for end in (min(speedups), max(speedups))) if speedups else ()
-    return f"{counted} of {len(comparisons)}{', ' if ends else ''}{' to '.join(ends)}"
+    counts = ", ".join(f"{verdict} in {verdicts.count(verdict)}" for verdict in dict.fromkeys(verdicts))
+    speedups = [
+        float(comparison.speedup) for _, comparison in comparisons if comparison.speedup and _interval(comparison)
+    ]
+    extremes = dict.fromkeys(figures.speedup(end) for end in (min(speedups), max(speedups))) if speedups else ()
+    return f"{counts} of {len(comparisons)}{', ' if extremes else ''}{' to '.join(extremes)}"
 
 
 def _conditions(
-    findings: Mapping[ConditionType, ConditionState], status: BenchmarkRunStatus, now: datetime, generation: int
+    states: Mapping[ConditionType, ConditionState], status: BenchmarkRunStatus, now: datetime, generation: int
 ) -> tuple[Condition, ...]:
-    before = {condition.type: condition for condition in status.conditions}
+    earlier = {condition.type: condition for condition in status.conditions}
     own = (
         Condition(
             type=kind,
-            status=finding.status,
-            reason=finding.reason,
-            message=_cut(finding.message, MAXIMUM_MESSAGE),
-            last_transition_time=before[kind].last_transition_time
-            if kind in before and before[kind].status == finding.status
+            status=state.status,
+            reason=state.reason,
+            message=_truncate(state.message, MAXIMUM_MESSAGE),
+            last_transition_time=earlier[kind].last_transition_time
+            if kind in earlier and earlier[kind].status == state.status
             else timestamp(now),
             observed_generation=generation,
         )
-        for kind, finding in findings.items()
+        for kind, state in states.items()
     )
-    others = [condition for condition in status.conditions if condition.type not in findings]
+    others = [condition for condition in status.conditions if condition.type not in states]
     return (*own, *others)[:MAXIMUM_CONDITIONS]
 
 
 def _first_few(sentences: list[str]) -> str:
-    named = "; ".join(sentences[:NAMED_CASES])
-    return named if len(sentences) <= NAMED_CASES else f"{named}; and {len(sentences) - NAMED_CASES} more"
+    first = "; ".join(sentences[:NAMED_CASES])
+    return first if len(sentences) <= NAMED_CASES else f"{first}; and {len(sentences) - NAMED_CASES} more"
 
 
-def _cut(text: str, length: int) -> str:
+def _truncate(text: str, length: int) -> str:
     text = on_one_line(text)
     return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -122,8 +122,8 @@ def observe_result(body: Manifest) -> Summary | None:
     result = Result.model_validate(body["result"], extra="ignore")
     if key.name != result_name(result.case.origin.run, run_uid, result.case.name):
         return None
-    judged = body.get("expectations") or ()
-    not_met = tuple(entry.get("message", "") for entry in judged if entry.get("outcome") != "met")
+    expectations = body.get("expectations") or ()
+    not_met = tuple(entry.get("message", "") for entry in expectations if entry.get("outcome") != "met")
     node = (body.get("summary") or {}).get("node") or ""
     return summarize(result, key, run_uid, not_met, created=created_at(body["metadata"]), node=node)
 
@@ -139,7 +139,7 @@ def summarize(
     """Return the headline of a result that is stored under `key`, since `created`."""
     result = redact_invalid(result)
     case = result.case
-    short = {variant.name for variant in result.failed_variants}
+    failed = {variant.name for variant in result.failed_variants}
     return Summary(
         namespace=key.namespace,
         name=key.name,
@@ -163,16 +163,16 @@ def summarize(
                 name=variant.name,
                 framework=variant.use.partition("/")[0],
                 seconds=step_seconds(variant),
-                lower=_number(variant.spread.lower_seconds) if variant.spread else None,
-                upper=_number(variant.spread.upper_seconds) if variant.spread else None,
+                lower=_optional_float(variant.spread.lower_seconds) if variant.spread else None,
+                upper=_optional_float(variant.spread.upper_seconds) if variant.spread else None,
                 phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
                 numbers={
                     field: value
                     for field, number in MEASURED.items()
                     if number.metric and (value := variant.numbers.value(field)) is not None
                 },
-                failure=variant.failure.reason if variant.failure and variant.name in short else None,
-                not_compiled=variant.failure.reason if variant.failure and variant.name not in short else None,
+                failure=variant.failure.reason if variant.failure and variant.name in failed else None,
+                not_compiled=variant.failure.reason if variant.failure and variant.name not in failed else None,
             )
             for variant in result.variants
         ),
@@ -199,9 +199,9 @@ def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
 
 def _failed_checks(result: Result) -> tuple[str, ...]:
     failed = [check.name for check in result.certificate.checks if check.outcome == "failed"]
-    kept = list(dict.fromkeys(failed))[:MAXIMUM_CHECKS]
-    return tuple(name for name in failed if name in kept)
+    names = list(dict.fromkeys(failed))[:MAXIMUM_CHECKS]
+    return tuple(name for name in failed if name in names)
 
 
-def _number(text: str | None) -> float | None:
+def _optional_float(text: str | None) -> float | None:
     return None if text is None else float(text)
