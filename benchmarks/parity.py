@@ -1,4 +1,4 @@
-"""Measure how far correct programs are from float64, which `reference.FACTORS` and `reference.ROUNDED` rest on.
+"""Measure how far correct programs are from float64, which `reference.FACTORS` and `reference.OUTPUT_ULPS` rest on.
 
     python benchmarks/parity.py > docs/results/parity.md
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue, Precision
 from accelbench_runner.judge.parity import MISMATCH, compare, read_outputs
-from accelbench_runner.judge.reference import EPSILON, FACTORS, ROUNDED, reference_for
+from accelbench_runner.judge.reference import EPSILON, FACTORS, OUTPUT_ULPS, reference_for
 from accelbench_runner.protocol import Done, FactsReported, Failed, LaunchRequest, parse_message
 
 Parameters = dict[str, ParameterValue]
@@ -92,7 +92,7 @@ def sums() -> None:
                 errors[name] = max(errors[name], abs(float(mean(x)) / right - 1) / ulp)
         cells = " | ".join(f"{error:.1f}" for error in errors.values())
         moved = np.sqrt(np.mean(np.square(moves))) / ulp
-        print(f"| {2**exponent:,} | {cells} | {ROUNDED['float32']:g} | {moved:.1g} |", flush=True)
+        print(f"| {2**exponent:,} | {cells} | {OUTPUT_ULPS['float32']:g} | {moved:.1g} |", flush=True)
 
 
 def main() -> None:

@@ -111,7 +111,7 @@ def main(
                 compares=purpose == "measure" and _compares(case),
             )
             if supervisor.compares:
-                _warn(supervisor, take_survey)
+                _warn_of_disturbances(supervisor, take_survey)
             return _run(supervisor, log)
     except OSError as error:  # no work directory, or the log is closed
         message = f"internal error: {error}"
@@ -164,7 +164,7 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
     }
 
 
-def _warn(supervisor: Supervisor, take_survey: preflight.TakeSurvey) -> None:
+def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSurvey) -> None:
     """Write warnings about what will disturb the case."""
     case, log = supervisor.case, supervisor.log
     try:

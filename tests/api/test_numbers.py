@@ -2,7 +2,7 @@
 
 from accelbench.api.numbers import MEASURED, NUMBERS, READ_OFF, Numbers
 from accelbench.verdict.readings import READERS
-from accelbench_runner.supervisor.numbers import reported
+from accelbench_runner.supervisor.numbers import reported_numbers
 from judge.launches import a_launch
 
 TOLD = {
@@ -41,7 +41,7 @@ TOLD = {
 
 
 def test_what_a_launch_reports_arrives() -> None:
-    found = Numbers(**reported([a_launch(facts=TOLD)]))
+    found = Numbers(**reported_numbers([a_launch(facts=TOLD)]))
     missing = [field for field, number in MEASURED.items() if number.fact and found.value(field) is None]
     assert missing == []
 

@@ -13,7 +13,7 @@ from accelbench.catalogue.inputs import generate
 from accelbench.local.manifests import read
 from accelbench.plan.cases import plan_cases
 from accelbench.workload import Arrays, Workload
-from accelbench_runner.judge.reference import Reference, compute, leaves_state_unchanged, rounded_arrays
+from accelbench_runner.judge.reference import Reference, compute, leaves_state_unchanged, round_arrays
 from accelbench_runner.launch.stages import LEAST_PARITY_UNITS
 
 CLAIMS = Path(__file__).parents[2] / "examples" / "claims"
@@ -43,7 +43,7 @@ def test_parity_can_see_what_a_claim_measures(name: str) -> None:
         workload, parameters, arrays = given(case)
         units = max(LEAST_PARITY_UNITS, workload.measure(parameters).parity_units)
         precision = case.measurement.precision
-        start = rounded_arrays(arrays, precision)
+        start = round_arrays(arrays, precision)
         found = Reference(*compute(partial(workload.reference, parameters), start, units, precision), precision)
         assert not leaves_state_unchanged(start.state, found), case.name
         assert not found.accepts_anything(), case.name

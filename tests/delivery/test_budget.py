@@ -69,13 +69,13 @@ def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_an
     delivered = read_log(lines)
     assert delivered.problems == ()
     assert max(len(line.encode()) for line in lines) <= MAXIMUM_LINE_BYTES
-    assert any("lines that launches printed" in note for note in log.left_out())
+    assert any("lines that launches printed" in note for note in log.omission_notes())
     found = [(document.kind, document.identifier) for document in delivered.documents]
     assert ("result", "final") in found
     assert [identifier for kind, identifier in found if kind == "checkpoint"] == [str(n) for n in range(1, 51)]
     launches = sum(kind == "launch" for kind, _ in found)
     assert 0 < launches < MAXIMUM_ROUNDS * MAXIMUM_VARIANTS
-    assert any(note.startswith(f"{800 - launches} block series") for note in log.left_out())
+    assert any(note.startswith(f"{800 - launches} block series") for note in log.omission_notes())
     events = [event for line in lines if (event := parse_event(line))]
     assert sum(isinstance(event, LaunchFinished) for event in events) == 800
     assert sum(isinstance(event, RoundFinished) for event in events) == 50
@@ -95,5 +95,5 @@ def test_a_document_is_in_the_log_whole_or_not_at_all(written: tuple[LogWriter, 
     text = incompressible(60_000, 0)
     for number in range(100):
         log.document("launch", f"1/{number}", f"{number:04}{text}")
-    assert log.left_out()
+    assert log.omission_notes()
     assert read_log(content().decode().split("\n")).problems == ()

@@ -16,7 +16,7 @@ from accelbench_runner.frameworks.adapter import (
     Adapter,
     AdapterSettings,
     Compilations,
-    Counted,
+    CountedOperations,
     RecompiledError,
     step_loop,
 )
@@ -63,8 +63,8 @@ class SimulatedAccounting(Accounting):
     def compile_cache(self) -> CompileCache | None:
         return CompileCache(**self.counts) if self._truth.compile_seconds else None
 
-    def operations(self, work: Work) -> Counted | None:
-        return Counted(Operations(products=self._truth.products), "the simulated program")
+    def operations(self, work: Work) -> CountedOperations | None:
+        return CountedOperations(Operations(products=self._truth.products), "the simulated program")
 
     def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         before = self.calls

@@ -23,8 +23,8 @@ from accelbench_runner.judge.reference import (
     counts_units,
     leaves_state_unchanged,
     reference_for,
+    round_arrays,
     rounded,
-    rounded_arrays,
 )
 from accelbench_runner.outputs import as_real, save
 from judge.launches import a_case
@@ -60,7 +60,7 @@ def in_precision(precision: Precision, units: int = 10, **changes: Callable[[Arr
 def a_reference(
     precision: Precision = "float32", units: int = 10, run: Any = chain, *, non_finite: bool = False
 ) -> Reference:
-    values, spreads = compute(run, rounded_arrays(arrays(), precision), units, precision)
+    values, spreads = compute(run, round_arrays(arrays(), precision), units, precision)
     return Reference(values=values, spreads=spreads, precision=precision, non_finite=non_finite)
 
 
@@ -377,7 +377,7 @@ def test_complex_inputs_move_as_their_parts_do() -> None:
     def product(data: Arrays, _units: int) -> NamedArrays:
         return {"y": data.batches[0]["z"] @ data.batches[0]["z"]}
 
-    values, spreads = compute(product, rounded_arrays(data, "float32"), 1, "float32")
+    values, spreads = compute(product, round_arrays(data, "float32"), 1, "float32")
     right = Reference(values=values, spreads=spreads, precision="float32")
     single = z.astype(np.complex64)
     assert compare(as_real({"y": single @ single}), right, 1).worst_ratio < 1

@@ -27,7 +27,7 @@ from accelbench.terminal.results import json_report
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.supervisor.assemble import CaseTiming, assemble
-from accelbench_runner.supervisor.experiment import times_now
+from accelbench_runner.supervisor.experiment import times_so_far
 from judge.launches import BASELINE, OTHER, VARIANT, a_case, rounds_of
 from metrics.documents import snapshot
 from metrics.serving import text_of
@@ -100,7 +100,7 @@ def while_it_ran(result: Result) -> Mapping[str, Shown]:
         for each in result.comparisons
     )  # fmt: skip
     out = io.StringIO()
-    Lines(Console(file=out)).event(RoundFinished(round=1, times=times_now(result), comparisons=now))
+    Lines(Console(file=out)).event(RoundFinished(round=1, times=times_so_far(result), comparisons=now))
     rows = [re.split(r": |, | \(", line)[1:] for line in out.getvalue().splitlines()]
     return _first_rows(rows)
 

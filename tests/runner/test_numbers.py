@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from accelbench.api.case import CaseAccelerator
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import Roof, place
-from accelbench_runner.supervisor.numbers import UnitCost, cost, joules, reported
+from accelbench_runner.supervisor.numbers import UnitCost, cost, joules, reported_numbers
 from judge.launches import a_case, a_launch
 
 LIMITS = {"flops_per_second": 1e11, "bytes_per_second": 1e10}
@@ -88,8 +88,8 @@ def test_a_workload_that_declares_no_work_has_no_cost() -> None:
 
 def test_the_most_memory_of_all_launches_is_kept_and_garbage_is_not() -> None:
     launches = [launch(peakMemoryBytes=value) for value in (10, 30, "many", None)]
-    assert reported(launches)["peak_memory_bytes"] == 30
-    assert "reserved_memory_bytes" not in reported(launches)
+    assert reported_numbers(launches)["peak_memory_bytes"] == 30
+    assert "reserved_memory_bytes" not in reported_numbers(launches)
 
 
 positive = st.floats(1e-6, 1e6)

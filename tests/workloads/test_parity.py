@@ -22,7 +22,7 @@ from accelbench.launch.record import LaunchRecord, ParityReading, UnseenReading
 from accelbench.validity import depends_on_inputs, gradients, parity, precision, work_present, work_skipped
 from accelbench.validity.evidence import Evidence
 from accelbench_runner.judge.parity import compare, read_outputs, within
-from accelbench_runner.judge.reference import Reference, leaves_state_unchanged, rounded_arrays
+from accelbench_runner.judge.reference import Reference, leaves_state_unchanged, round_arrays
 from accelbench_runner.judge.reference import compute as compute_reference
 from accelbench_runner.outputs import UNSEEN
 from launch.launching import case
@@ -158,7 +158,7 @@ def reference_of(asked: Asked, units: int, *, other_inputs: bool) -> Reference:
     arrays = inputs.generate(workload, parameters, seed=1)
     if other_inputs:
         arrays = inputs.generate_unseen(workload, parameters, arrays, UNSEEN_SEED)
-    start = rounded_arrays(arrays, asked.precision)
+    start = round_arrays(arrays, asked.precision)
     values, spreads = compute_reference(partial(workload.reference, parameters), start, units, asked.precision)
     declared = workload.measure(parameters).non_finite is not None
     right = Reference(values, spreads, asked.precision, declared)

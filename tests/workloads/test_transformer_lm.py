@@ -63,11 +63,11 @@ for use, parameters in ASKED:
     one, _ = steps(work.call, work.fresh(), work.batches, program.export)
     sizes = divide_mesh(program.divided.mesh, len(jax.devices()))
     devices = Mesh(np.array(jax.devices()).reshape(*sizes.values()), tuple(sizes))
-    state_placed = jax_targets.placements(work.fresh(), devices, program.divided.state)
-    batches_placed = jax_targets.placements(work.batches, devices, program.divided.batches)
+    state_placed = jax_targets.shardings_of(work.fresh(), devices, program.divided.state)
+    batches_placed = jax_targets.shardings_of(work.batches, devices, program.divided.batches)
     state, batches = jax.device_put(work.fresh(), state_placed), jax.device_put(work.batches, batches_placed)
     with jax.set_mesh(devices):
-        call = jax_targets.in_place(work.call, program, state_placed).lower(state, batches).compile()
+        call = jax_targets.pin_state_sharding(work.call, program, state_placed).lower(state, batches).compile()
         eight, after = steps(call, state, batches, program.export)
     found.append({
         "apart": {name: float(np.abs(eight[name] - one[name]).max() / np.abs(one[name]).max()) for name in one},

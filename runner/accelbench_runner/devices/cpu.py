@@ -28,7 +28,7 @@ def model() -> str:
 def held_bytes() -> int:
     """Return the memory that this process holds now, without mapped files, which are shared and read on demand."""
     process = psutil.Process().memory_info()
-    return int(process.rss) - _status("RssFile", default=0)
+    return int(process.rss) - _status_bytes("RssFile", default=0)
 
 
 def restart_peak() -> None:
@@ -43,11 +43,11 @@ def peak_bytes() -> int:
     The kernel keeps the peak of all resident memory, from which the files that are resident now are subtracted. Files
     that were read after the peak make the result too small by their size.
     """
-    resident = _status("VmHWM", default=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    return resident - _status("RssFile", default=0)
+    resident = _status_bytes("VmHWM", default=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return resident - _status_bytes("RssFile", default=0)
 
 
-def _status(name: str, *, default: int) -> int:
+def _status_bytes(name: str, *, default: int) -> int:
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -100,8 +100,8 @@ class Processors(Protocol):
 
 def contention() -> Contention:
     """Read the processor time that was not available; two readings enclose what is measured."""
-    steal = sum(times.steal for times in _own_processors())
-    return Contention(*_throttled(), steal_seconds=steal, pressure_seconds=_pressure())
+    steal = sum(times.steal for times in _times_of_allowed_processors())
+    return Contention(*_read_throttling(), steal_seconds=steal, pressure_seconds=_pressure_seconds())
 
 
 class Usage(NamedTuple):
@@ -121,22 +121,24 @@ class Usage(NamedTuple):
 
 def usage() -> Usage:
     """Read the processor time spent by all and by this process; in a container too, by the whole machine."""
-    spent = sum(cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _own_processors())
-    return Usage(all_seconds=spent, own_seconds=time.process_time(), waited_seconds=_waited())
+    all_seconds = sum(
+        cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _times_of_allowed_processors()
+    )
+    return Usage(all_seconds=all_seconds, own_seconds=time.process_time(), waited_seconds=_waited_seconds())
 
 
-def _waited() -> float | None:
+def _waited_seconds() -> float | None:
     """Sum the second number of each thread's schedstat: nanoseconds in the run queue, see proc(5)."""
-    waited = 0
+    nanoseconds = 0
     for thread in Path("/proc/self/task").iterdir():
         try:
-            waited += int((thread / "schedstat").read_text().split()[1])
+            nanoseconds += int((thread / "schedstat").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):
             if not Path("/proc/self/schedstat").exists():
                 return None  # otherwise the thread has just ended
         except (OSError, IndexError, ValueError):
             return None
-    return waited / 1e9
+    return nanoseconds / 1e9
 
 
 def other_processes() -> processes.Reading:
@@ -165,21 +167,21 @@ def _children_seconds() -> float:
     return seconds
 
 
-def _own_processors() -> list[Any]:
+def _times_of_allowed_processors() -> list[Any]:
     times = dict(enumerate(psutil.cpu_times(percpu=True)))
     return [times[number] for number in os.sched_getaffinity(0) if number in times]
 
 
-def _pressure() -> float:
+def _pressure_seconds() -> float:
     group = cgroup.find("cpu")
-    own = [group.directory / "cpu.pressure"] if group and group.version == 2 else []  # noqa: PLR2004
-    for file in (*own, Path("/proc/pressure/cpu")):
+    group_files = [group.directory / "cpu.pressure"] if group and group.version == 2 else []  # noqa: PLR2004
+    for file in (*group_files, Path("/proc/pressure/cpu")):
         with suppress(OSError, ValueError):
             return int(file.read_text().splitlines()[0].partition("total=")[2]) / 1e6
     return 0.0
 
 
-def _throttled() -> tuple[int, float]:
+def _read_throttling() -> tuple[int, float]:
     group = cgroup.find("cpu")
     try:
         lines = (group.directory / "cpu.stat").read_text().splitlines() if group else []

@@ -10,7 +10,7 @@ from accelbench_runner.clock import Clock
 from accelbench_runner.devices import cpu, processes
 from accelbench_runner.devices.cpu import Processors
 
-MOST_CACHE_BYTES = 256 * 1024 * 1024
+EVICTION_BYTES = 256 * 1024 * 1024
 """Bytes to write in order to evict a device's caches: more than any has."""
 
 
@@ -62,7 +62,7 @@ class DeviceMonitor:
 
         `overwrite(size)` returns the framework's call that writes `size` bytes of device memory.
         """
-        return overwrite(MOST_CACHE_BYTES)
+        return overwrite(EVICTION_BYTES)
 
     # Clocks, neighbours and energy.
     def begin(self) -> None:
@@ -91,22 +91,22 @@ class Watch:
 
     def begin(self) -> None:
         """Read every counter, cheap ones last, so that they cover little besides the phase."""
-        self._others = self._processors.other_processes()
+        self._processes_before = self._processors.other_processes()
         self._monitor.begin()
-        self._contention, self._used = self._processors.contention(), self._processors.usage()
+        self._contention_before, self._usage_before = self._processors.contention(), self._processors.usage()
         self._began = self._clock.seconds()
 
     def end(self) -> Facts:
         """Return what happened since `begin`, as far as known."""
         seconds = self._clock.seconds() - self._began
-        used, contention = self._processors.usage(), self._processors.contention()
+        usage, contention = self._processors.usage(), self._processors.contention()
         device = self._monitor.end(seconds)
-        busiest = processes.busiest(self._others, self._processors.other_processes())
+        busiest = processes.busiest(self._processes_before, self._processors.other_processes())
         return Facts(
             idle=device.idle or NOT_REPORTED,
-            throttling=Throttling(**contention.since(self._contention)._asdict()),
+            throttling=Throttling(**contention.since(self._contention_before)._asdict()),
             neighbours=Neighbours(
-                busy_seconds=used.by_others_since(self._used),
+                busy_seconds=usage.by_others_since(self._usage_before),
                 offered_seconds=seconds * len(os.sched_getaffinity(0)),
                 processes=[Process(**process._asdict()) for process in busiest],
             ),

@@ -74,7 +74,7 @@ class Gpu:
     handle: Any
     physical: Any
     """Handle of the GPU that a MIG slice is part of; otherwise the same as `handle`."""
-    before: frozenset[int] | None
+    earlier_pids: frozenset[int] | None
     """PIDs that used it before this process did; None if unknown."""
     samples: list[int] = field(default_factory=list)
     """Bit masks of the reasons for low clocks, one per sample."""
@@ -82,20 +82,20 @@ class Gpu:
     began: Counters | None = None
 
     @classmethod
-    def open(cls, name: str | None = None, before: Mapping[str, frozenset[int]] | None = None) -> Self | None:
+    def open(cls, name: str | None = None, pids_by_gpu: Mapping[str, frozenset[int]] | None = None) -> Self | None:
         """Open the GPU of that index or UUID, by default the first visible one; None if NVML does not know it.
 
-        `before` holds the `compute_processes()` from before the framework initialised the device.
+        `pids_by_gpu` is what `compute_processes()` returned before the framework initialised the device.
         """
-        if not _count():
+        if not _count_gpus():
             return None
-        handle = _find(first_visible() if name is None else name)
+        handle = _find_handle(first_visible() if name is None else name)
         if handle is None:
             return None
         is_slice = bool(query(pynvml.nvmlDeviceIsMigDeviceHandle, handle))
-        whole = query(pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, handle) if is_slice else None
+        whole_gpu = query(pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, handle) if is_slice else None
         uuid = query(pynvml.nvmlDeviceGetUUID, handle)
-        return cls(handle, whole or handle, before=(before or {}).get(uuid or ""))
+        return cls(handle, whole_gpu or handle, earlier_pids=(pids_by_gpu or {}).get(uuid or ""))
 
     def settings(self) -> dict[str, str]:
         """Return the settings that stay constant during a run, for the fingerprint, without unknown ones."""
@@ -111,11 +111,11 @@ class Gpu:
             "uuid": query(pynvml.nvmlDeviceGetUUID, self.handle),
             "driver": query(pynvml.nvmlSystemGetDriverVersion),
             "powerLimitWatts": None if limit is None else f"{limit / 1000:g}",
-            "ecc": None if ecc is None else _on(ecc),
-            "mig": None if mig is None else _on(mig[0]),
+            "ecc": None if ecc is None else _on_or_off(ecc),
+            "mig": None if mig is None else _on_or_off(mig[0]),
             "maxClockMegahertz": None if clock is None else str(clock),
             "link": f"PCIe {generation} x{width}" if generation and width else None,
-            "nvlinks": str(_links(device) or "") or None,
+            "nvlinks": str(_count_nvlinks(device) or "") or None,
         }
         return {name: value for name, value in settings.items() if value}
 
@@ -133,39 +133,40 @@ class Gpu:
         self.clocks_megahertz += [] if clock is None else [clock]
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return what happened since `begin`, `seconds` ago."""
+        """Return clocks, energy and other processes in the `seconds` since `begin`, and what held the clocks back."""
         began, ended = self.began, self._counters()
         assert began is not None  # noqa: S101 - begin comes first
         self.sample()
-        held = {
+        held_back = {
             why: (ended.held_back_nanoseconds[why] - began.held_back_nanoseconds[why]) / 1e9
             for why in ended.held_back_nanoseconds.keys() & began.held_back_nanoseconds.keys()
         }
         for why, bit in REASONS.items():
             if self.samples:
                 share = sum(bool(sample & bit) for sample in self.samples) / len(self.samples)
-                held[why] = max(held.get(why, 0.0), share * seconds)
-        spent = (ended.energy_millijoules, began.energy_millijoules)
+                # A cause can have a counter, samples or both: the larger counts.
+                held_back[why] = max(held_back.get(why, 0.0), share * seconds)
+        ended_mj, began_mj = ended.energy_millijoules, began.energy_millijoules
         reading = DeviceReading(
             source="NVML",
             seconds=seconds,
-            held_back_seconds=held if held or self.samples else None,
-            other_processes=count_others(self.before, _processes(self.handle), os.getpid()),
+            held_back_seconds=held_back if held_back or self.samples else None,
+            other_processes=count_others(self.earlier_pids, _processes(self.handle), os.getpid()),
             clock_megahertz=[min(self.clocks_megahertz), max(self.clocks_megahertz)] if self.clocks_megahertz else None,
         )
-        joules = (spent[0] - spent[1]) / 1000 if spent[0] is not None and spent[1] is not None else None
+        joules = None if ended_mj is None or began_mj is None else (ended_mj - began_mj) / 1000
         return DeviceReport(reading, Energy(joules=joules, seconds=seconds, scope="device") if joules else None)
 
     def _counters(self) -> Counters:
-        held = {
+        held_back = {
             why: status.violationTime
             for why, policy in POLICIES.items()
             if (status := query(pynvml.nvmlDeviceGetViolationStatus, self.physical, policy)) is not None
         }
         # The energy counter covers the whole GPU, so a MIG slice has none.
-        whole = self.physical is self.handle
-        energy = query(pynvml.nvmlDeviceGetTotalEnergyConsumption, self.physical) if whole else None
-        return Counters(held_back_nanoseconds=held, energy_millijoules=energy)
+        is_whole_gpu = self.physical is self.handle
+        energy = query(pynvml.nvmlDeviceGetTotalEnergyConsumption, self.physical) if is_whole_gpu else None
+        return Counters(held_back_nanoseconds=held_back, energy_millijoules=energy)
 
 
 class NvidiaMonitor(DeviceMonitor):
@@ -206,7 +207,7 @@ class NvidiaMonitor(DeviceMonitor):
 def compute_processes() -> dict[str, frozenset[int]]:
     """Return the PIDs that compute on each GPU, by UUID; call it before this process computes."""
     running = {}
-    for index in range(_count()):
+    for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
         uuid = query(pynvml.nvmlDeviceGetUUID, handle)
         processes = _processes(handle)
@@ -228,13 +229,13 @@ def count_others(before: frozenset[int] | None, now: frozenset[int] | None, own:
     return len(now) - 1 if now - before else None
 
 
-def _count() -> int:
+def _count_gpus() -> int:
     """Count the GPUs that NVML shows; 0 without NVML. It may be initialised repeatedly."""
     query(pynvml.nvmlInit)
     return query(pynvml.nvmlDeviceGetCount) or 0
 
 
-def _find(name: str) -> Any:
+def _find_handle(name: str) -> Any:
     """Find a GPU's handle. An index is CUDA's, which equals NVML's if all GPUs are of one model."""
     if name.startswith(("GPU-", "MIG-")):
         exact = query(pynvml.nvmlDeviceGetHandleByUUID, name)
@@ -244,7 +245,7 @@ def _find(name: str) -> Any:
 
 def _find_by_prefix(name: str) -> Any:
     """Find a GPU by the beginning of its UUID, which CUDA accepts."""
-    for index in range(_count()):
+    for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
         if handle is not None and str(query(pynvml.nvmlDeviceGetUUID, handle)).startswith(name):
             return handle
@@ -256,7 +257,7 @@ def _processes(handle: Any) -> frozenset[int] | None:
     return None if running is None else frozenset(process.pid for process in running)
 
 
-def _links(device: Any) -> int:
+def _count_nvlinks(device: Any) -> int:
     """Count the active NVLinks."""
     return sum(
         query(pynvml.nvmlDeviceGetNvLinkState, device, link) == pynvml.NVML_FEATURE_ENABLED
@@ -264,5 +265,5 @@ def _links(device: Any) -> int:
     )
 
 
-def _on(state: int) -> str:
+def _on_or_off(state: int) -> str:
     return "on" if state else "off"

@@ -37,9 +37,9 @@ def read() -> Reading:
 
 def busiest(before: Reading, after: Reading) -> list[ProcessUsage]:
     """Return the busiest processes between two readings, busiest first."""
-    spent = [
+    usages = [
         usage._replace(seconds=usage.seconds - (before[key].seconds if key in before else 0.0))
         for key, usage in after.items()
     ]
-    active = [usage for usage in spent if usage.seconds > 0]
+    active = [usage for usage in usages if usage.seconds > 0]
     return sorted(active, key=lambda usage: -usage.seconds)[:MAXIMUM_PROCESSES]

@@ -32,7 +32,7 @@ class ProcessorMonitor(DeviceMonitor):
     """Read what the kernel reports of the processors; `Watch` covers other processes, whatever the device."""
 
     _packages: dict[str, Package]
-    _used: Usage
+    _usage_before: Usage
 
     def model(self) -> str:
         """Return the kernel's name of the processor."""
@@ -58,20 +58,22 @@ class ProcessorMonitor(DeviceMonitor):
     def begin(self) -> None:
         """Read every counter."""
         self._packages = read_packages()
-        self._used = self.processors.usage()
+        self._usage_before = self.processors.usage()
 
     def end(self, seconds: float) -> DeviceReport:
         """Return the energy of whole packages, and how long the process was idle."""
-        used = self.processors.usage()
+        usage = self.processors.usage()
         joules = joules_between(self._packages, read_packages())
         energy = Energy(joules=joules, seconds=seconds, scope="processors") if joules else None
-        return DeviceReport(energy=energy, idle=self._idle(seconds, used))
+        return DeviceReport(energy=energy, idle=self._idle(seconds, usage))
 
-    def _idle(self, seconds: float, used: Usage) -> Idle | None:
-        if used.waited_seconds is None or self._used.waited_seconds is None:
+    def _idle(self, seconds: float, usage: Usage) -> Idle | None:
+        if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
             return None
-        waited = max(0.0, used.waited_seconds - self._used.waited_seconds)  # threads that have exited are missing
-        return Idle(seconds=seconds, busy_seconds=used.own_seconds - self._used.own_seconds + waited)
+        waited = max(
+            0.0, usage.waited_seconds - self._usage_before.waited_seconds
+        )  # threads that have exited are missing
+        return Idle(seconds=seconds, busy_seconds=usage.own_seconds - self._usage_before.own_seconds + waited)
 
 
 def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:
@@ -120,9 +122,9 @@ def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
 
 def joules_between(before: dict[str, Package], after: dict[str, Package]) -> float | None:
     """Return the energy of all packages between two readings, allowing for one wrap-around; None without packages."""
-    spent = [
+    microjoules = [
         (after[name].microjoules - package.microjoules) % (package.range_microjoules + 1)
         for name, package in before.items()
         if name in after
     ]
-    return sum(spent) / 1e6 if spent else None
+    return sum(microjoules) / 1e6 if microjoules else None

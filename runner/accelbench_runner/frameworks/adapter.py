@@ -62,7 +62,7 @@ class Compilations:
     """One entry per compilation."""
 
 
-class Counted(NamedTuple):
+class CountedOperations(NamedTuple):
     """Hold the operations of one call and the source they were counted in."""
 
     operations: Operations
@@ -180,7 +180,7 @@ class Accounting:
         return None
 
     # Operations of a call.
-    def operations(self, work: Work) -> Counted | None:  # noqa: ARG002 - an override may read it
+    def operations(self, work: Work) -> CountedOperations | None:  # noqa: ARG002 - an override may read it
         """Count products and convolutions of one optimised call, which it may make; None if unknown."""
         return None
 
@@ -219,7 +219,7 @@ class Accounting:
         """Return how many threads the framework uses; None if unknown."""
         return None
 
-    def host_over_device(self) -> list[float]:
+    def host_to_device_ratios(self) -> list[float]:
         """Return host seconds over device seconds (by events) of every timed block so far; empty without events."""
         return []
 
@@ -263,14 +263,14 @@ class Span(NamedTuple):
 def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
     """Sum the seconds of each part; a moment inside nested spans counts once, for the innermost span."""
     seconds: dict[str, float] = {}
-    around: list[Span] = []
+    enclosing: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.began, -span.ended)):
-        while around and around[-1].ended <= span.began:
-            around.pop()
+        while enclosing and enclosing[-1].ended <= span.began:
+            enclosing.pop()
         seconds[span.part] = seconds.get(span.part, 0.0) + span.ended - span.began
-        if around:
-            seconds[around[-1].part] -= span.ended - span.began
-        around.append(span)
+        if enclosing:
+            seconds[enclosing[-1].part] -= span.ended - span.began
+        enclosing.append(span)
     return seconds
 
 

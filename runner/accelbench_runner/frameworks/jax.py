@@ -37,7 +37,7 @@ MATMUL_PRECISION = {"tf32": "tensorfloat32"}
 """Precision of float32 products; every other policy uses the type's full precision."""
 LIBRARIES = {"cuda": {"cudnn": ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12")}}
 """Libraries of a backend whose versions JAX does not report, and the distributions that contain them."""
-OWN_PRODUCTS = {"cuda": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}}
+PRODUCT_OPTIONS = {"cuda": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}}
 """Compiler options for `product`, by backend: they select cuBLAS without autotuning, which takes more than 20 s on an
 H100 for all sizes by which a device's limits are measured."""
 OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "YNNPACK operation failed: error")
@@ -96,12 +96,12 @@ class Jax(Adapter):
         array = cast_complex(np.asarray(array), self._settings.precision)
         if np.issubdtype(array.dtype, np.floating):
             return jax.device_put(array.astype(self._dtype))
-        kept = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
-        if array.dtype.kind in "iu" and not np.array_equal(kept, array):
+        converted = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+        if array.dtype.kind in "iu" and not np.array_equal(converted, array):
             raise UnsupportedError(
-                f"JAX has no {array.dtype} outside of float64, and the numbers do not fit {kept.dtype}"
+                f"JAX has no {array.dtype} outside of float64, and the numbers do not fit {converted.dtype}"
             )
-        return jax.device_put(kept)
+        return jax.device_put(converted)
 
     def prepare(self, program: Program) -> Work:
         """Unroll the steps of a call (jit), keep them in a loop (scan), or dispatch every operation (op-by-op)."""
@@ -139,8 +139,10 @@ class Jax(Adapter):
         if period == 1:
 
             def one_batch(state: Any, batch: Any) -> tuple[Any, Any]:
-                last: tuple[Any, Any] = jax.lax.scan(lambda carry, _: program.step(carry, batch), state, length=length)
-                return last
+                result: tuple[Any, Any] = jax.lax.scan(
+                    lambda carry, _: program.step(carry, batch), state, length=length
+                )
+                return result
 
             return one_batch, program.batches[0]
         shapes = [jax.tree.map(jnp.shape, batch) for batch in program.batches]
@@ -179,8 +181,8 @@ class Jax(Adapter):
 
     def precision(self) -> Precision:
         """Read back the settings, and probe whether denormals are flushed: XLA has no setting to read."""
-        least = np.finfo(np.float32).tiny
-        halved = jax.jit(lambda number: number * 0.5)(jax.device_put(least))
+        smallest_normal = np.finfo(np.float32).tiny
+        halved = jax.jit(lambda number: number * 0.5)(jax.device_put(smallest_normal))
         return Precision(
             policy=self._settings.precision,
             dtype=jnp.dtype(self._dtype).name,
@@ -204,32 +206,32 @@ class Jax(Adapter):
 
     def product(self, size: int) -> Callable[[], None]:
         """Return a compiled program of one dot."""
-        x = self._ordinary(size, size)
-        multiply = jax.jit(jnp.matmul, compiler_options=OWN_PRODUCTS.get(self._settings.backend))
+        x = self._normal_numbers(size, size)
+        multiply = jax.jit(jnp.matmul, compiler_options=PRODUCT_OPTIONS.get(self._settings.backend))
         return lambda: jax.block_until_ready(multiply(x, x))
 
     def triad(self, elements: int) -> Callable[[], None]:
         """Update `a` in place: a fresh array each time would measure the kernel's page allocation."""
-        b, held = self._ordinary(elements), [self._ordinary(elements)]
+        b, buffer = self._normal_numbers(elements), [self._normal_numbers(elements)]
         add = jax.jit(lambda a, b: b + jnp.asarray(0.5, a.dtype) * a, donate_argnums=0)
 
         def call() -> None:
-            held[0] = add(held[0], b).block_until_ready()
+            buffer[0] = add(buffer[0], b).block_until_ready()
 
         return call
 
     def overwrite(self, size: int) -> Callable[[], None]:
         """Return a call that increments a byte array in place."""
-        held = [jnp.zeros(size, dtype=jnp.uint8)]
+        memory = [jnp.zeros(size, dtype=jnp.uint8)]
         change = jax.jit(lambda buffer: buffer + jnp.uint8(1), donate_argnums=0)
-        held[0] = change(held[0]).block_until_ready()
+        memory[0] = change(memory[0]).block_until_ready()
 
         def call() -> None:
-            held[0] = change(held[0]).block_until_ready()
+            memory[0] = change(memory[0]).block_until_ready()
 
         return call
 
-    def _ordinary(self, *shape: int) -> jax.Array:
+    def _normal_numbers(self, *shape: int) -> jax.Array:
         """Return normal numbers: hardware may handle zeros and denormals at another speed."""
         return jnp.full(shape, 0.75, dtype=self._dtype)
 

@@ -14,7 +14,7 @@ from accelbench_runner.frameworks import xla_arithmetic
 from accelbench_runner.frameworks.adapter import (
     Accounting,
     Compilations,
-    Counted,
+    CountedOperations,
     Span,
     count_cached_files,
     seconds_by_part,
@@ -33,7 +33,7 @@ PROGRAM = "PjitFunction("
 RESERVED = ("peak_pool_bytes", "peak_bytes_reserved", "pool_bytes", "bytes_reserved")
 """Names of the memory that an allocator holds, in order of preference."""
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -54,7 +54,7 @@ class JaxAccounting(Accounting):
         self._compiled = compiled
         self._spans: list[tuple[Span, str]] = []
         self._cache = {"hits": 0, "misses": 0}
-        self._cached = count_cached_files("JAX_COMPILATION_CACHE_DIR")
+        self._cached_before = count_cached_files("JAX_COMPILATION_CACHE_DIR")
 
     def listen(self) -> None:
         """Register for JAX's events; call it before the first compilation."""
@@ -78,7 +78,7 @@ class JaxAccounting(Accounting):
 
     def compile_cache(self) -> CompileCache:
         """Count hits and misses, including those of operations that are dispatched one by one."""
-        return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached)
+        return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached_before)
 
     def constants(self) -> list[str]:
         """List the arrays that the trace closed over."""
@@ -98,15 +98,15 @@ class JaxAccounting(Accounting):
             accessed_bytes=try_call(lambda: int(executable.cost_analysis()["bytes accessed"])),
         )
 
-    def operations(self, work: Work) -> Counted | None:
+    def operations(self, work: Work) -> CountedOperations | None:
         """Count in the optimised HLO of a compiled call, or in the trace of a call that is dispatched op by op."""
         if self._compiled.executable is not None:
             operations = count_hlo(self._compiled.executable.as_text())
-            return Counted(operations, "the optimised HLO") if operations else None
+            return CountedOperations(operations, "the optimised HLO") if operations else None
         if not self._compiled.op_by_op:
             return None
         operations = count_jaxpr(_trace(work))
-        return Counted(operations, "the operations dispatched") if operations else None
+        return CountedOperations(operations, "the operations dispatched") if operations else None
 
     def arithmetic(self, work: Work) -> Arithmetic:
         """Count in the trace and in the optimised HLO; a call that is dispatched op by op runs as it was written."""
@@ -162,7 +162,7 @@ def _trace(work: Work) -> Any:
     return jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr
 
 
-def try_call(call: Callable[[], Answer | None]) -> Answer | None:
+def try_call(call: Callable[[], Result | None]) -> Result | None:
     """Return what the call returns, None if it raises: a backend may lack a statistic, which must not fail a launch."""
     try:
         return call()

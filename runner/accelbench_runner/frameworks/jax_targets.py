@@ -102,13 +102,13 @@ class JaxTargets(Targets):
         state = work.fresh()
         call: Any = work.call
         shardings = [
-            placements(state, devices, divided.state),
-            placements(work.batches, devices, divided.batches),
+            shardings_of(state, devices, divided.state),
+            shardings_of(work.batches, devices, divided.batches),
         ]
         with jax.set_mesh(devices) if target.devices > 1 else nullcontext():
             if program.divided is not None and target.devices > 1:
-                call = in_place(call, program, shardings[0])
-            self._compiled.traced = call.trace(*map(abstract, (state, work.batches), shardings))
+                call = pin_state_sharding(call, program, shardings[0])
+            self._compiled.traced = call.trace(*map(shape_structs, (state, work.batches), shardings))
             self._compiled.lowered = self._compiled.traced.lower()
 
 
@@ -178,7 +178,7 @@ device_description_str: "{chip.name}"
 """
 
 
-def placements(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
+def shardings_of(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
     """Return the sharding of each array: replicated, or split axis by axis as `divided` specifies.
 
     `divided` holds the mesh axes of each array (`("data", None)`); axes at an inner node apply to all arrays below it.
@@ -186,7 +186,7 @@ def placements(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
     """
     if _is_axes(divided):
         return jax.tree.map_with_path(lambda path, leaf: _placement(path, leaf, devices, divided), tree)
-    return jax.tree.map(lambda axes, below: placements(below, devices, axes), divided, tree, is_leaf=_is_axes)
+    return jax.tree.map(lambda axes, below: shardings_of(below, devices, axes), divided, tree, is_leaf=_is_axes)
 
 
 def _is_axes(value: Any) -> bool:
@@ -197,25 +197,26 @@ def _is_axes(value: Any) -> bool:
 
 def _placement(path: Any, leaf: Any, devices: Mesh, axes: Sequence[Any]) -> NamedSharding:
     shape = np.shape(leaf)
-    for size, named in zip(shape, axes, strict=False):
-        over = (named,) if isinstance(named, str) else tuple(named or ())
-        if size % (count := math.prod(devices.shape[axis] for axis in over)):
+    for size, axis_names in zip(shape, axes, strict=False):
+        mesh_axes = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names or ())
+        if size % (count := math.prod(devices.shape[axis] for axis in mesh_axes)):
             where = f" of {jax.tree_util.keystr(path, simple=True, separator='.')}" if path else ""
             raise UnsupportedError(
-                f"a dimension of {size}{where} cannot be divided evenly over {count} devices ({' x '.join(over)}): "
+                f"a dimension of {size}{where} cannot be divided evenly over {count} devices "
+                f"({' x '.join(mesh_axes)}): "
                 f"use other parameters"
             )
     return NamedSharding(devices, PartitionSpec(*axes[: len(shape)]))
 
 
-def abstract(tree: Any, shardings: Any) -> Any:
+def shape_structs(tree: Any, shardings: Any) -> Any:
     """Return the shape, type and sharding of each array."""
     return jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=sharding), tree, shardings
     )
 
 
-def in_place(call: Any, program: Program, state_sharding: Any) -> Any:
+def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
     """Pin the sharding of the next state to that of the state; a compiler may choose another."""
     donated = (0,) if program.donate else ()
     return jax.jit(call.__wrapped__, donate_argnums=donated, out_shardings=(state_sharding, None))
@@ -226,10 +227,10 @@ def memory_plan(plan: Any, platform: str) -> dict[str, int]:
 
     XLA's peak for processors leaves temporary buffers out, so it is not used.
     """
-    whole = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
+    total = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
     peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes
     return {
         "argument_bytes": plan.argument_size_in_bytes,
         "output_bytes": plan.output_size_in_bytes,
-        "peak_bytes": peak or whole,
+        "peak_bytes": peak or total,
     }

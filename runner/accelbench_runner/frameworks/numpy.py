@@ -15,7 +15,7 @@ from accelbench_runner.frameworks.adapter import (
     Accounting,
     Adapter,
     AdapterSettings,
-    Counted,
+    CountedOperations,
     UnsupportedError,
     cast_complex,
     last_out,
@@ -51,8 +51,8 @@ class CountingArray(np.ndarray[Any, Any]):
         self.arithmetic = source.arithmetic if isinstance(source, CountingArray) else Counter()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
-        plain = tuple(map(_plain, inputs))
-        into = {"out": tuple(map(_plain, out))} if out else {}
+        plain = tuple(map(_without_counting, inputs))
+        into = {"out": tuple(map(_without_counting, out))} if out else {}
         result = getattr(ufunc, method)(*plain, **into, **options)
         self.counts[ufunc.__name__] += 1
         inner = plain[0].shape[-1] if ufunc.__name__ in PRODUCTS else 0.5
@@ -62,11 +62,11 @@ class CountingArray(np.ndarray[Any, Any]):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Count a function by its name; its number of operations is known only if it just moves numbers."""
-        result = func(*_plain(args), **_plain(kwargs))
+        result = func(*_without_counting(args), **_without_counting(kwargs))
         if func.__name__ not in MOVING:
             self.counts[func.__name__] += 1
             self.arithmetic[UNCOUNTED] += 1
-        return _map(self.adopt, result) if isinstance(result, tuple | list) else self.adopt(result)
+        return _map_leaves(self.adopt, result) if isinstance(result, tuple | list) else self.adopt(result)
 
     def _add(self, dtype: Any, operations: float) -> None:
         if np.issubdtype(dtype, np.floating):
@@ -81,12 +81,12 @@ class CountingArray(np.ndarray[Any, Any]):
         return view
 
 
-def _plain(value: Any) -> Any:
+def _without_counting(value: Any) -> Any:
     if isinstance(value, CountingArray):
         return value.view(np.ndarray)
     if isinstance(value, tuple | list):
-        return type(value)(map(_plain, value))
-    return {key: _plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return type(value)(map(_without_counting, value))
+    return {key: _without_counting(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 class NumPyAccounting(Accounting):
@@ -97,16 +97,16 @@ class NumPyAccounting(Accounting):
         """True while calls are made with counting arrays."""
         self._counter = np.zeros(0).view(CountingArray)
 
-    def view(self, arrays: Any) -> Any:
+    def counting_views(self, arrays: Any) -> Any:
         """Return views of the arrays that count operations."""
-        return _map(self._counter.adopt, arrays)
+        return _map_leaves(self._counter.adopt, arrays)
 
-    def operations(self, work: Work) -> Counted:
+    def operations(self, work: Work) -> CountedOperations:
         """Count in one more call."""
         counts = self.dispatched(lambda: work.call(work.fresh(), work.batches))
         products = sum(counts.get(name, 0) for name in PRODUCTS)
         convolutions = sum(counts.get(name, 0) for name in CONVOLUTIONS)
-        return Counted(Operations(products=products, convolutions=convolutions), SOURCE)
+        return CountedOperations(Operations(products=products, convolutions=convolutions), SOURCE)
 
     def arithmetic(self, work: Work) -> Arithmetic:
         """Count in one more call; NumPy runs a program as it was written."""
@@ -152,7 +152,7 @@ class NumPy(Adapter):
 
     def put(self, arrays: Any) -> Any:
         """Copy arrays, always: a program may write into its inputs."""
-        return _map(self._array, arrays)
+        return _map_leaves(self._array, arrays)
 
     def _array(self, array: Any) -> Array:
         array = cast_complex(np.asarray(array), self._settings.precision)
@@ -163,10 +163,12 @@ class NumPy(Adapter):
         call, batches = step_loop(program)
         if self._settings.mode != "eager" and not program.placed:
             raise UnsupportedError(f"NumPy has no mode {self._settings.mode}")
-        self._views[id(batches)] = batches, self.accounting.view(batches)
+        self._views[id(batches)] = batches, self.accounting.counting_views(batches)
         return Work(
             fresh=lambda: self._fresh(program.state),
-            call=lambda state, given: call(state, self._views[id(given)][1] if self.accounting.counting else given),
+            call=lambda state, call_batches: call(
+                state, self._views[id(call_batches)][1] if self.accounting.counting else call_batches
+            ),
             batches=batches,
             synchronise=lambda _: None,
             units=program.inner * program.units,
@@ -176,7 +178,7 @@ class NumPy(Adapter):
 
     def _fresh(self, state: Any) -> Any:
         fresh = copy.deepcopy(state)
-        return self.accounting.view(fresh) if self.accounting.counting else fresh
+        return self.accounting.counting_views(fresh) if self.accounting.counting else fresh
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Convert floats to float64, which represents every other type exactly."""
@@ -222,12 +224,12 @@ class NumPy(Adapter):
         return run
 
 
-def _map(change: Callable[[Any], Any], tree: Any) -> Any:
+def _map_leaves(change: Callable[[Any], Any], tree: Any) -> Any:
     """Apply `change` to every leaf of dictionaries, lists and tuples."""
     if isinstance(tree, Mapping):
-        return {key: _map(change, value) for key, value in tree.items()}
+        return {key: _map_leaves(change, value) for key, value in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(_map(change, value) for value in tree))
+        return type(tree)(*(_map_leaves(change, value) for value in tree))
     if isinstance(tree, tuple | list):
-        return type(tree)(_map(change, value) for value in tree)
+        return type(tree)(_map_leaves(change, value) for value in tree)
     return change(tree)

@@ -48,7 +48,7 @@ FP32_BACKENDS = {
 """Every module with a precision setting of its own: cuda.matmul alone would leave cuDNN's convolutions at TF32."""
 NO_RECOMPILE = "Detected recompile"
 """Prefix of the exception that Dynamo raises under the stance `fail_on_recompile`."""
-PAST_LIMIT = "Dynamo recompile limit exceeded"
+RECOMPILE_LIMIT = "Dynamo recompile limit exceeded"
 """Prefix of the reason that Dynamo counts when a function has been compiled too often."""
 
 
@@ -96,8 +96,8 @@ class PyTorch(Adapter):
         array = np.asarray(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
         if self._placement.simulated is not None:
-            own = torch.from_numpy(cast_complex(np.empty(0, array.dtype), self._settings.precision)).dtype
-            return torch.empty(array.shape, dtype=dtype or own, device=self._placement.device)
+            simulated_dtype = torch.from_numpy(cast_complex(np.empty(0, array.dtype), self._settings.precision)).dtype
+            return torch.empty(array.shape, dtype=dtype or simulated_dtype, device=self._placement.device)
         array = cast_complex(array, self._settings.precision)
         return torch.tensor(array, dtype=dtype, device=self._placement.device)
 
@@ -113,7 +113,7 @@ class PyTorch(Adapter):
         else:
             raise UnsupportedError(f"PyTorch has no mode {mode}. {NOT_PLACED}")
         return Work(
-            fresh=lambda: _copied(program.state) if self._placement.simulated is None else program.state,
+            fresh=lambda: _deep_copy(program.state) if self._placement.simulated is None else program.state,
             call=call,
             batches=batches,
             synchronise=lambda _: self._backend.synchronise(),
@@ -132,8 +132,8 @@ class PyTorch(Adapter):
         if not self._compiles:
             yield
             return
-        refused = import_module("torch._dynamo.utils").counters["unimplemented"]
-        if any(reason.startswith(PAST_LIMIT) for reason in refused):
+        failure_reasons = import_module("torch._dynamo.utils").counters["unimplemented"]
+        if any(reason.startswith(RECOMPILE_LIMIT) for reason in failure_reasons):
             raise RecompiledError("a function is past its recompile limit: what no compiled version fits runs eagerly")
         torch.compiler.set_stance("fail_on_recompile")
         try:
@@ -160,8 +160,8 @@ class PyTorch(Adapter):
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         tensors += [parameter for module in modules for parameter in module.parameters()]
         devices = {tensor.device for tensor in tensors}
-        own = self._placement.device.type
-        models = {self._backend.model(device) if device.type == own else device.type for device in devices}
+        backend_type = self._placement.device.type
+        models = {self._backend.model(device) if device.type == backend_type else device.type for device in devices}
         return self._settings.describe_device({device.type for device in devices}, models, len(devices))
 
     def precision(self) -> Precision:
@@ -170,12 +170,12 @@ class PyTorch(Adapter):
         The probe runs on the device in float32, which has denormals everywhere. The processor would flush a denormal
         that a device has kept.
         """
-        least = torch.tensor(np.finfo(np.float32).tiny, device=self._placement.device)
+        smallest_normal = torch.tensor(np.finfo(np.float32).tiny, device=self._placement.device)
         return Precision(
             policy=self._settings.precision,
             dtype=str(self._dtype).removeprefix("torch."),
             matmul={name: backend.fp32_precision for name, backend in FP32_BACKENDS.items()},
-            flush_denormal=bool(least * 0.5 == 0),
+            flush_denormal=bool(smallest_normal * 0.5 == 0),
         )
 
     def gradients(self) -> GradMode:
@@ -192,23 +192,23 @@ class PyTorch(Adapter):
 
     def product(self, size: int) -> Callable[[], None]:
         """Multiply into memory that is already allocated."""
-        x = self._ordinary(size, size)
-        return self._synchronised(partial(torch.mm, x, x, out=torch.empty_like(x)))
+        x = self._normal_numbers(size, size)
+        return self._synchronise_after(partial(torch.mm, x, x, out=torch.empty_like(x)))
 
     def triad(self, elements: int) -> Callable[[], None]:
         """Make one pass: `add` scales its second operand."""
-        a, b = self._ordinary(elements), self._ordinary(elements)
-        return self._synchronised(partial(torch.add, b, a, alpha=0.5, out=a))
+        a, b = self._normal_numbers(elements), self._normal_numbers(elements)
+        return self._synchronise_after(partial(torch.add, b, a, alpha=0.5, out=a))
 
     def overwrite(self, size: int) -> Callable[[], None]:
         """Write zeros."""
-        return self._synchronised(torch.empty(size, dtype=torch.uint8, device=self._placement.device).zero_)
+        return self._synchronise_after(torch.empty(size, dtype=torch.uint8, device=self._placement.device).zero_)
 
-    def _ordinary(self, *shape: int) -> torch.Tensor:
+    def _normal_numbers(self, *shape: int) -> torch.Tensor:
         """Return normal numbers: hardware may handle zeros and denormals at another speed."""
         return torch.full(shape, 0.75, dtype=self._dtype, device=self._placement.device)
 
-    def _synchronised(self, call: Callable[[], Any]) -> Callable[[], None]:
+    def _synchronise_after(self, call: Callable[[], Any]) -> Callable[[], None]:
         def run() -> None:
             call()
             self._backend.synchronise()
@@ -220,7 +220,7 @@ class PyTorch(Adapter):
         return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
 
 
-def _copied(state: Any) -> Any:
+def _deep_copy(state: Any) -> Any:
     """Return a deep copy; `copy` alone reads every tensor's storage, which sparse tensors do not have."""
     tensors = (leaf for leaf in pytree.tree_leaves(state) if isinstance(leaf, torch.Tensor))
     return copy.deepcopy(state, {id(tensor): tensor.clone() for tensor in tensors if tensor.layout != torch.strided})

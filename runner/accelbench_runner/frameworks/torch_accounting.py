@@ -14,7 +14,13 @@ from torch import distributed
 from accelbench.frameworks.pytorch import CompileOptions
 from accelbench.launch.facts import Arithmetic, CompileCache
 from accelbench.workload import Operations
-from accelbench_runner.frameworks.adapter import Accounting, AdapterSettings, Compilations, Counted, count_cached_files
+from accelbench_runner.frameworks.adapter import (
+    Accounting,
+    AdapterSettings,
+    Compilations,
+    CountedOperations,
+    count_cached_files,
+)
 from accelbench_runner.frameworks.torch_backends import CACHE, HostBackend
 from accelbench_runner.frameworks.torch_operations import (
     CONVOLUTIONS,
@@ -46,7 +52,7 @@ class TorchAccounting(Accounting):
     def __init__(self, settings: AdapterSettings, backend: HostBackend, placement: Placement) -> None:
         self._settings, self._backend, self._placement = settings, backend, placement
         self._compiles = settings.mode.partition("-")[0] == "compile"
-        self._cached = count_cached_files(CACHE)
+        self._cached_before = count_cached_files(CACHE)
         self._causes: list[str] = []
         self._graphs: Any = None
 
@@ -67,10 +73,10 @@ class TorchAccounting(Accounting):
         if not self._compiles:
             return Compilations()
         metrics = import_module("torch._dynamo.utils").compilation_time_metrics
-        spent = {name: sum(times) for name, times in metrics.items()}
-        forward = spent.get("OutputGraph.call_user_compiler", 0.0)
-        backward = spent.get("compile_fx.<locals>.bw_compiler", 0.0)
-        frames = spent.get("_compile.compile_inner", 0.0)
+        seconds_by_timer = {name: sum(times) for name, times in metrics.items()}
+        forward = seconds_by_timer.get("OutputGraph.call_user_compiler", 0.0)
+        backward = seconds_by_timer.get("compile_fx.<locals>.bw_compiler", 0.0)
+        frames = seconds_by_timer.get("_compile.compile_inner", 0.0)
         seconds = {"dynamo": frames - forward, "backend": forward + backward}
         return Compilations(seconds=seconds, causes=list(self._causes))
 
@@ -83,10 +89,10 @@ class TorchAccounting(Accounting):
         return CompileCache(
             hits=graphs["fxgraph_cache_hit"] + autograd["autograd_cache_hit"],
             misses=graphs["fxgraph_cache_miss"] + autograd["autograd_cache_miss"],
-            before=self._cached,
+            before=self._cached_before,
         )
 
-    def operations(self, work: Work) -> Counted | None:
+    def operations(self, work: Work) -> CountedOperations | None:
         """Count in one more call, as PyTorch dispatches operations, also from compiled code.
 
         Inductor's own product templates (max-autotune) are not dispatched, so there the count is None. A
@@ -105,7 +111,7 @@ class TorchAccounting(Accounting):
             products=sum(counts.get(f"aten::{name}", 0) * number for name, number in PRODUCTS.items()),
             convolutions=sum(counts.get(f"aten::{name}", 0) for name in CONVOLUTIONS),
         )
-        return Counted(operations, "the operations dispatched")
+        return CountedOperations(operations, "the operations dispatched")
 
     def arithmetic(self, work: Work) -> Arithmetic:
         """Count operations as ATen dispatches them, and those that Inductor's passes leave."""
@@ -123,8 +129,8 @@ class TorchAccounting(Accounting):
         dispatched = counter.total()
         if not self._compiles:
             return dispatched
-        whole = self._graphs is not None and self._graphs.graphs and not self._placement.placed
-        run = self._graphs.operations if whole and not math.isnan(self._graphs.operations) else None
+        counts_whole_call = self._graphs is not None and self._graphs.graphs and not self._placement.placed
+        run = self._graphs.operations if counts_whole_call and not math.isnan(self._graphs.operations) else None
         return dispatched.model_copy(update={"run": run, "source": "Inductor's graphs"})
 
     def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
@@ -167,6 +173,6 @@ class TorchAccounting(Accounting):
         number: int = torch.get_num_threads()
         return number
 
-    def host_over_device(self) -> list[float]:
+    def host_to_device_ratios(self) -> list[float]:
         """Return the ratios that the device's events gave."""
         return list(self._backend.events.ratios) if self._backend.events else []

@@ -153,12 +153,12 @@ def _detect_vector_instructions() -> None:
     Inductor compiles and loads a library for each instruction set, and caches them with its programs. That takes 10 s,
     which belong to no program's compile time.
     """
-    own = os.environ.get(CACHE)
+    launch_cache = os.environ.get(CACHE)
     if MACHINE_DIRECTORY in os.environ:
         os.environ[CACHE] = os.environ[MACHINE_DIRECTORY]
     import_module("torch._inductor.cpu_vec_isa").valid_vec_isa_list()
-    if own is not None:
-        os.environ[CACHE] = own
+    if launch_cache is not None:
+        os.environ[CACHE] = launch_cache
 
 
 def _dotted(cudnn: int | None) -> str:

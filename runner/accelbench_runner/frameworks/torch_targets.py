@@ -120,12 +120,12 @@ class DeviceAccount(DispatchCounter):
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
         """Count the operation, its allocations and its kernel."""
         super().record(operation, arguments, keywords, result)
-        results = [leaf for leaf in pytree.tree_leaves(result) if self._is_here(leaf)]
+        results = [leaf for leaf in pytree.tree_leaves(result) if self._is_on_device(leaf)]
         for tensor in results:
             self._allocate(tensor)
-        touched = results or any(self._is_here(leaf) for leaf in pytree.tree_leaves((arguments, keywords)))
+        uses_device = results or any(self._is_on_device(leaf) for leaf in pytree.tree_leaves((arguments, keywords)))
         packet = getattr(operation, "overloadpacket", None)
-        if touched and packet is not None and not operation.is_view and packet.__name__ not in NO_KERNEL:
+        if uses_device and packet is not None and not operation.is_view and packet.__name__ not in NO_KERNEL:
             self.kernels += 1
 
     def begin_call(self) -> None:
@@ -137,8 +137,8 @@ class DeviceAccount(DispatchCounter):
 
     def allocations(self, value: Any) -> dict[int, Allocation]:
         """Return the allocations that hold the device's arrays in `value`, by serial number."""
-        held = (self._live.get(_address(tensor)) for tensor in tensors(value) if self._is_here(tensor))
-        return {allocation.serial: allocation for allocation in held if allocation is not None}
+        live = (self._live.get(_address(tensor)) for tensor in tensors(value) if self._is_on_device(tensor))
+        return {allocation.serial: allocation for allocation in live if allocation is not None}
 
     def live(self) -> dict[int, Allocation]:
         """Return all live allocations by serial number."""
@@ -154,7 +154,7 @@ class DeviceAccount(DispatchCounter):
                 peak = max(peak, now)
         return peak
 
-    def _is_here(self, leaf: Any) -> bool:
+    def _is_on_device(self, leaf: Any) -> bool:
         return isinstance(leaf, torch.Tensor) and leaf.device.type == self.device.type
 
     def _allocate(self, tensor: torch.Tensor) -> None:
@@ -229,18 +229,20 @@ def measure_call(account: DeviceAccount, program: Program, call: Any, batches: A
     state = _dispatch(call, program.state, batches)[0]
     gc.collect()
     account.begin_call()
-    given, others = account.allocations((state, batches)), account.allocations((program.state, program.batches))
+    inputs, other_inputs = account.allocations((state, batches)), account.allocations((program.state, program.batches))
     before = {
-        serial: allocation for serial, allocation in account.live().items() if serial in given or serial not in others
+        serial: allocation
+        for serial, allocation in account.live().items()
+        if serial in inputs or serial not in other_inputs
     }
     result = _dispatch(call, state, batches)
-    returned = account.allocations(result)
+    outputs = account.allocations(result)
     return ExecutableSize(
         kernels=account.kernels,
         kernels_per_call=account.kernels,
-        argument_bytes=sum(allocation.size for allocation in given.values()),
-        output_bytes=sum(allocation.size for allocation in returned.values()),
-        aliased_bytes=sum(allocation.size for serial, allocation in returned.items() if serial in given),
-        temporary_bytes=account.peak_bytes(before, frozenset(before) | frozenset(returned)),
+        argument_bytes=sum(allocation.size for allocation in inputs.values()),
+        output_bytes=sum(allocation.size for allocation in outputs.values()),
+        aliased_bytes=sum(allocation.size for serial, allocation in outputs.items() if serial in inputs),
+        temporary_bytes=account.peak_bytes(before, frozenset(before) | frozenset(outputs)),
         peak_bytes=account.peak_bytes(before),
     )

@@ -46,18 +46,20 @@ def count_hlo(text: str) -> float | None:
     if not module.entry:
         return None
     shapes = {match[1]: _dimensions(match[3]) for line in text.splitlines() if (match := SHAPE.match(line))}
-    return _or_none(lambda: _count_computation(module, shapes, {}, module.entry))
+    return _count_or_none(lambda: _count_computation(module, shapes, {}, module.entry))
 
 
-def _count_computation(module: Module, shapes: dict[str, Shape], known: dict[str, float], name: str) -> float:
-    if name not in known:
+def _count_computation(module: Module, shapes: dict[str, Shape], counts: dict[str, float], name: str) -> float:
+    if name not in counts:
         instructions = module.instructions(name)
-        known[name] = math.fsum(_count_instruction(module, shapes, known, instruction) for instruction in instructions)
-    return known[name]
+        counts[name] = math.fsum(
+            _count_instruction(module, shapes, counts, instruction) for instruction in instructions
+        )
+    return counts[name]
 
 
 def _count_instruction(  # noqa: PLR0911 - one return a kind of instruction
-    module: Module, shapes: dict[str, Shape], known: dict[str, float], instruction: Instruction
+    module: Module, shapes: dict[str, Shape], counts: dict[str, float], instruction: Instruction
 ) -> float:
     line, result = instruction.line, SHAPE.match(instruction.line)
     shape = _dimensions(result[3]) if result else None
@@ -66,16 +68,16 @@ def _count_instruction(  # noqa: PLR0911 - one return a kind of instruction
         case "dot" | "convolution" | "custom-call":
             return _count_product(instruction.opcode, line, shape or (), operands)
         case "while":
-            body = math.fsum(_count_computation(module, shapes, known, name) for name in instruction.called)
+            body = math.fsum(_count_computation(module, shapes, counts, name) for name in instruction.called)
             return body * trip_count(line) if body else 0.0
         case "conditional":
-            return common_count([_count_computation(module, shapes, known, name) for name in instruction.called])
+            return common_count([_count_computation(module, shapes, counts, name) for name in instruction.called])
         case opcode if opcode in REDUCTIONS:
             return float(math.prod(operands[0])) if operands else 0.0
         case opcode if opcode in ELEMENTWISE:
             return float(math.prod(shape)) if shape is not None else 0.0
         case "fusion" | "call" | "async-start" | "call-start":
-            return math.fsum(_count_computation(module, shapes, known, name) for name in instruction.called)
+            return math.fsum(_count_computation(module, shapes, counts, name) for name in instruction.called)
         case _:
             return 0.0
 
@@ -106,7 +108,7 @@ def _dimensions(text: str) -> Shape:
 
 def count_jaxpr(jaxpr: Any) -> float | None:
     """Count one run of a jaxpr, unused results included; None if a count depends on data."""
-    return _or_none(lambda: _count_jaxpr(jaxpr))
+    return _count_or_none(lambda: _count_jaxpr(jaxpr))
 
 
 def has_callback(jaxpr: Any) -> bool:
@@ -130,37 +132,37 @@ def _count_jaxpr(jaxpr: Any) -> float:
 
 
 def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return a primitive
-    inside = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
-    taken: Any = equation.invars[0].aval if equation.invars else None
+    inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
+    operand: Any = equation.invars[0].aval if equation.invars else None
     size: float = float(sum(math.prod(out.aval.shape) for out in equation.outvars if _is_float(out.aval)))
     match equation.primitive.name:
         case "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
-            lengths: Shape = tuple(taken.shape[index] for index in contracted)
+            lengths: Shape = tuple(operand.shape[index] for index in contracted)
             return 2.0 * size * math.prod(lengths)
         case "conv_general_dilated":
             kernel: Shape = equation.invars[1].aval.shape
             features: int = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
             return 2.0 * size * math.prod(kernel) / max(1, features)
         case "scan":
-            return math.fsum(inside) * int(equation.params["length"])
-        case "while" if any(inside):
+            return math.fsum(inner_counts) * int(equation.params["length"])
+        case "while" if any(inner_counts):
             raise UncountableError
         case "cond":
-            return common_count(inside)
+            return common_count(inner_counts)
         case name if name in REDUCTIONS:
-            return float(math.prod(taken.shape)) if _is_float(taken) else 0.0
+            return float(math.prod(operand.shape)) if _is_float(operand) else 0.0
         case name if name in ELEMENTWISE:
             return size
         case _:
-            return math.fsum(inside)
+            return math.fsum(inner_counts)
 
 
 def _is_float(aval: Any) -> bool:
     return "float" in str(getattr(aval, "dtype", ""))
 
 
-def _or_none(count: Callable[[], float]) -> float | None:
+def _count_or_none(count: Callable[[], float]) -> float | None:
     try:
         return count()
     except UncountableError:

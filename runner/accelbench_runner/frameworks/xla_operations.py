@@ -21,7 +21,7 @@ TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 BODY = re.compile(r"body=%?([\w.\-]+)")
 SMALL_CALL = 'xla_cpu_small_call="true"'
 TARGET = re.compile(r'custom_call_target="([^"]+)"')
-FRAME = {"builtin.module", "func.func", "func.call", "func.return", "stablehlo.return", "sdy.mesh"}
+STRUCTURE = {"builtin.module", "func.func", "func.call", "func.return", "stablehlo.return", "sdy.mesh"}
 """Structure of an MLIR module; not operations."""
 NO_KERNELS = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier"),
@@ -76,21 +76,21 @@ class Module:
         return self._counted[computation]
 
     def _count_one(self, instruction: Instruction) -> Operations:
-        inside = [self.count(name) for name in instruction.called]
+        inner_counts = [self.count(name) for name in instruction.called]
         match instruction.opcode:
             case "dot" | "ragged-dot" | "scaled-dot":
                 return PRODUCT
             case "convolution":
                 return CONVOLUTION
             case "custom-call":
-                return sum(inside, _library_call(instruction.line))
+                return sum(inner_counts, _library_call(instruction.line))
             case "while":
-                body = sum(inside, Operations())
+                body = sum(inner_counts, Operations())
                 return body * trip_count(instruction.line) if body != Operations() else body
             case "conditional":
-                return common_count(inside) if inside else Operations()
+                return common_count(inner_counts) if inner_counts else Operations()
             case _:
-                return sum(inside, Operations())
+                return sum(inner_counts, Operations())
 
     def kernels(self, computation: str) -> int:
         """Count kernels; raise UncountableError."""
@@ -120,7 +120,7 @@ class Module:
 
 def count_hlo(text: str) -> Operations | None:
     """Count operations of one run of an HLO module; None without a module, or if a count depends on data."""
-    return _counted(text, Module.count)
+    return _count_entry(text, Module.count)
 
 
 def count_kernels(text: str) -> int | None:
@@ -128,10 +128,10 @@ def count_kernels(text: str) -> int | None:
 
     Returns None without a module, or if it has a loop of unknown length.
     """
-    return _counted(text, Module.kernels)
+    return _count_entry(text, Module.kernels)
 
 
-def _counted(text: str, count: Callable[[Module, str], Number]) -> Number | None:
+def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | None:
     module = Module(text)
     if not module.entry:
         return None
@@ -144,7 +144,7 @@ def _counted(text: str, count: Callable[[Module, str], Number]) -> Number | None
 def count_stablehlo(operation: Any) -> int:
     """Count operations of an MLIR module, each function and each body once: the size of XLA's input."""
     inner = (op for region in operation.regions for block in region for op in block.operations)
-    return (operation.name not in FRAME) + sum(count_stablehlo(op.operation) for op in inner)
+    return (operation.name not in STRUCTURE) + sum(count_stablehlo(op.operation) for op in inner)
 
 
 def _library_call(line: str) -> Operations:
@@ -188,28 +188,28 @@ def common_count(branches: Sequence[Amount]) -> Amount:
 def count_jaxpr(jaxpr: Any) -> Operations | None:
     """Count operations of one run of a jaxpr; None if a count depends on data."""
     try:
-        return _of_jaxpr(jaxpr)
+        return _count_jaxpr(jaxpr)
     except UncountableError:
         return None
 
 
-def _of_jaxpr(jaxpr: Any) -> Operations:
+def _count_jaxpr(jaxpr: Any) -> Operations:
     total = Operations()
     for equation in jaxpr.eqns:
-        inside = [_of_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
+        inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
         match equation.primitive.name:
             case "dot_general":
                 total += PRODUCT
             case "conv_general_dilated":
                 total += CONVOLUTION
             case "scan":
-                total += sum(inside, Operations()) * int(equation.params["length"])
-            case "while" if sum(inside, Operations()) != Operations():
+                total += sum(inner_counts, Operations()) * int(equation.params["length"])
+            case "while" if sum(inner_counts, Operations()) != Operations():
                 raise UncountableError
             case "cond":
-                total += common_count(inside)
+                total += common_count(inner_counts)
             case _:
-                total += sum(inside, Operations())
+                total += sum(inner_counts, Operations())
     return total
 
 

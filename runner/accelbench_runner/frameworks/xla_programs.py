@@ -31,7 +31,17 @@ SHAPE = re.compile(r"\b(pred|[a-z]+[0-9]+[a-z0-9]*)\[([0-9,]*)\]")
 LAYOUT_OR_NOTE = re.compile(r"\{[^{}]*\}|/\*.*?\*/")
 CHANNEL = re.compile(r"\bchannel_id=(\d+)")
 WIDTH = re.compile(r"[0-9]+")
-PLAIN = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast", "copy", "iota", "fusion"}
+UNNAMED_OPCODES = {
+    "parameter",
+    "constant",
+    "tuple",
+    "get-tuple-element",
+    "bitcast",
+    "broadcast",
+    "copy",
+    "iota",
+    "fusion",
+}
 """Opcodes that are left out of a fusion's name: they move or name data."""
 
 
@@ -121,7 +131,7 @@ def _name_fusions(module: Module, fusions: Sequence[Instruction]) -> Iterator[st
     kinds: Counter[tuple[str, ...]] = Counter()
     for fusion in fusions:
         opcodes = (instruction.opcode for name in fusion.called for instruction in _walk(module, name))
-        counts = sorted(Counter(opcode for opcode in opcodes if opcode not in PLAIN).items())
+        counts = sorted(Counter(opcode for opcode in opcodes if opcode not in UNNAMED_OPCODES).items())
         if counts:
             kinds[tuple(f"{name} x{count}" if count > 1 else name for name, count in counts)] += 1
     for operations, count in sorted(kinds.items(), key=lambda kind: (-len(kind[0]), kind[0]))[:MAXIMUM_FUSIONS]:

@@ -44,31 +44,33 @@ def judge(request: JudgeRequest) -> Assessment:
         return check(request.case, launches, parity)
     split = split_disturbed(request.case, [launch for launch in launches if launch.failure is None])
     evidence = Evidence(case=request.case, launches=split.counted, quarantined=split.quarantined)
-    measured = JudgedCase(request.case, launches, certify(evidence), split)
+    judged = JudgedCase(request.case, launches, certify(evidence), split)
     return Assessment(
         parity=parity,
-        certificate=measured.certificate,
-        comparisons=tuple(measured.comparisons()),
-        tail_comparisons=tuple(measured.tail_comparisons()),
-        rounds=len(measured.rounds),
+        certificate=judged.certificate,
+        comparisons=tuple(judged.comparisons()),
+        tail_comparisons=tuple(judged.tail_comparisons()),
+        rounds=len(judged.rounds),
         quarantined=tuple(
-            Quarantined(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(split.reasons.items())
+            Quarantined(round=round_number, reasons=reasons[:MAXIMUM_REASONS])
+            for round_number, reasons in sorted(split.reasons.items())
         ),
         noisy=tuple(
-            Disturbed(round=number, reasons=why[:MAXIMUM_REASONS]) for number, why in sorted(split.noisy.items())
+            Disturbed(round=round_number, reasons=reasons[:MAXIMUM_REASONS])
+            for round_number, reasons in sorted(split.noisy.items())
         ),
         spread=spreads(split.counted, 1 - float(request.case.measurement.confidence)),
-        stop=measured.stop(),
+        stop=judged.stop(),
     )
 
 
 def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
     """Assess launches that were not timed: what they compute, which other load cannot disturb."""
-    sound = tuple(launch for launch in launches if launch.failure is None)
+    successful = tuple(launch for launch in launches if launch.failure is None)
     rounds = len({launch.round for launch in launches})
     return Assessment(
         parity=parity,
-        certificate=certify(Evidence(case=case, launches=sound), timed=False),
+        certificate=certify(Evidence(case=case, launches=successful), timed=False),
         comparisons=(),
         rounds=rounds,
         stop=StopReason.TARGET_MET if rounds >= CHECKED_ROUNDS else None,
@@ -94,8 +96,8 @@ def _spread(launches: Sequence[Sequence[float]], times: Sequence[float], alpha: 
     """Return the spread of one variant by its launches' blocks and times, in seconds per unit."""
     interval = student_interval([math.log(time) for time in times], alpha)
     return Spread(
-        block_outliers=_counts(total(find_outliers(blocks) for blocks in launches)),
-        launch_outliers=_counts(find_outliers([statistics.median(blocks) for blocks in launches])),
+        block_outliers=_outlier_counts(total(find_outliers(blocks) for blocks in launches)),
+        launch_outliers=_outlier_counts(find_outliers([statistics.median(blocks) for blocks in launches])),
         between_launches=between_launch_share(launches),
         effective_blocks=statistics.median(effective_size(blocks) for blocks in launches),
         lower_seconds=interval.lower if interval else None,
@@ -103,7 +105,7 @@ def _spread(launches: Sequence[Sequence[float]], times: Sequence[float], alpha: 
     )
 
 
-def _counts(outliers: Outliers) -> OutlierCounts:
+def _outlier_counts(outliers: Outliers) -> OutlierCounts:
     return OutlierCounts(**vars(outliers))
 
 
@@ -134,10 +136,10 @@ class JudgedCase:
         return next((QUANTITIES[launch.protocol] for launch in self.launches if launch.failure is None), ())
 
     @cached_property
-    def observed(self) -> bool:
+    def only_observes(self) -> bool:
         """Return True if the launches observe, and time nothing."""
-        sound = [launch for launch in self.launches if launch.failure is None]
-        return bool(sound) and all(launch.observes for launch in sound)
+        successful = [launch for launch in self.launches if launch.failure is None]
+        return bool(successful) and all(launch.observes for launch in successful)
 
     @cached_property
     def failures(self) -> Mapping[str, Failure]:
@@ -153,11 +155,11 @@ class JudgedCase:
         """Return the undisturbed rounds in which every variant was launched or had failed before."""
         launched = {(launch.round, launch.variant) for launch in self.launches}
         return tuple(
-            number
-            for number in sorted({launch.round for launch in self.launches} - self.split.reasons.keys())
+            round_number
+            for round_number in sorted({launch.round for launch in self.launches} - self.split.reasons.keys())
             if all(
-                (number, variant.name) in launched
-                or (variant.name in self.failures and self.failures[variant.name].round < number)
+                (round_number, variant.name) in launched
+                or (variant.name in self.failures and self.failures[variant.name].round < round_number)
                 for variant in self.case.variants
             )
         )
@@ -182,9 +184,9 @@ class JudgedCase:
             for variant in self.case.variants
         }
 
-    def _compared(self, quantity: Quantity | None = None) -> MeasuredVariants:
+    def _measured_variants(self, quantity: Quantity | None = None) -> MeasuredVariants:
         """Return the variants' times by `quantity`; None: by the deciding one."""
-        named = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
+        shown_quantity = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
         return MeasuredVariants(
             seconds=self._seconds(quantity) if quantity else self.seconds,
             failures=self.failures,
@@ -192,12 +194,12 @@ class JudgedCase:
             rule=self.rule,
             margin=float(self.case.measurement.equivalence_margin),
             noisy=bool(self.split.noisy),
-            quantity=named,
+            quantity=shown_quantity,
         )
 
     def comparisons(self) -> Iterator[Comparison]:
         """Compare each variant with the baseline, in the case's order; nothing if the launches only observe."""
-        if not self.observed:
+        if not self.only_observes:
             yield from self._with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
@@ -206,14 +208,14 @@ class JudgedCase:
             yield from self._with_baseline(quantity)
 
     def _with_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
-        baseline, measured = self.case.baseline, self._compared(quantity)
+        baseline, measured = self.case.baseline, self._measured_variants(quantity)
         for name in (variant.name for variant in self.case.variants if variant.name != baseline):
             comparison = measured.compare(name, baseline)
             yield comparison if comparison.verdict is None else self._with_payback(comparison)
 
     def _with_payback(self, comparison: Comparison) -> Comparison:
         """Add after how many steps a slower first call has paid for itself."""
-        sides = self._counted(comparison.baseline), self._counted(comparison.variant)
+        sides = self._counted_launches(comparison.baseline), self._counted_launches(comparison.variant)
         finding = payback(*sides, self.rule.nominal_alpha)
         if finding is None:
             return comparison
@@ -227,19 +229,19 @@ class JudgedCase:
         every round was disturbed, the next may not be. Variants that are observed need `rounds_min` rounds, to see
         whether launches agree.
         """
-        if self.observed:
+        if self.only_observes:
             return StopReason.TARGET_MET if len(self.rounds) >= self.rule.rounds_min else None
         names = [variant.name for variant in self.case.variants]
-        sound = [name for name in names if name not in self.failures and not self._is_rejected(name)]
-        if len(sound) < min(2, len(names)):
+        valid = [name for name in names if name not in self.failures and not self._is_rejected(name)]
+        if len(valid) < min(2, len(names)):
             return StopReason.NOTHING_TO_COMPARE
         if self.split.all_disturbed:
             return None
-        compared = [name for name in sound if name != self.case.baseline] if self.case.baseline in sound else []
+        opponents = [name for name in valid if name != self.case.baseline] if self.case.baseline in valid else []
         intervals = (
-            [self._compared().speedup(name, self.case.baseline) for name in compared]
-            if compared
-            else [self._own_interval(name) for name in sound]
+            [self._measured_variants().speedup(name, self.case.baseline) for name in opponents]
+            if opponents
+            else [self._own_interval(name) for name in valid]
         )
         rounds = len(self.rounds)
         if all(
@@ -252,13 +254,13 @@ class JudgedCase:
 
     def _is_rejected(self, variant: str) -> bool:
         """Return True if a check failed that no further round can pass."""
-        return any(check.name not in self._compared().excused for check in self.certificate.failed(variant))
+        return any(check.name not in self._measured_variants().excused for check in self.certificate.failed(variant))
 
     def _own_interval(self, variant: str) -> Interval | None:
         logs = [math.log(value) for value in self.seconds[variant].values()]
         return student_interval(logs, self.rule.nominal_alpha)
 
-    def _counted(self, variant: str) -> Mapping[int, LaunchRecord]:
+    def _counted_launches(self, variant: str) -> Mapping[int, LaunchRecord]:
         return {
             launch.round: launch
             for launch in self.split.counted

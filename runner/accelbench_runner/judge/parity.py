@@ -15,7 +15,7 @@ from accelbench_runner.judge.reference import EPSILON, REMEDY, Reference, refere
 from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.outputs import UNSEEN, as_real
 
-NARROW = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
+FLOAT16_HINT = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
 
 
 def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
@@ -37,31 +37,31 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
             continue
         try:
             reading = compare(outputs, reference_for(request.case, units, Path(request.directory)), units)
-            readings[key] = _with_remedy(reading, launch)
+            readings[key] = _add_remedy(reading, launch)
         except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
             readings[key] = mismatch(units, f"the reference cannot be computed: {script.format_error(error)}")
         if launch and (unseen := read_unseen(request, launch, Path(directory))):
             readings[key] = readings[key].model_copy(update={"unseen": unseen})
-    return _with_agreement(request, readings)
+    return _add_agreement_hint(request, readings)
 
 
-def _with_remedy(reading: ParityReading, launch: LaunchRecord | None) -> ParityReading:
+def _add_remedy(reading: ParityReading, launch: LaunchRecord | None) -> ParityReading:
     """Add what to do if a baseline differs from its own program in float64."""
     if launch is None or reading.own_program != launch.variant or reading.worst_ratio <= 1:
         return reading
     return reading.model_copy(update={"detail": f"in float64 it computes something else: {REMEDY}; {reading.detail}"})
 
 
-def _with_agreement(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:
+def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:
     """Add a hint if all variants differ from the reference, but not from each other."""
-    units, *others = {reading.units for reading in readings.values()} or {0}
+    units, *other_units = {reading.units for reading in readings.values()} or {0}
     # Numbers that overflow in all variants alike prove nothing against the reference.
     all_wrong = all(reading.finite and reading.worst_ratio > 1 for reading in readings.values())
-    if len(readings) < 2 or others or not all_wrong:  # noqa: PLR2004
+    if len(readings) < 2 or other_units or not all_wrong:  # noqa: PLR2004
         return readings
     try:
-        right = reference_for(request.case, units, Path(request.directory))
-        if not agree([read_outputs(Path(request.outputs[key])) for key in readings], right):
+        reference = reference_for(request.case, units, Path(request.directory))
+        if not agree([read_outputs(Path(request.outputs[key])) for key in readings], reference):
             return readings
     except Exception:  # noqa: BLE001 - the readings already describe the error
         return readings
@@ -79,10 +79,10 @@ def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> U
         return None
     units, directory = dependence.units, Path(request.directory)
     try:
-        right = reference_for(request.case, units, directory, unseen_seed=request.unseen_seed)
-        before = reference_for(request.case, units, directory)
-        reading = compare(read_outputs(outputs, UNSEEN), right, units)
-        return UnseenReading(reading=reading, changes=not within(before.values, right))
+        expected = reference_for(request.case, units, directory, unseen_seed=request.unseen_seed)
+        expected_for_own_inputs = reference_for(request.case, units, directory)
+        reading = compare(read_outputs(outputs, UNSEEN), expected, units)
+        return UnseenReading(reading=reading, changes=not is_within_tolerance(expected_for_own_inputs.values, expected))
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
         return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.format_error(error)}"), changes=True)
 
@@ -123,7 +123,7 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     return worst
 
 
-def within(outputs: NamedArrays, reference: Reference) -> bool:
+def is_within_tolerance(outputs: NamedArrays, reference: Reference) -> bool:
     """Return True if outputs are within the tolerance of the reference."""
     return compare(outputs, replace(reference, non_finite=True), 0).worst_ratio <= 1
 
@@ -136,13 +136,13 @@ def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
     first, *others = outputs
     ulp = EPSILON[reference.precision]
     rounded = {name: np.full(value.shape, ulp * root_mean_square(value)) for name, value in first.items()}
-    moved = {
+    own_spreads = {
         name: own if (own := reference.spreads.get(name, spread)).shape == spread.shape else spread
         for name, spread in rounded.items()
     }
     return bool(others) and any(
-        all(within(other, replace(reference, values=first, spreads=spreads)) for other in others)
-        for spreads in (rounded, moved)
+        all(is_within_tolerance(other, replace(reference, values=first, spreads=spreads)) for other in others)
+        for spreads in (rounded, own_spreads)
     )
 
 
@@ -154,7 +154,7 @@ def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
 
 def _shape_problem(outputs: NamedArrays, values: NamedArrays) -> str:
     if outputs.keys() != values.keys():
-        return f"it exports {_listed(outputs)}, the reference has {_listed(values)}"
+        return f"it exports {_list_names(outputs)}, the reference has {_list_names(values)}"
     for name, value in values.items():
         output = np.asarray(outputs[name])
         if output.shape != value.shape:
@@ -164,7 +164,7 @@ def _shape_problem(outputs: NamedArrays, values: NamedArrays) -> str:
     return ""
 
 
-def _listed(arrays: NamedArrays) -> str:
+def _list_names(arrays: NamedArrays) -> str:
     return ", ".join(sorted(arrays)) or "nothing"
 
 
@@ -177,15 +177,16 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
     finite = np.isfinite(output)
     unexpected = finite != np.isfinite(value) if reference.non_finite else ~finite
     if unexpected.any():
-        what = "NaN or infinity elsewhere than the reference" if reference.non_finite else "NaN or infinity"
+        problem = "NaN or infinity elsewhere than the reference" if reference.non_finite else "NaN or infinity"
         return ParityReading(
             units=units,
             finite=False,
             worst_ratio=MISMATCH,
             worst_array=name,
             detail=(
-                f"{name}{_place(unexpected.argmax(), value)}: {what} in {int(unexpected.sum())} of {value.size}"
-                f"{NARROW if reference.precision == 'float16' else ''}"
+                f"{name}{_format_index(unexpected.argmax(), value)}: {problem} in {int(unexpected.sum())} of "
+                f"{value.size}"
+                f"{FLOAT16_HINT if reference.precision == 'float16' else ''}"
             ),
         )
     if value.size and not finite.any():
@@ -205,11 +206,11 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
         worst_ratio=float(ratio.flat[index]),
         worst_array=name,
         detail=(
-            f"{name}{_place(index, value)} differs from the reference by {error.flat[index]:.2g} after "
+            f"{name}{_format_index(index, value)} differs from the reference by {error.flat[index]:.2g} after "
             f"{'1 step' if units == 1 else f'{units:,} steps'}"
         ),
     )
 
 
-def _place(index: Any, value: Array) -> str:
+def _format_index(index: Any, value: Array) -> str:
     return str([int(part) for part in np.unravel_index(int(index), value.shape)]) if value.ndim else ""

@@ -26,16 +26,17 @@ def payback(
     baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRecord], alpha: float
 ) -> PaybackFinding | None:
     """Compare the launches, given by round; None with fewer than two rounds of known cost."""
-    before = {number: cost for number, launch in baseline.items() if (cost := cost_of(launch))}
-    after = {number: cost for number, launch in variant.items() if (cost := cost_of(launch))}
-    rounds = sorted(before.keys() & after.keys())
+    costs_of_baseline = {round_number: cost for round_number, launch in baseline.items() if (cost := cost_of(launch))}
+    costs_of_variant = {round_number: cost for round_number, launch in variant.items() if (cost := cost_of(launch))}
+    rounds = sorted(costs_of_baseline.keys() & costs_of_variant.keys())
     variant_costs, baseline_costs = (
-        _with_shown_mean([costs[number] for number in rounds]) for costs in (after, before)
+        _match_geometric_mean([costs[round_number] for round_number in rounds])
+        for costs in (costs_of_variant, costs_of_baseline)
     )
     estimate = estimate_payback(baseline_costs, variant_costs, alpha)
     if estimate is None:
         return None
-    first_call = statistics.mean(after[number].first_call for number in rounds)
+    first_call = statistics.mean(costs_of_variant[round_number].first_call for round_number in rounds)
     return PaybackFinding(
         document=_document(estimate, first_call),
         sentence=payback_sentence(estimate, *_variant_and_unit(variant.values())),
@@ -48,7 +49,7 @@ def _variant_and_unit(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
     return launch.variant, "step" if isinstance(launch.facts.unit, Unreadable) else launch.facts.unit
 
 
-def _with_shown_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
+def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
     """Return the costs with step times whose arithmetic mean is the variant's time, a geometric mean over launches.
 
     Each is the tangent of the geometric mean at its launch, so that the variance of the steps is that of the geometric

@@ -61,7 +61,7 @@ by 5,000 if it was computed in TF32, and by 8 after 100 products in bfloat16, so
 have.
 """
 
-ROUNDED: Mapping[Precision, float] = {"float64": 16, "float32": 16, "tf32": 1, "bfloat16": 1, "float16": 1}
+OUTPUT_ULPS: Mapping[Precision, float] = {"float64": 16, "float32": 16, "tf32": 1, "bfloat16": 1, "float16": 1}
 """Additional allowed error, in units in the last place of the output itself.
 
 If every addition rounds, a sum of many terms is rounded at its own size, which the moved inputs do not show, because
@@ -70,9 +70,9 @@ their moves cancel: for 260,000 squares they move the mean by 0.01 ulp, and one 
 """
 
 PERTURBATIONS = 4
-REPEATS = 1e-9
+MAXIMUM_RERUN_DIFFERENCE = 1e-9
 """Allowed relative difference of two runs of the reference: sums in another order."""
-COARSER = 2.0**12
+FLOAT64_STEP_ULPS = 2.0**12
 """For float64, inputs are moved by this many ulp and spreads divided by it, because the reference's own roundings hide
 the effect of one ulp. Outputs are still linear in so small a step."""
 OWN_PROGRAM_PLATFORM = "cpu"
@@ -109,8 +109,8 @@ class Reference:
         finite = np.isfinite(value) & np.isfinite(spread)
         typical = np.sqrt(np.mean(np.square(spread[finite]))) if finite.any() else 0.0
         moved = FACTORS[self.precision] * np.maximum(spread, typical)
-        rounded_itself = ROUNDED[self.precision] * EPSILON[self.precision] * np.abs(value)
-        return moved + rounded_itself + SMALLEST[self.precision]
+        output_rounding = OUTPUT_ULPS[self.precision] * EPSILON[self.precision] * np.abs(value)
+        return moved + output_rounding + SMALLEST[self.precision]
 
     def accepts_anything(self) -> bool:
         """Return True if every floating-point array has a tolerance above its own size: anything would pass."""
@@ -129,38 +129,38 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     precision = case.measurement.precision
-    kept = directory / f"reference-{units}{'' if unseen_seed is None else '-unseen'}.npz"
-    properties_file = kept.with_suffix(".json")
+    file = directory / f"reference-{units}{'' if unseen_seed is None else '-unseen'}.npz"
+    properties_file = file.with_suffix(".json")
     non_finite = workload.measure(parameters).non_finite is not None
-    if kept.exists():
+    if file.exists():
         properties = json.loads(properties_file.read_text())
-        values, spreads = _load(kept)
+        values, spreads = _load(file)
     else:
         packages = {package: framework.name for framework in frameworks.every() for package in framework.own}
-        before = sys.modules.keys() & packages.keys()
+        imported_before = sys.modules.keys() & packages.keys()
         arrays = generate(workload, parameters, case.measurement.seed)
         if unseen_seed is not None:
             arrays = generate_unseen(workload, parameters, arrays, unseen_seed)
-        start = rounded_arrays(arrays, precision)
+        start = round_arrays(arrays, precision)
         del arrays  # gigabytes for a large network
-        own = None if workload.has_reference() else OwnProgram(case, workload, parameters)
-        run = own.run if own else partial(workload.reference, parameters)
+        own_program = None if workload.has_reference() else OwnProgram(case, workload, parameters)
+        run = own_program.run if own_program else partial(workload.reference, parameters)
         try:
             values, spreads = compute(run, start, units, precision)
         except Exception as error:
-            if own is None:
+            if own_program is None:
                 raise
             message = f"{case.baseline}'s own program fails in float64 ({REMEDY}): {script.format_error(error)}"
             raise InvalidWorkloadError(message) from error
-        imported = (sys.modules.keys() & packages.keys()) - before
+        imported_meanwhile = (sys.modules.keys() & packages.keys()) - imported_before
         computed = Reference(values, spreads, precision, non_finite)
         properties = {
-            "frameworks": sorted({packages[package] for package in imported}),
+            "frameworks": sorted({packages[package] for package in imported_meanwhile}),
             "leaves_state_unchanged": leaves_state_unchanged(start.state, computed),
             "counts_units": counts_units(run, start, units, computed),
         }
         properties_file.write_text(json.dumps(properties))
-        _save(kept, values, spreads)
+        _save(file, values, spreads)
     return Reference(
         values=values,
         spreads=spreads,
@@ -175,9 +175,9 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
 
 def leaves_state_unchanged(state: NamedArrays, computed: Reference) -> bool:
     """Return True if all outputs that are arrays of the state equal their initial values within the tolerance."""
-    kept = [name for name, value in computed.values.items() if name in state and np.shape(state[name]) == value.shape]
-    return bool(kept) and all(
-        bool(np.all(np.abs(state[name] - computed.values[name]) <= computed.tolerance(name))) for name in kept
+    names = [name for name, value in computed.values.items() if name in state and np.shape(state[name]) == value.shape]
+    return bool(names) and all(
+        bool(np.all(np.abs(state[name] - computed.values[name]) <= computed.tolerance(name))) for name in names
     )
 
 
@@ -201,48 +201,50 @@ def compute(
     a machine's memory.
     """
     rng = np.random.default_rng(0)
-    coarser = COARSER if precision == "float64" else 1.0
-    step = EPSILON[precision] * coarser
+    step_ulps = FLOAT64_STEP_ULPS if precision == "float64" else 1.0
+    step = EPSILON[precision] * step_ulps
 
-    def moved() -> Arrays:
+    def perturbed_inputs() -> Arrays:
         return Arrays(
-            state={name: _moved(array, step * math.sqrt(units), rng) for name, array in start.state.items()},
-            batches=tuple({name: _moved(array, step, rng) for name, array in batch.items()} for batch in start.batches),
+            state={name: _perturb(array, step * math.sqrt(units), rng) for name, array in start.state.items()},
+            batches=tuple(
+                {name: _perturb(array, step, rng) for name, array in batch.items()} for batch in start.batches
+            ),
         )
 
-    def computed(arrays: Arrays) -> NamedArrays:
+    def run_once(arrays: Arrays) -> NamedArrays:
         return as_real({name: np.asarray(value) for name, value in run(arrays, units).items()})
 
     with np.errstate(all="ignore"):
-        values = computed(start)
-        _must_repeat(values, computed(start))
+        values = run_once(start)
+        _check_repeatable(values, run_once(start))
         spreads = {name: np.zeros(value.shape) for name, value in values.items()}
         for _ in range(PERTURBATIONS):
-            for name, value in computed(moved()).items():
-                spreads[name] = _wider(spreads[name], value, values[name])
+            for name, value in run_once(perturbed_inputs()).items():
+                spreads[name] = _accumulate(spreads[name], value, values[name])
     for name, value in values.items():
-        spreads[name] = _spread(spreads[name], value, coarser)
+        spreads[name] = _finish_spread(spreads[name], value, step_ulps)
     return values, spreads
 
 
-def _must_repeat(values: NamedArrays, again: NamedArrays) -> None:
+def _check_repeatable(values: NamedArrays, again: NamedArrays) -> None:
     """Raise ValueError if two runs differ: random numbers of the reference's own would widen its tolerance."""
     for name, value in values.items():
-        apart = np.abs(np.asarray(again[name]).astype(np.float64) - value.astype(np.float64))
-        if np.any(apart > REPEATS * root_mean_square(value)):
+        difference = np.abs(np.asarray(again[name]).astype(np.float64) - value.astype(np.float64))
+        if np.any(difference > MAXIMUM_RERUN_DIFFERENCE * root_mean_square(value)):
             raise ValueError(f"{name} comes out different when it is computed again from the same inputs")
 
 
-def _moved(array: Array, step: float, rng: np.random.Generator) -> Array:
+def _perturb(array: Array, step: float, rng: np.random.Generator) -> Array:
     """Return the array with every real number moved up or down by `step` of its size, complex ones in both parts."""
     if np.iscomplexobj(array):
-        return _moved(array.real, step, rng) + 1j * _moved(array.imag, step, rng)
+        return _perturb(array.real, step, rng) + 1j * _perturb(array.imag, step, rng)
     signs = rng.integers(0, 2, size=array.shape) * 2.0 - 1.0
     return array * (1 + step * signs) if is_float(array) else array
 
 
-def _load(kept: Path) -> tuple[NamedArrays, NamedArrays]:
-    with np.load(kept, allow_pickle=False) as archive:
+def _load(file: Path) -> tuple[NamedArrays, NamedArrays]:
+    with np.load(file, allow_pickle=False) as archive:
         parts = {name: archive[name] for name in archive.files}
     values, spreads = (
         {name.removeprefix(part): array for name, array in parts.items() if name.startswith(part)}
@@ -251,29 +253,31 @@ def _load(kept: Path) -> tuple[NamedArrays, NamedArrays]:
     return values, spreads
 
 
-def _save(kept: Path, values: NamedArrays, spreads: NamedArrays) -> None:
+def _save(file: Path, values: NamedArrays, spreads: NamedArrays) -> None:
     parts = {"value:": values, "spread:": spreads}
-    partial_file = kept.with_suffix(".partial.npz")
+    partial_file = file.with_suffix(".partial.npz")
     save(partial_file, {part + name: array for part, arrays in parts.items() for name, array in arrays.items()})
-    partial_file.replace(kept)
+    partial_file.replace(file)
 
 
-def rounded_arrays(arrays: Arrays, precision: Precision) -> Arrays:
+def round_arrays(arrays: Arrays, precision: Precision) -> Arrays:
     """Return all arrays rounded to `precision`, as programs get them."""
     return Arrays(
-        state={name: rounded(array, precision) for name, array in arrays.state.items()},
-        batches=tuple({name: rounded(array, precision) for name, array in batch.items()} for batch in arrays.batches),
+        state={name: round_array(array, precision) for name, array in arrays.state.items()},
+        batches=tuple(
+            {name: round_array(array, precision) for name, array in batch.items()} for batch in arrays.batches
+        ),
     )
 
 
-def rounded(array: Array, precision: Precision) -> Array:
+def round_array(array: Array, precision: Precision) -> Array:
     """Return `array` with each float rounded to the policy's type, half to even, as float64.
 
     Parts of complex numbers are rounded to float32 at least, because frameworks have no narrower complex types.
     """
     if np.iscomplexobj(array):
         parts: Precision = "float64" if precision == "float64" else "float32"
-        return rounded(array.real, parts) + 1j * rounded(array.imag, parts)
+        return round_array(array.real, parts) + 1j * round_array(array.imag, parts)
     if not is_float(array) or precision == "float64":
         return array
     with np.errstate(over="ignore"):
@@ -288,14 +292,14 @@ def rounded(array: Array, precision: Precision) -> Array:
         return single.astype(np.float64)
 
 
-def _wider(wide: Array, moved: Array, value: Array) -> Array:
+def _accumulate(total: Array, outputs: Array, value: Array) -> Array:
     """Add one run's moves: to the sum of squares for floats, as a maximum for integers."""
-    moves = np.abs(moved.astype(np.float64) - value.astype(np.float64))
-    return np.asarray(wide + np.square(moves) if is_float(value) else np.maximum(wide, moves))
+    moves = np.abs(outputs.astype(np.float64) - value.astype(np.float64))
+    return np.asarray(total + np.square(moves) if is_float(value) else np.maximum(total, moves))
 
 
-def _spread(wide: Array, value: Array, coarser: float) -> Array:
-    return np.asarray(np.sqrt(wide / PERTURBATIONS) / coarser) if is_float(value) else wide
+def _finish_spread(total: Array, value: Array, step_ulps: float) -> Array:
+    return np.asarray(np.sqrt(total / PERTURBATIONS) / step_ulps) if is_float(value) else total
 
 
 def is_float(array: Array) -> bool:

@@ -60,7 +60,7 @@ class BlockPlan:
     blocks: int
     length: float = 0.0
     """Planned minimum of seconds; a block under half of it voids the plan."""
-    least: int = MINIMUM_LONG_BLOCKS
+    minimum_blocks: int = MINIMUM_LONG_BLOCKS
     """Blocks that are measured whatever the budget."""
     budget: float = LONG_BUDGET_SECONDS
     """No block begins after this many seconds of blocks."""
@@ -71,7 +71,7 @@ class BlockPlan:
 LATENCY = BlockPlan(
     calls=1,
     blocks=LATENCY_CALLS,
-    least=MINIMUM_LATENCY_CALLS,
+    minimum_blocks=MINIMUM_LATENCY_CALLS,
     budget=LATENCY_BUDGET_SECONDS,
     keep_garbage=False,
 )
@@ -139,13 +139,13 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
     return statistics.median(costs)
 
 
-def plan(seconds_per_call: float, overhead: float, late: float = 0.0) -> BlockPlan:
+def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) -> BlockPlan:
     """Plan as many blocks as the budget allows, long enough for the clock, the overhead and `late` seconds of work.
 
     Late work lengthens a block at most to the whole budget: more cannot come from the last call alone.
     """
-    for_late_work = min(late / LATE_SHARE, LONG_BUDGET_SECONDS)
-    return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE, for_late_work))
+    late_work_length = min(late_seconds / LATE_SHARE, LONG_BUDGET_SECONDS)
+    return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE, late_work_length))
 
 
 def _plan(seconds_per_call: float, length: float) -> BlockPlan:
@@ -194,7 +194,7 @@ def measure(work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any
     """Yield the seconds of the planned blocks within the budget, with garbage collection between blocks if planned."""
     elapsed = 0.0
     for number in range(planned.blocks):
-        if number >= planned.least and elapsed >= planned.budget:
+        if number >= planned.minimum_blocks and elapsed >= planned.budget:
             return
         if planned.keep_garbage:
             gc.collect()

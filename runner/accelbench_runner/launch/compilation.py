@@ -46,7 +46,7 @@ class Compilation:
 
     def _compile(self, adapter: Adapter, targets: Targets) -> None:
         task, reporter = self._task, self._reporter
-        held = cpu.held_bytes()
+        held_before = cpu.held_bytes()
         program, work = set_up_to_compile(task, adapter, targets)
         cpu.restart_peak()
         before = adapter.accounting.compilations().seconds
@@ -61,6 +61,6 @@ class Compilation:
             Facts(
                 compiled=compiled,
                 executable=executable.model_copy(update={"flops_per_call": flops}),
-                compile_peak_memory_bytes=max(0, cpu.peak_bytes() - held),
+                compile_peak_memory_bytes=max(0, cpu.peak_bytes() - held_before),
             )
         )

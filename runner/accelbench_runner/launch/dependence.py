@@ -68,15 +68,15 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
     """
     captured = captured_arrays(subject.step) or adapter.accounting.constants()
     try:
-        seen = inputs.generate(subject.workload, subject.parameters, subject.seed)
-        arrays = inputs.generate_unseen(subject.workload, subject.parameters, seen, unseen_seed)
-        if inputs.digest(arrays) == inputs.digest(seen):
+        own_arrays = inputs.generate(subject.workload, subject.parameters, subject.seed)
+        arrays = inputs.generate_unseen(subject.workload, subject.parameters, own_arrays, unseen_seed)
+        if inputs.digest(arrays) == inputs.digest(own_arrays):
             unable = "no other inputs can be made: no array of floats is other than zero"
             return Dependence(captured=captured, unable=unable)
         # A new instance: building a second program must not refresh what the timed one remembers in its workload.
         build = getattr(type(subject.workload)(), subject.kind.method)
         program = workload_checks.call_method(build, Program, subject.parameters, arrays, adapter)
-        del seen, arrays
+        del own_arrays, arrays
         other = adapter.prepare(program)
         work = replace(subject.work, fresh=other.fresh, batches=other.batches)
     except workload_checks.ERRORS as error:
@@ -93,11 +93,11 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
         fields["units"] = work.units
         if seconds > QUICK_SECONDS:
             return Dependence(**fields, again=[trial.run(1)[0]])
-        exported = [trial.count_export(first)]
+        export_counts = [trial.count_export(first)]
         del first
-        again = [trial.run(calls) for calls in RUNS]
-        fields["again"] = [counts for counts, _ in again]
-        fields["exported"] = [*exported, trial.count_export(again[-1][1])]
+        repetitions = [trial.run(calls) for calls in RUNS]
+        fields["again"] = [counts for counts, _ in repetitions]
+        fields["exported"] = [*export_counts, trial.count_export(repetitions[-1][1])]
     except workload_checks.ERRORS as error:
         ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
         fields["unable" if ran_out else "raised"] = workload_checks.describe(error)
@@ -124,7 +124,7 @@ class _Trial:
 
     def export_result(self, result: Any) -> NamedArrays:
         """Return the arrays that the judge compares."""
-        return _exported(self.adapter, self.export, self.work, result)
+        return _export_arrays(self.adapter, self.export, self.work, result)
 
     def count_export(self, result: Any) -> dict[str, int]:
         """Count the operations of an export, after a first one has compiled it."""
@@ -158,14 +158,14 @@ def make_extra_block(
     if seconds > QUICK_SECONDS:
         return ExtraBlock(counts)
     if seconds <= MANY_SECONDS:
-        counts["many_calls"] = many = max(
+        counts["many_calls"] = many_calls = max(
             min(calls, MAXIMUM_REPLAYED_CALLS), MINIMUM_CALLS + unseen_seed % (MAXIMUM_CALLS - MINIMUM_CALLS)
         )
-        counts["many"] = count_operations(adapter, work, lambda: block(many, lambda _: None))
+        counts["many"] = count_operations(adapter, work, lambda: block(many_calls, lambda _: None))
     calls = max(2, min(calls, MAXIMUM_REPLAYED_CALLS))
     results: list[Any] = []
     block(calls, results.append)
-    return ExtraBlock(counts, calls, _exported(adapter, program.export, work, results.pop()))
+    return ExtraBlock(counts, calls, _export_arrays(adapter, program.export, work, results.pop()))
 
 
 def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlo
     """
     if block.outputs is None:
         return dict(block.counts)
-    untimed = [_exported(adapter, program.export, work, _run_untimed(work, block.calls)) for _ in range(2)]
+    untimed = [_export_arrays(adapter, program.export, work, _run_untimed(work, block.calls)) for _ in range(2)]
     replay = Replay(
         calls=block.calls,
         timed=relative_distance(block.outputs, untimed[0]),
@@ -188,10 +188,10 @@ def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) ->
     """Count each operation in `run`, without those that create the fresh state."""
     fresh = adapter.accounting.dispatched(lambda: work.synchronise(work.fresh()))
     total = adapter.accounting.dispatched(run)
-    return {name: more for name, number in total.items() if (more := number - fresh.get(name, 0)) > 0}
+    return {name: added for name, number in total.items() if (added := number - fresh.get(name, 0)) > 0}
 
 
-def _exported(adapter: Adapter, export: Export, work: Work, result: Any) -> NamedArrays:
+def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) -> NamedArrays:
     state, out = result
     return as_real(adapter.to_numpy(export(state, work.last(out))))
 

@@ -23,7 +23,7 @@ BUDGET_SECONDS = 0.1
 SMALLEST_PRODUCT = 512
 LONG_SECONDS = 0.010
 """Length of a product that is large enough."""
-CACHES = 4
+CACHE_MULTIPLE = 4
 """Ratio of the triad's arrays to the last-level cache."""
 ROOM_SHARE = 0.25
 """Maximum share of the free memory: a launch that has measured must not run out of memory here."""
@@ -42,21 +42,29 @@ def measure_undisturbed(
 
     if adapter.device(adapter.put(np.zeros(1))).name in SHEETS:
         return None
-    used, began = processors.usage(), clock.seconds()
+    usage_before, began = processors.usage(), clock.seconds()
     limits = measure(adapter, platform, monitor, clock)
-    offered = (clock.seconds() - began) * len(os.sched_getaffinity(0))
-    return limits if processors.usage().by_others_since(used) <= shared_device.NEIGHBOURS.biases * offered else None
+    available_seconds = (clock.seconds() - began) * len(os.sched_getaffinity(0))
+    return (
+        limits
+        if processors.usage().by_others_since(usage_before) <= shared_device.NEIGHBOURS.biases * available_seconds
+        else None
+    )
 
 
 def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
     """Return FLOP/s of the product and bytes/s of the triad; None if either cannot be measured."""
     try:
-        flops = _product(adapter, platform.largest_product, clock)
+        flops_per_second = _product(adapter, platform.largest_product, clock)
         cache_bytes = adapter.accounting.cache_bytes() or monitor.cache_bytes()
-        moved = _triad(adapter, _triad_bytes(platform.triad_bytes, cache_bytes, monitor.room_bytes()), clock)
+        bytes_per_second = _triad(adapter, _triad_bytes(platform.triad_bytes, cache_bytes, monitor.room_bytes()), clock)
     except (MemoryError, RuntimeError, ZeroDivisionError):
         return None  # too large for the device, not supported by the type, or too short for the clock
-    return Limits(flops_per_second=flops, bytes_per_second=moved) if flops and moved else None
+    return (
+        Limits(flops_per_second=flops_per_second, bytes_per_second=bytes_per_second)
+        if flops_per_second and bytes_per_second
+        else None
+    )
 
 
 def _product(adapter: Adapter, largest: int, clock: Clock) -> float:
@@ -70,13 +78,13 @@ def _product(adapter: Adapter, largest: int, clock: Clock) -> float:
     return best
 
 
-def _triad(adapter: Adapter, held: int, clock: Clock) -> float:
-    elements = held // (2 * adapter.float_bytes)
+def _triad(adapter: Adapter, size: int, clock: Clock) -> float:
+    elements = size // (2 * adapter.float_bytes)
     return 3.0 * elements * adapter.float_bytes / _fastest(adapter.triad(elements), BUDGET_SECONDS, clock)
 
 
-def _triad_bytes(most: int, cache_bytes: int | None, room_bytes: int | None) -> int:
-    size = min(most, CACHES * cache_bytes) if cache_bytes else most
+def _triad_bytes(maximum: int, cache_bytes: int | None, room_bytes: int | None) -> int:
+    size = min(maximum, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum
     room = size if room_bytes is None else int(ROOM_SHARE * room_bytes)
     return max(1024**2, min(size, room))
 

@@ -22,26 +22,26 @@ def functions() -> Functions:
     return {
         f"{name}.{attribute}": (value, getattr(value, "__code__", None))
         for module in modules
-        for name, owner in _owners(module)
+        for name, owner in _modules_and_classes(module)
         for attribute, value in list(vars(owner).items())
         if isinstance(value, FunctionType)
     }
 
 
-def _owners(module: ModuleType) -> Iterator[tuple[str, ModuleType | type]]:
+def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType | type]]:
     yield module.__name__, module
     for name, value in list(vars(module).items()):
         if isinstance(value, type) and value.__module__ == module.__name__:
             yield f"{module.__name__}.{name}", value
 
 
-def replaced(before: Functions) -> list[str]:
+def replaced_functions(before: Functions) -> list[str]:
     """Return the names of functions that have been replaced since."""
     now = functions()
-    return sorted(name for name, function in before.items() if not _same(function, now.get(name)))
+    return sorted(name for name, function in before.items() if not _is_same(function, now.get(name)))
 
 
-def _same(one: tuple[object, object], other: tuple[object, object] | None) -> bool:
+def _is_same(one: tuple[object, object], other: tuple[object, object] | None) -> bool:
     return other is not None and one[0] is other[0] and one[1] is other[1]
 
 
@@ -50,7 +50,7 @@ def flags() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(FLAGS)}
 
 
-def changed(before: Mapping[str, str]) -> list[str]:
+def changed_flags(before: Mapping[str, str]) -> list[str]:
     """Return the names of those that have been set, changed or removed since."""
     now = flags()
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))

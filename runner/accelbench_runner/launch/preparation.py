@@ -53,12 +53,12 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
 
 def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
     """Build the workload's program on its inputs, and prepare it on the device."""
-    observed = task.measure.protocol == "observe"
+    observes = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
         build = getattr(task.workload, task.kind.method)
         program = workload_checks.call_method(build, Program, task.parameters, arrays, adapter)
-        if not observed:
+        if not observes:
             workload_checks.check_names(build, program)
         work = adapter.prepare(program)
         if task.measure.cold:
@@ -96,8 +96,8 @@ def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[P
 
 def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> Facts:
     """Describe what a call of the program has to do; only the shapes of `arrays` matter."""
-    observed = task.measure.protocol == "observe"
-    cost = None if observed else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
+    observes = task.measure.protocol == "observe"
+    cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
     return Facts(
         unit=task.measure.unit,
         units_per_call=work.units,
@@ -125,24 +125,24 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, imported_seconds: 
     began = clock.seconds()
     adapter.compile_ahead(work)
     mode = frameworks.find(task.kind.framework).modes.get(task.kind.mode)
-    compiled = mode is not None and not mode.compiles_in_first_call
-    if compiled:
+    is_compiled = mode is not None and not mode.compiles_in_first_call
+    if is_compiled:
         reporter.send(PhaseStarted(phase="first-step"))
-    called = clock.seconds()
-    ahead = adapter.accounting.compilations().seconds
+    call_began = clock.seconds()
+    seconds_ahead_of_call = adapter.accounting.compilations().seconds
     result = work.call(state, work.batches)
     work.synchronise(result)
     ended = clock.seconds()
     after = adapter.accounting.compilations().seconds
-    within = min(ended - called, sum(after.values()) - sum(ahead.values()))
+    compile_seconds_in_call = min(ended - call_began, sum(after.values()) - sum(seconds_ahead_of_call.values()))
     parts = {part: seconds - before.get(part, 0.0) for part, seconds in after.items()}
     if imported_seconds:
         parts["import"] = imported_seconds
-    seconds = imported_seconds + called - began + within
+    seconds = imported_seconds + call_began - began + compile_seconds_in_call
     reporter.send(PhaseEnded(phase="compile", seconds=seconds, parts=parts))
-    if not compiled:
+    if not is_compiled:
         reporter.send(PhaseStarted(phase="first-step"))
-    reporter.send(PhaseEnded(phase="first-step", seconds=ended - called - within))
+    reporter.send(PhaseEnded(phase="first-step", seconds=ended - call_began - compile_seconds_in_call))
     work.check(result)
     return result
 
@@ -156,11 +156,11 @@ def versions_of(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
     """Return the versions of Python, NumPy, the framework, and the packages of the workload's libraries."""
     import numpy as np
 
-    packages = {package_of(library): _version(library) for library in sorted(libraries)}
+    packages = {package_of(library): _version_of(library) for library in sorted(libraries)}
     return {"python": platform.python_version(), "numpy": np.__version__, **adapter.versions(), **packages}
 
 
-def _version(library: str) -> str:
+def _version_of(library: str) -> str:
     """Return the module's version, else its package's: orbax.checkpoint has one, orbax has none."""
     versions = (getattr(sys.modules[module], "__version__", None) for module in (library, package_of(library)))
     return next((str(version) for version in versions if version), "unknown")

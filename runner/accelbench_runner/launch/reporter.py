@@ -76,11 +76,11 @@ class Reporter:
         Asides account for the rest of a case's time, so that it is part of no phase.
         """
         self.send(AsideStarted(name=name))
-        with self._timed() as spent:
+        with self._timed() as seconds:
             yield
-        self.send(AsideEnded(name=name, seconds=spent[0]))
+        self.send(AsideEnded(name=name, seconds=seconds[0]))
 
-    def probe(self, name: Probe, look: Callable[[], T]) -> T | None:
+    def probe(self, name: Probe, run: Callable[[], T]) -> T | None:
         """Run a probe of accelbench's own, which runs no code of the variant, and return its result; None if it fails.
 
         An exception is reported without failing the variant, and the probe is skipped from then on.
@@ -89,21 +89,21 @@ class Reporter:
             return None
         result, problem = None, ""
         self.send(AsideStarted(name=name, alone=True))
-        with self._timed() as spent:
+        with self._timed() as seconds:
             try:
-                result = look()
+                result = run()
             except Exception as error:  # noqa: BLE001 - a probe must not fail the variant
                 problem = self._skip(name, error)
-        self.send(AsideEnded(name=name, seconds=spent[0], problem=problem))
+        self.send(AsideEnded(name=name, seconds=seconds[0], problem=problem))
         return result
 
-    def probe_between_blocks(self, name: Probe, look: Callable[[], None]) -> None:
+    def probe_between_blocks(self, name: Probe, run: Callable[[], None]) -> None:
         """Run a probe between blocks. It is named in a file, because a message would wake the supervisor."""
         if name in self._skipped:
             return
         self._mark.write_text(name)
         try:
-            look()
+            run()
         except Exception as error:  # noqa: BLE001 - a probe must not fail the variant
             self.send(AsideEnded(name=name, seconds=0.0, problem=self._skip(name, error)))
         self._mark.write_text("")
@@ -153,5 +153,5 @@ def _frames(error: BaseException) -> str:
         if frame.filename.startswith(WORKLOADS) or not frame.filename.startswith(OWN_CODE)
     ]
     file = str(script.origin())
-    kept = [frame for frame in frames if frame.filename == file] or frames
-    return "".join(traceback.StackSummary.from_list(kept).format())
+    relevant = [frame for frame in frames if frame.filename == file] or frames
+    return "".join(traceback.StackSummary.from_list(relevant).format())

@@ -63,7 +63,7 @@ class Launch:
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
         self._functions, flags = meddling.functions(), meddling.flags()
         self._task = Task.load(request, reporter, machine)
-        self._flags = meddling.changed(flags)
+        self._flags = meddling.changed_flags(flags)
         self._reporter = reporter
         reporter.probe("watch", self._task.monitor.prepare)
 
@@ -107,7 +107,7 @@ class Launch:
             Facts(
                 precision=adapter.precision(),
                 gradients=Gradients(wanted=self._task.measure.differentiates, actual=adapter.gradients()),
-                meddling=Meddling(flags=self._flags, functions=meddling.replaced(self._functions)),
+                meddling=Meddling(flags=self._flags, functions=meddling.replaced_functions(self._functions)),
                 threads=Threads(
                     requested=self._task.request.threads,
                     affinity=len(os.sched_getaffinity(0)),
@@ -150,9 +150,9 @@ class Launch:
             del program  # frees its inputs before others are made
             self._try_unseen_inputs(adapter, *functions, work)
         if task.timed and task.request.round <= limits.ROUNDS:
-            given = adapter, task.platform, task.monitor, task.clock, task.machine.processors
-            reached = self._reporter.probe("limits", lambda: limits.measure_undisturbed(*given))
-            self._reporter.facts(Facts(limits=reached or NOT_REPORTED))
+            machine = adapter, task.platform, task.monitor, task.clock, task.machine.processors
+            measured = self._reporter.probe("limits", lambda: limits.measure_undisturbed(*machine))
+            self._reporter.facts(Facts(limits=measured or NOT_REPORTED))
 
     def _first_call(self, adapter: Adapter, work: Work) -> tuple[Any, Any]:
         return make_first_call(self._task, adapter, work, self._imported_seconds)
@@ -235,5 +235,5 @@ class Launch:
             work=work,
         )
         with self._reporter.aside("dependence"):
-            dependent = dependence.examine(adapter, subject, task.request.unseen_seed, task.directory, task.clock)
-        self._reporter.facts(Facts(dependence=dependent.model_copy(update=self._counts)))
+            result = dependence.examine(adapter, subject, task.request.unseen_seed, task.directory, task.clock)
+        self._reporter.facts(Facts(dependence=result.model_copy(update=self._counts)))

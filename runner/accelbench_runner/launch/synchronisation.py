@@ -54,16 +54,18 @@ class LateWork:
         self._other_threads_seconds = other_threads_seconds
         self._product: Callable[[], None] | None = probe(self._first_product)
 
-    def measure(self, work: Work, *, calls: int, long: bool, most: int = MAXIMUM_RUNS) -> Synchronisation | None:
+    def measure(
+        self, work: Work, *, calls: int, long: bool, maximum_runs: int = MAXIMUM_RUNS
+    ) -> Synchronisation | None:
         """Make runs of `calls` calls, and longer ones if `long`; return None if the products failed."""
-        readies: list[bool | None] = []
+        ready_after_runs: list[bool | None] = []
 
         def run(number: int) -> tuple[float, float]:
             late = 0.0
 
             def inspect(result: Any) -> None:
                 nonlocal late
-                readies.append(self._adapter.ready(result))
+                ready_after_runs.append(self._adapter.ready(result))
                 late = self._seconds_until_idle()
 
             seconds = blocks.time_calls(work, number, self._clock, inspect)
@@ -71,15 +73,15 @@ class LateWork:
 
         if self._product is None:
             return None
-        first = self._least_late_run(lambda: run(calls), most)
+        first = self._least_late_run(lambda: run(calls), maximum_runs)
         if first is None:
             return None
         runs = [first]
         if long and (longer := math.ceil(LONG_SECONDS * calls / first.seconds)) > calls:
-            if (second := self._least_late_run(lambda: run(longer), most)) is None:
+            if (second := self._least_late_run(lambda: run(longer), maximum_runs)) is None:
                 return None
             runs.append(second)
-        return Synchronisation(runs=runs, ready=None if None in readies else all(readies))
+        return Synchronisation(runs=runs, ready=None if None in ready_after_runs else all(ready_after_runs))
 
     def measure_after(self, result: Any, seconds: float) -> Synchronisation | None:
         """Measure after a call that cannot be repeated: it took `seconds` and has just returned `result`."""
@@ -87,13 +89,15 @@ class LateWork:
             return None
         ready = self._adapter.ready(result)
         late = self._seconds_until_idle()
-        run = self._least_late_run(lambda: (late, seconds), most=1)
+        run = self._least_late_run(lambda: (late, seconds), maximum_runs=1)
         return None if run is None else Synchronisation(runs=[run], ready=ready)
 
-    def _least_late_run(self, run: Callable[[], tuple[float, float]], most: int = MAXIMUM_RUNS) -> WatchedRun | None:
+    def _least_late_run(
+        self, run: Callable[[], tuple[float, float]], maximum_runs: int = MAXIMUM_RUNS
+    ) -> WatchedRun | None:
         """Make up to `most` runs, which return lateness and length; subtract the lateness that spinning explains."""
         runs, baseline = [], 0.0
-        for _ in range(most):
+        for _ in range(maximum_runs):
             runs.append(run())
             late, seconds = min(runs)
             if baseline + PAUSE_SECONDS < late < PATIENCE_SECONDS:
@@ -127,12 +131,12 @@ class LateWork:
 
     def _seconds_busy(self) -> float:
         """Watch other threads until they are idle; return the seconds until the last busy moment."""
-        began = busy = now = self._clock.seconds()
-        spent = self._other_threads_seconds()
-        while now - busy < QUIET_SECONDS and now - began < PATIENCE_SECONDS:
+        began = last_busy = now = self._clock.seconds()
+        used = self._other_threads_seconds()
+        while now - last_busy < QUIET_SECONDS and now - began < PATIENCE_SECONDS:
             self._clock.pause(PAUSE_SECONDS)
             before, now = now, self._clock.seconds()
-            earlier, spent = spent, self._other_threads_seconds()
-            if spent - earlier > BUSY_SHARE * (now - before):
-                busy = now
-        return busy - began
+            earlier, used = used, self._other_threads_seconds()
+            if used - earlier > BUSY_SHARE * (now - before):
+                last_busy = now
+        return last_busy - began

@@ -77,7 +77,7 @@ class Timing:
         if planned.calls >= blocks.FEW_CALLS:
             return seconds_per_call, planned
         with self._reporter.aside("synchronisation"):
-            measured = self._late_work.measure(work, calls=planned.calls, long=False, most=1)
+            measured = self._late_work.measure(work, calls=planned.calls, long=False, maximum_runs=1)
         cpu.restart_peak()  # leave the memory of these runs out of the program's peak
         late = measured.runs[0].late_seconds if measured else 0.0
         return seconds_per_call, blocks.plan(seconds_per_call, overhead, late)
@@ -99,9 +99,9 @@ class Timing:
 
         with self._reporter.aside("synchronisation"):
             late_work = self._late_work
-        last = self._time(measure).seconds[-1]
+        last_seconds = self._time(measure).seconds[-1]
         with self._reporter.aside("synchronisation"):
-            synchronisation = late_work.measure_after((state, out), last)
+            synchronisation = late_work.measure_after((state, out), last_seconds)
         compile_cache = self._adapter.accounting.compile_cache()
         self._reporter.facts(
             Facts(synchronisation=synchronisation or NOT_REPORTED, compile_cache=compile_cache or NOT_REPORTED)
@@ -124,9 +124,13 @@ class Timing:
         """Let `measure` time blocks, and report what else happened meanwhile."""
         adapter, monitor = self._adapter, self._task.monitor
         devices: list[Device] = []
-        resolved, reading, drift = resolution(self._clock), reading_seconds(self._clock), ClockDrift(self._clock)
-        compiled = adapter.accounting.compilations()
-        compared = len(adapter.accounting.host_over_device())
+        clock_resolution, clock_reading_seconds, drift = (
+            resolution(self._clock),
+            reading_seconds(self._clock),
+            ClockDrift(self._clock),
+        )
+        compilations_before = adapter.accounting.compilations()
+        ratios_before = len(adapter.accounting.host_to_device_ratios())
 
         def inspect(result: Any) -> None:
             devices.append(adapter.device(result))
@@ -137,29 +141,31 @@ class Timing:
         with self._reporter.phase("steady") as parts:
             measured = measure(inspect)
             for part, seconds in adapter.accounting.compilations().seconds.items():
-                if (more := seconds - compiled.seconds.get(part, 0.0)) > 0:
-                    parts[part] = more
-        watched = self._reporter.probe("watch", self._watch.end)
-        on_device = adapter.accounting.peak_memory_bytes()
-        on_host = max(0, cpu.peak_bytes() - self._held_bytes)
-        peak = monitor.peak_bytes(on_host) if on_device is None else on_device
-        ratios = adapter.accounting.host_over_device()[compared:]
+                if (added := seconds - compilations_before.seconds.get(part, 0.0)) > 0:
+                    parts[part] = added
+        machine_facts = self._reporter.probe("watch", self._watch.end)
+        device_peak_bytes = adapter.accounting.peak_memory_bytes()
+        host_peak_bytes = max(0, cpu.peak_bytes() - self._held_bytes)
+        peak_bytes = monitor.peak_bytes(host_peak_bytes) if device_peak_bytes is None else device_peak_bytes
+        ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]
         for seconds in measured.seconds:
             self._reporter.send(BlockTimed(units=measured.units, seconds=seconds))
-        causes = self._causes + adapter.accounting.compilations().causes[len(compiled.causes) :]
-        if watched:
-            self._reporter.facts(watched)
+        causes = self._causes + adapter.accounting.compilations().causes[len(compilations_before.causes) :]
+        if machine_facts:
+            self._reporter.facts(machine_facts)
         self._reporter.facts(
             Facts(
                 device=devices[-1],
                 recompilations=len(causes),
                 recompilation_causes=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:MAXIMUM_CAUSES]],
-                peak_memory_bytes=peak or NOT_REPORTED,
+                peak_memory_bytes=peak_bytes or NOT_REPORTED,
                 reserved_memory_bytes=adapter.accounting.reserved_memory_bytes() or NOT_REPORTED,
                 host_over_device=HostOverDevice(least=min(ratios), median=statistics.median(ratios))
                 if ratios
                 else NOT_REPORTED,
-                clock=ClockQuality(resolution_seconds=resolved, reading_seconds=reading, drift=drift.read()),
+                clock=ClockQuality(
+                    resolution_seconds=clock_resolution, reading_seconds=clock_reading_seconds, drift=drift.read()
+                ),
                 replanned=measured.replanned,
             )
         )

@@ -14,7 +14,7 @@ HANG_FACTOR = 5.0
 HANG_SECONDS = 30.0
 """A launch that takes longer than this, and five times its variant's longest launch so far, counts as hung. Processor
 time that others took is subtracted: a launch that gets 20 % of the processors takes five times as long."""
-MOST_FACTOR = 5.0
+MAXIMUM_EXTENSION_FACTOR = 5.0
 """A limit is extended for other load to at most this multiple, or a launch that hangs asleep would never end."""
 
 WARM_FACTOR = 2.0
@@ -110,7 +110,7 @@ class Allowance:
             measured = elapsed - self._ended_probes_seconds
             if self.own.extended_by_load and self.granted <= measured:
                 extended = self.own.seconds + measured * self.others_share()
-                self.granted = min(extended, MOST_FACTOR * self.own.seconds)
+                self.granted = min(extended, MAXIMUM_EXTENSION_FACTOR * self.own.seconds)
             limit: tuple[float, LimitKind] = (self.granted - measured, "launch")
         else:
             limit = (self._probe_began + self.probe_seconds - self.clock(), "probe")

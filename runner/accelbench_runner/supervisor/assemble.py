@@ -37,13 +37,13 @@ from accelbench.machine import fingerprint
 from accelbench.stats.summary import geometric_mean, quantile
 from accelbench.verdict.redaction import redact_invalid
 from accelbench_runner.judge_protocol import Assessment
-from accelbench_runner.supervisor.numbers import cost, reported, worst_parity
+from accelbench_runner.supervisor.numbers import cost, reported_numbers, worst_parity
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
 """Parts of the phase `compile`, as the adapters name them; other names are left out of the result."""
 WARM_PHASES = {"compile", "first-step"}
 """The phases that a compile cache can shorten."""
-PRINTS_BYTES = 16 * 1024
+MAXIMUM_PRINTED_BYTES = 16 * 1024
 """Bytes that one launch may print while its steps repeat before a note says so; one or two warnings are less."""
 UNIT_CHARACTERS = 63
 
@@ -75,12 +75,12 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
     check rejects, are left out.
     """
     quarantined = assessment.quarantined if assessment else ()
-    counted = _counted(launches, {disturbed.round for disturbed in quarantined})
+    counted_launches = _counted_launches(launches, {disturbed.round for disturbed in quarantined})
     result = Result(
         case=case,
         complete=timing.complete,
         stopped=timing.stopped,
-        unit=_unit(launches),
+        unit=_unit_name(launches),
         started=timing.started,
         finished=timing.finished,
         rounds=assessment.rounds if assessment else 0,
@@ -90,7 +90,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
             _variant_result(
                 case,
                 variant,
-                [launch for launch in counted if launch.variant == variant.name],
+                [launch for launch in counted_launches if launch.variant == variant.name],
                 launches,
                 assessment.spread.get(variant.name) if assessment else None,
             )
@@ -100,7 +100,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         comparisons=_comparisons(launches, assessment.comparisons if assessment else ()),
         tail_comparisons=_comparisons(launches, assessment.tail_comparisons if assessment else ()),
         observations=_observations(case, launches),
-        compiled=_compiled(case, launches),
+        compiled=_compiled_variants(case, launches),
         certificate=assessment.certificate if assessment else Certificate(),
         fingerprint={**timing.host, **fingerprint.of_launches(launch.facts for launch in launches)},
         overhead=_overhead([*launches, *timing.discarded], timing),
@@ -141,7 +141,7 @@ def _without_launch_quantiles(variant: VariantResult) -> VariantResult:
 
 def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> Iterator[str]:
     yield from timing.notes
-    yield from _discarded(timing.discarded)
+    yield from _notes_on_discarded(timing.discarded)
     if timing.stopped == StopReason.TIME_LIMIT_REACHED:
         limit = case.measurement.time_limit_seconds
         reached = {launch.variant for launch in (*launches, *timing.discarded) if not launch.unfinished}
@@ -150,13 +150,13 @@ def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> 
                 yield (
                     f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
                 )
-    yield from _own_reference(launches)
-    yield from _printing(launches)
+    yield from _notes_on_own_reference(launches)
+    yield from _notes_on_printing(launches)
     if any(launch.facts.cold is False for launch in launches):
         yield "the workload asks for cold data, and its device's caches could not be emptied between blocks"
 
 
-def _own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+def _notes_on_own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
     """Note which variant's own program is the reference of a workload that has none."""
     for variant in {launch.parity.own_program for launch in launches if launch.parity and launch.parity.own_program}:
         yield (
@@ -165,41 +165,41 @@ def _own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
         )
 
 
-def _printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
     """Note each variant whose steps print."""
     for variant in dict.fromkeys(launch.variant for launch in launches):
         printed = max(launch.printed_bytes for launch in launches if launch.variant == variant)
-        if printed > PRINTS_BYTES:
+        if printed > MAXIMUM_PRINTED_BYTES:
             yield (
                 f"{variant} printed {printed / 1e6:.3g} MB in one launch while its steps ran again and again: "
                 f"printing takes time, which is measured as the step's"
             )
 
 
-def _discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
     """Note why launches were discarded: a probe of accelbench's own hung, or their round was not completed."""
     for launch in launches:
         if launch.ended_by and launch.unfinished == "probe":
             yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
-    cut = [launch for launch in launches if launch.unfinished != "probe"]
-    for number in sorted({launch.round for launch in cut}):
-        in_round = [launch for launch in cut if launch.round == number]
-        how = "interrupted" if any(launch.unfinished == "interrupted" for launch in in_round) else "not completed"
-        were = "launch was" if len(in_round) == 1 else "launches were"
-        yield f"round {number} was {how}: {len(in_round)} {were} discarded"
+    incomplete = [launch for launch in launches if launch.unfinished != "probe"]
+    for round_number in sorted({launch.round for launch in incomplete}):
+        in_round = [launch for launch in incomplete if launch.round == round_number]
+        ending = "interrupted" if any(launch.unfinished == "interrupted" for launch in in_round) else "not completed"
+        launches_were = "launch was" if len(in_round) == 1 else "launches were"
+        yield f"round {round_number} was {ending}: {len(in_round)} {launches_were} discarded"
 
 
-def _counted(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:
+def _counted_launches(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:
     """Return the launches of undisturbed rounds and all that failed; every launch if each round was disturbed."""
-    clean = [launch for launch in launches if launch.failure or launch.round not in quarantined]
-    return clean if any(launch.failure is None for launch in clean) else list(launches)
+    undisturbed = [launch for launch in launches if launch.failure or launch.round not in quarantined]
+    return undisturbed if any(launch.failure is None for launch in undisturbed) else list(launches)
 
 
-def _comparisons(launches: Iterable[LaunchRecord], judged: Sequence[Comparison]) -> tuple[Comparison, ...]:
+def _comparisons(launches: Iterable[LaunchRecord], assessed: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Return the comparisons without the verdicts of variants that failed after the judge's last assessment."""
     failures = {launch.variant: launch.failure for launch in launches if launch.failure}
-    comparisons = list(judged)
-    for index, comparison in enumerate(judged):
+    comparisons = list(assessed)
+    for index, comparison in enumerate(assessed):
         for side in (comparison.variant, comparison.baseline):
             if comparison.verdict and side in failures:
                 comparisons[index] = without_finding(comparison, side, failures[side])
@@ -217,13 +217,13 @@ def _variant_result(
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
     if not measured:
-        sound = [launch for launch in launches if launch.failure is None]
+        successful = [launch for launch in launches if launch.failure is None]
         return VariantResult(
             name=variant.name,
             use=variant.use,
             failure=failure,
-            phases=_phases([launch.phases for launch in sound if launch.protocol == "compile"]),
-            numbers=Numbers(**reported(sound)),
+            phases=_phases([launch.phases for launch in successful if launch.protocol == "compile"]),
+            numbers=Numbers(**reported_numbers(successful)),
         )
     # The stored times are rounded; the variant's time is made from what is stored, so that readers find the same.
     summaries = tuple(map(_launch_summary, measured))
@@ -246,7 +246,7 @@ def _variant_result(
         warm_phases=_warm_phases([launch.warm for launch in measured if launch.warm]),
         launches=summaries,
         spread=spread,
-        numbers=Numbers(**reported(measured), parity=worst_parity(measured), **roofline.numbers),
+        numbers=Numbers(**reported_numbers(measured), parity=worst_parity(measured), **roofline.numbers),
         bound=roofline.bound,
         limits=roofline.limits,
     )
@@ -286,34 +286,34 @@ def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
 
 def _parts(phases: Sequence[PhaseRecord]) -> dict[str, float]:
     """Return the median seconds of each part; a launch that does not name a part spent no time on it."""
-    named = [name for name in PARTS if any(name in phase.parts for phase in phases)]
-    medians = {name: statistics.median(phase.parts.get(name, 0.0) for phase in phases) for name in named}
+    names = [name for name in PARTS if any(name in phase.parts for phase in phases)]
+    medians = {name: statistics.median(phase.parts.get(name, 0.0) for phase in phases) for name in names}
     return {name: seconds for name, seconds in medians.items() if 0 < seconds < float("inf")}
 
 
 def _warm_phases(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
     """Return the phases that a cache can shorten, from the probes that found everything in the cache."""
-    sound = [probe for probe in probes if probe.failure is None and probe.answered]
-    return tuple(time for time in _phases([probe.phases for probe in sound]) if time.phase in WARM_PHASES)
+    all_cached = [probe for probe in probes if probe.failure is None and probe.answered]
+    return tuple(time for time in _phases([probe.phases for probe in all_cached]) if time.phase in WARM_PHASES)
 
 
 def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observations, ...]:
     """Return what the launches of each variant observed, in the case's order."""
     observations = []
     for variant in case.variants:
-        observed = [
+        observations_by_launch = [
             values
             for launch in launches
             if launch.variant == variant.name and launch.failure is None and launch.observes
             if (values := known(launch.facts.observations)) is not None
         ]
-        if observed:
-            merged = tuple(_merged(observed))
-            observations.append(Observations(variant=variant.name, launches=len(observed), found=merged))
+        if observations_by_launch:
+            merged = tuple(_merge_observations(observations_by_launch))
+            observations.append(Observations(variant=variant.name, launches=len(observations_by_launch), found=merged))
     return tuple(observations)
 
 
-def _merged(launches: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
+def _merge_observations(launches: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
     """Merge the observations of several launches: each value with its number of launches, most frequent first."""
     for name in dict.fromkeys(name for launch in launches for name in launch):
         values = [launch[name] for launch in launches if name in launch]
@@ -332,7 +332,7 @@ def _observation_type(value: Scalar) -> ObservationType:
     return "text" if isinstance(value, str) else "number"
 
 
-def _compiled(case: Case, launches: Sequence[LaunchRecord]) -> tuple[CompiledVariant, ...]:
+def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[CompiledVariant, ...]:
     """Return how compiling each variant for the case's target ended, in the case's order."""
     if case.accelerator.target is None:
         return ()
@@ -347,7 +347,7 @@ def _compiled(case: Case, launches: Sequence[LaunchRecord]) -> tuple[CompiledVar
 
 
 def _compiled_variant(variant: str, target: targets.Target, launch: LaunchRecord, fact: CompiledFor) -> CompiledVariant:
-    size, how = known(launch.facts.executable), DISPATCHED if fact.dispatched else target.platform
+    size, counted_for = known(launch.facts.executable), DISPATCHED if fact.dispatched else target.platform
     return CompiledVariant(
         variant=variant,
         target=target.name,
@@ -359,7 +359,7 @@ def _compiled_variant(variant: str, target: targets.Target, launch: LaunchRecord
         divided=fact.divided,
         dispatched=fact.dispatched,
         fused=tuple(fact.fused),
-        estimates=tuple(number.name for number in MEASURED.values() if how in number.estimated_for),
+        estimates=tuple(number.name for number in MEASURED.values() if counted_for in number.estimated_for),
     )
 
 
@@ -368,27 +368,27 @@ def _overhead(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str,
 
     `blocks` is the part of `steady` inside timed blocks.
     """
-    spent: dict[str, float] = {}
+    seconds_by_name: dict[str, float] = {}
     processes = blocks = probes = 0.0
     for launch in launches:
         processes += launch.wall_seconds
         probes += launch.warm.wall_seconds if launch.warm else 0.0
         for name, seconds in launch.asides.items():
-            spent[name] = spent.get(name, 0.0) + seconds
+            seconds_by_name[name] = seconds_by_name.get(name, 0.0) + seconds
         blocks += sum(block.seconds for block in launch.blocks)
         for phase in launch.phases:
-            spent[phase.phase] = spent.get(phase.phase, 0.0) + phase.seconds
+            seconds_by_name[phase.phase] = seconds_by_name.get(phase.phase, 0.0) + phase.seconds
     return {
         "total": timing.total_seconds,
         "blocks": blocks,
-        **spent,
-        "process": processes - sum(spent.values()),
+        **seconds_by_name,
+        "process": processes - sum(seconds_by_name.values()),
         "warm-probe": probes,
         "judge": timing.judge_seconds,
         "supervisor": timing.total_seconds - processes - probes - timing.judge_seconds,
     }
 
 
-def _unit(launches: Iterable[LaunchRecord]) -> str:
-    named = (unit for launch in launches if (unit := known(launch.facts.unit)))
-    return next(named, "step")[:UNIT_CHARACTERS]
+def _unit_name(launches: Iterable[LaunchRecord]) -> str:
+    units = (unit for launch in launches if (unit := known(launch.facts.unit)))
+    return next(units, "step")[:UNIT_CHARACTERS]

@@ -50,18 +50,18 @@ def _problems(case: Case) -> Iterator[str]:
         yield f"parameters: {_details(error)}"
     else:
         try:
-            abstract = case.accelerator.target is not None and workload.has_shapes()
-            refused = memory.refusal(workload, parameters, None if abstract else memory.available())
+            needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
+            refusal = memory.refusal(workload, parameters, None if needs_no_arrays else memory.available())
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
             yield f"what it costs cannot be computed: {script.format_error(error)}"
-            refused = None
-        if refused:
+            refusal = None
+        if refusal:
             parameters_text = ", ".join(f"{name} {value}" for name, value in case.parameters.items())
-            yield f"{workload.name} ({parameters_text}) {refused}"
-    offered = workload.variants()
+            yield f"{workload.name} ({parameters_text}) {refusal}"
+    available = workload.variants()
     for variant in case.variants:
-        if variant.use not in offered:
-            yield f"{variant.name}: {unknown('variant', variant.use, offered)}"
+        if variant.use not in available:
+            yield f"{variant.name}: {unknown('variant', variant.use, available)}"
 
 
 def _details(error: ValidationError) -> str:

@@ -50,11 +50,11 @@ class Interruption:
 
     def listen(self) -> None:
         """Install handlers of SIGINT and SIGTERM."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._handle)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signal_number, self._handle)
 
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
-        self.signal = signal.Signals(number)
+    def _handle(self, signal_number: int, _frame: FrameType | None) -> None:
+        self.signal = signal.Signals(signal_number)
         self.kill_group()
 
     def kill_group(self) -> None:
@@ -126,21 +126,21 @@ def run_child(
     if messages:
         pipes["messages"] = messages
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
-        for channel, (reading, _) in pipes.items():
-            stack.callback(os.close, reading)
-            os.set_blocking(reading, False)
-            selector.register(reading, selectors.EVENT_READ, channel)
+        for channel, (read_end, _) in pipes.items():
+            stack.callback(os.close, read_end)
+            os.set_blocking(read_end, False)
+            selector.register(read_end, selectors.EVENT_READ, channel)
         try:
             process = _start(command, request, environment, pipes)
         finally:
-            for _, writing in pipes.values():
-                os.close(writing)
+            for _, write_end in pipes.values():
+                os.close(write_end)
         interruption.group = process.pid
         if interruption.signal is not None:  # a signal may have come while the child was being started
             interruption.kill_group()
-        exited = os.pidfd_open(process.pid)
-        stack.callback(os.close, exited)
-        selector.register(exited, selectors.EVENT_READ, None)
+        exit_descriptor = os.pidfd_open(process.pid)
+        stack.callback(os.close, exit_descriptor)
+        selector.register(exit_descriptor, selectors.EVENT_READ, None)
         try:
             killed_for = _wait(process.pid, selector, listener, interruption, started=started)
         finally:
@@ -256,13 +256,13 @@ def descendants(root: int) -> list[int]:
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):
                 children.setdefault(int(stat_fields(int(entry.name))[1]), []).append(int(entry.name))
-    below: list[int] = []
+    found_processes: list[int] = []
     unvisited = [root]
     while unvisited:
         direct = children.get(unvisited.pop(), [])
-        below += direct
+        found_processes += direct
         unvisited += direct
-    return below
+    return found_processes
 
 
 def stat_fields(process: int) -> list[str]:

@@ -88,10 +88,10 @@ class Supervisor:
 
         Raises JudgeError, JudgeKilledError, ProbeError and UnkillableError.
         """
-        number = 0
+        round_number = 0
         while (stopped := self._stop_reason()) is None:
-            number += 1
-            if (stopped := self._round(number)) is not None:
+            round_number += 1
+            if (stopped := self._run_round(round_number)) is not None:
                 break
         result = self._deliver("result", complete=stopped != StopReason.INTERRUPTED, stopped=stopped)
         signal = self.interruption.signal
@@ -120,9 +120,9 @@ class Supervisor:
             return StopReason.NOTHING_TO_COMPARE
         if self._rounds >= self.case.measurement.rounds_max:
             return StopReason.MAXIMUM_ROUNDS_REACHED
-        return self._out_of_time()
+        return self._time_stop_reason()
 
-    def _out_of_time(self) -> StopReason | None:
+    def _time_stop_reason(self) -> StopReason | None:
         left = self._deadline - self.clock()
         if left <= 0:
             return StopReason.TIME_LIMIT_REACHED
@@ -130,7 +130,7 @@ class Supervisor:
             return StopReason.NO_TIME_FOR_ROUND  # no round has been that short
         return None
 
-    def _round(self, number: int) -> StopReason | None:
+    def _run_round(self, round_number: int) -> StopReason | None:
         """Launch every variant that has not failed, and have the round judged; return why it was cut short, if it was.
 
         A round that repeats a quarantined one has the same order: the schedule advances when a round counts.
@@ -138,27 +138,27 @@ class Supervisor:
         began = self.clock()
         variants = [variant.name for variant in self.case.variants if variant.name not in self._failed]
         order = round_order(variants, seed=self.case.measurement.seed, case=self.case.name, number=self._rounds + 1)
-        directories = {variant: self.directory / f"{number}-{position}" for position, variant in enumerate(order)}
-        launches, cut = self._launch_all(number, directories)
-        counted = launches if cut is None else self._counted_of_cut_round(launches, cut)
+        directories = {variant: self.directory / f"{round_number}-{position}" for position, variant in enumerate(order)}
+        launches, cut_reason = self._launch_all(round_number, directories)
+        counted = launches if cut_reason is None else self._counted_of_incomplete_round(launches, cut_reason)
         judged = False
         try:
-            judged = self._judge(number, counted, directories)
+            judged = self._judge(round_number, counted, directories)
         finally:
-            self._keep(counted if judged else [launch for launch in launches if launch.failure], launches)
-            for directory in directories.values():
-                shutil.rmtree(directory, ignore_errors=True)
+            self._store_round(counted if judged else [launch for launch in launches if launch.failure], launches)
+            for launch_directory in directories.values():
+                shutil.rmtree(launch_directory, ignore_errors=True)
         assessed = self._assessment
-        if cut or not judged or not assessed:
-            return cut or StopReason.INTERRUPTED
+        if cut_reason or not judged or not assessed:
+            return cut_reason or StopReason.INTERRUPTED
         result = self._deliver("checkpoint", complete=False, stopped=None)
-        quarantined = _reasons(number, assessed.quarantined)
+        quarantined = _reasons(round_number, assessed.quarantined)
         event = RoundFinished(
-            round=number,
+            round=round_number,
             quarantined=quarantined,
             advice=advice.against_disturbances(quarantined, self.host) if quarantined else None,
-            noisy=_reasons(number, assessed.noisy),
-            times=times_now(result),
+            noisy=_reasons(round_number, assessed.noisy),
+            times=times_so_far(result),
             comparisons=assessed.comparisons,
         )
         self.log.event(event)
@@ -166,18 +166,22 @@ class Supervisor:
         self._round_seconds.append(self.clock() - began - failed_seconds)
         return None
 
-    def _counted_of_cut_round(self, launches: Sequence[LaunchRecord], cut: StopReason) -> list[LaunchRecord]:
+    def _counted_of_incomplete_round(
+        self, launches: Sequence[LaunchRecord], cut_reason: StopReason
+    ) -> list[LaunchRecord]:
         """Return those launches of a round cut short that count: failures, and pairs with the baseline.
 
         Without a baseline to pair with, every complete launch counts.
         """
-        ended = [launch for launch in launches if not launch.unfinished]
-        sound = {launch.variant for launch in ended if not launch.failure}
-        paired = len(sound) > 1 and self.case.baseline in sound
-        alone = cut == StopReason.NOTHING_TO_COMPARE or self.case.baseline in self._failed
-        return [launch for launch in ended if launch.failure or paired or alone]
+        finished = [launch for launch in launches if not launch.unfinished]
+        successful = {launch.variant for launch in finished if not launch.failure}
+        has_pairs = len(successful) > 1 and self.case.baseline in successful
+        nothing_to_pair = cut_reason == StopReason.NOTHING_TO_COMPARE or self.case.baseline in self._failed
+        return [launch for launch in finished if launch.failure or has_pairs or nothing_to_pair]
 
-    def _launch_all(self, number: int, directories: Mapping[str, Path]) -> tuple[list[LaunchRecord], StopReason | None]:
+    def _launch_all(
+        self, round_number: int, directories: Mapping[str, Path]
+    ) -> tuple[list[LaunchRecord], StopReason | None]:
         """Launch the variants in order; return the records, and the reason if some are missing."""
         launches: list[LaunchRecord] = []
         for position, variant in enumerate(directories):
@@ -185,7 +189,7 @@ class Supervisor:
                 return launches, StopReason.INTERRUPTED
             if self.clock() >= self._deadline:
                 return launches, StopReason.TIME_LIMIT_REACHED
-            record = self._launch(variant, number, position, directories)
+            record = self._launch(variant, round_number, position, directories)
             launches.append(record)
             if record.unfinished:
                 interrupted = record.unfinished == "interrupted"
@@ -202,10 +206,10 @@ class Supervisor:
             return False
         return self.case.baseline in self._failed or len(self.case.variants) - len(self._failed) < 2  # noqa: PLR2004
 
-    def _launch(self, variant: str, number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
+    def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
         """Launch `variant`, and launch it again without the probe if one of accelbench's own probes ended it."""
         while True:
-            record = self._launch_once(variant, number, position, directories)
+            record = self._launch_once(variant, round_number, position, directories)
             if record.ended_by is None or record.unfinished not in {None, "probe"}:
                 return record
             repeated = record.ended_by in self._skipped
@@ -219,13 +223,15 @@ class Supervisor:
             self._discarded.append(record)
             shutil.rmtree(directories[variant])
 
-    def _launch_once(self, variant: str, number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
+    def _launch_once(
+        self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]
+    ) -> LaunchRecord:
         measurement = self.case.measurement
         directory = directories[variant]
         directory.mkdir()
-        self._write_headline("running", running=variant, number=number)
-        self.log.event(LaunchStarted(variant=variant, round=number, position=position, of=len(directories)))
-        forward = OutputForwarder(self.log, f"{variant} round {number}")
+        self._write_headline("running", running=variant, round_number=round_number)
+        self.log.event(LaunchStarted(variant=variant, round=round_number, position=position, of=len(directories)))
+        forward = OutputForwarder(self.log, f"{variant} round {round_number}")
         remaining = self._deadline - self.clock()
         limit = launch_limit(
             remaining,
@@ -233,7 +239,9 @@ class Supervisor:
             round_launches=len(directories),
             launches_left=len(directories) - position,
             rounds_min=measurement.rounds_min,
-            earlier_seconds=[one.wall_seconds - one.probe_seconds for one in self._launches if one.variant == variant],
+            earlier_seconds=[
+                earlier.wall_seconds - earlier.probe_seconds for earlier in self._launches if earlier.variant == variant
+            ],
         )
 
         def phase_reached(phase: Phase) -> None:
@@ -241,7 +249,7 @@ class Supervisor:
 
         record = self.launcher.launch(
             variant,
-            number=number,
+            round_number=round_number,
             position=position,
             directory=directory,
             limit=limit,
@@ -254,7 +262,7 @@ class Supervisor:
             cold = sum(phase.seconds for phase in record.phases if phase.phase in COLD_PHASES)
             warm = self.launcher.warm_probe(
                 variant,
-                number=number,
+                round_number=round_number,
                 directory=directory,
                 limit=warm_limit(cold, self.launcher.probe_seconds),
                 case_seconds=self._deadline - self.clock(),
@@ -266,7 +274,7 @@ class Supervisor:
         self.log.event(
             LaunchFinished(
                 variant=variant,
-                round=number,
+                round=round_number,
                 failure=record.failure.reason if record.failure else None,
                 unfinished=record.unfinished,
                 wall_seconds=decimal_string(record.wall_seconds + (record.warm.wall_seconds if record.warm else 0.0)),
@@ -283,29 +291,35 @@ class Supervisor:
             return False
         if record.failure or record.unfinished:
             return False
-        if any(one.warm and one.warm.failure for one in self._launches if one.variant == record.variant):
+        if any(
+            earlier.warm and earlier.warm.failure for earlier in self._launches if earlier.variant == record.variant
+        ):
             return False
         if self.interruption.signal is not None or self.clock() >= self._deadline:
             return False
         return self._rounds < self.case.measurement.rounds_min
 
-    def _judge(self, number: int, counted: Sequence[LaunchRecord], directories: Mapping[str, Path]) -> bool:
+    def _judge(self, round_number: int, counted: Sequence[LaunchRecord], directories: Mapping[str, Path]) -> bool:
         """Have all rounds and `counted` judged; return False if there is nothing to judge, or no time.
 
         A signal ends the judge, which is then started once more with little time.
         """
         if not counted:
             return False
-        self._write_headline("running", number=number, message="judging")
-        assessment, last = None, False
-        while assessment is None and not last:
+        self._write_headline("running", round_number=round_number, message="judging")
+        assessment, is_last_try = None, False
+        while assessment is None and not is_last_try:
             began = self.clock()
-            last = self.interruption.signal is not None
+            is_last_try = self.interruption.signal is not None
             assessment = self.judge.assess(
                 self.case,
                 [*self._launches, *counted],
-                {f"{number}/{launch.variant}": directories[launch.variant] for launch in counted if not launch.failure},
-                limit_seconds=LAST_JUDGE_SECONDS if last else max(JUDGE_SECONDS, self._deadline - began),
+                {
+                    f"{round_number}/{launch.variant}": directories[launch.variant]
+                    for launch in counted
+                    if not launch.failure
+                },
+                limit_seconds=LAST_JUDGE_SECONDS if is_last_try else max(JUDGE_SECONDS, self._deadline - began),
             )
             self._judge_seconds += self.clock() - began
         if assessment is None:
@@ -313,7 +327,7 @@ class Supervisor:
         self._assessment = assessment
         return True
 
-    def _keep(self, counted: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
+    def _store_round(self, counted: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
         """Keep the launches that count apart from the others, and write all of them to the log."""
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
@@ -333,7 +347,7 @@ class Supervisor:
             complete=complete,
             stopped=stopped,
             host=self.host,
-            notes=(*notes, *self.log.left_out()),
+            notes=(*notes, *self.log.omission_notes()),
             discarded=tuple(self._discarded),
         )
         result = assemble(self.case, self._launches, self._assessment, timing)
@@ -345,7 +359,7 @@ class Supervisor:
         state: Literal["running", "finished", "failed"],
         *,
         running: str | None = None,
-        number: int | None = None,
+        round_number: int | None = None,
         message: str = "",
     ) -> None:
         """Rewrite the termination message: `running` is the variant, `number` the round."""
@@ -355,7 +369,7 @@ class Supervisor:
                 attempt=self.case.origin.attempt,
                 state=state,
                 running=running,
-                round=len(self._round_seconds) if number is None else number,
+                round=len(self._round_seconds) if round_number is None else round_number,
                 digest=self._digest,
                 comparisons=self._assessment.comparisons if self._assessment else (),
                 message=message,
@@ -363,7 +377,7 @@ class Supervisor:
         )
 
 
-def times_now(result: Result) -> tuple[TimeNow, ...]:
+def times_so_far(result: Result) -> tuple[TimeNow, ...]:
     """Return each variant's time so far, or the checks that reject it; variants that failed are left out."""
     return tuple(
         TimeNow(
@@ -376,5 +390,5 @@ def times_now(result: Result) -> tuple[TimeNow, ...]:
     )
 
 
-def _reasons(number: int, rounds: Sequence[Disturbed]) -> tuple[str, ...]:
-    return next((disturbed.reasons for disturbed in rounds if disturbed.round == number), ())
+def _reasons(round_number: int, disturbed_rounds: Sequence[Disturbed]) -> tuple[str, ...]:
+    return next((disturbed.reasons for disturbed in disturbed_rounds if disturbed.round == round_number), ())

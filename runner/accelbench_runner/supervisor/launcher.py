@@ -18,9 +18,9 @@ from accelbench_runner.supervisor.listener import Forward, LaunchListener, descr
 from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpret, running_probe
 from accelbench_runner.supervisor.processors import ProcessorUse
 
-MOST_COMPILER_BYTES = 8 * 1024**3
+MAXIMUM_COMPILER_BYTES = 8 * 1024**3
 """The largest compiler that was measured took 1.55 GiB, for 256 chips (docs/adr/0043)."""
-LEAST_COMPILER_BYTES = 1024**3
+MINIMUM_COMPILER_BYTES = 1024**3
 COMPILER_SHARE = 0.8
 """A compiler gets this share of the available memory, so that the supervisor survives it."""
 
@@ -29,8 +29,8 @@ def compiler_memory_limit() -> int:
     """Return the bytes of data that a launch may hold while it compiles for a target."""
     available = memory.available()
     if available is None:
-        return MOST_COMPILER_BYTES
-    return max(LEAST_COMPILER_BYTES, min(MOST_COMPILER_BYTES, int(COMPILER_SHARE * available)))
+        return MAXIMUM_COMPILER_BYTES
+    return max(MINIMUM_COMPILER_BYTES, min(MAXIMUM_COMPILER_BYTES, int(COMPILER_SHARE * available)))
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Launcher:
         self,
         variant: str,
         *,
-        number: int,
+        round_number: int,
         position: int,
         directory: Path,
         limit: Limit,
@@ -66,13 +66,13 @@ class Launcher:
 
         `case_seconds` are left of the case's time limit. Probes in `skip` are left out for the reason given there.
         """
-        request = self._request(variant, number, directory, tuple(skip))
+        request = self._request(variant, round_number, directory, tuple(skip))
         listener = self._listener(limit, case_seconds, forward, phase_reached)
         child_exit, outcome = self._run(listener, request)
         unchecked = {**skip, **listener.unchecked, **outcome.unchecked}
         return LaunchRecord(
             variant=variant,
-            round=number,
+            round=round_number,
             position=position,
             wall_seconds=child_exit.wall_seconds,
             phases=tuple(listener.phases),
@@ -91,7 +91,7 @@ class Launcher:
         self,
         variant: str,
         *,
-        number: int,
+        round_number: int,
         directory: Path,
         limit: Limit,
         case_seconds: float,
@@ -102,7 +102,7 @@ class Launcher:
 
         None if a signal or the case's time limit ended it.
         """
-        request = self._request(variant, number, directory, PROBES).model_copy(update={"purpose": "probe"})
+        request = self._request(variant, round_number, directory, PROBES).model_copy(update={"purpose": "probe"})
         listener = self._listener(limit, case_seconds, forward, phase_reached)
         child_exit, outcome = self._run(listener, request)
         if outcome.unfinished:
@@ -114,11 +114,11 @@ class Launcher:
             wall_seconds=child_exit.wall_seconds,
         )
 
-    def _request(self, variant: str, number: int, directory: Path, skip: tuple[Probe, ...]) -> LaunchRequest:
+    def _request(self, variant: str, round_number: int, directory: Path, skip: tuple[Probe, ...]) -> LaunchRequest:
         return LaunchRequest(
             case=self.case,
             variant=variant,
-            round=number,
+            round=round_number,
             directory=str(directory),
             descriptor=-1,
             threads=self.threads,
@@ -141,10 +141,10 @@ class Launcher:
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
-        reading, writing = os.pipe()
+        read_end, write_end = os.pipe()
         directory = Path(request.directory)
         request_file = directory / "request.json"
-        request_file.write_text(request.model_copy(update={"descriptor": writing}).to_json())
+        request_file.write_text(request.model_copy(update={"descriptor": write_end}).to_json())
         memory_before = MemoryEvents.read()
         try:
             child_exit = run_child(
@@ -153,14 +153,14 @@ class Launcher:
                 environment={**self.environment, **launch_environment(directory)},
                 listener=listener,
                 interruption=self.interruption,
-                messages=(reading, writing),
+                messages=(read_end, write_end),
             )
         except UnkillableError as error:
             if probe := running_probe(listener, directory):
                 raise UnkillableError(f"{describe(probe)} hangs: {error}") from error
             raise
-        memory, others_share = MemoryEvents.read().since(memory_before), listener.allowance.others_share()
-        return child_exit, interpret(listener, child_exit, request, memory, others_share)
+        memory_events, others_share = MemoryEvents.read().since(memory_before), listener.allowance.others_share()
+        return child_exit, interpret(listener, child_exit, request, memory_events, others_share)
 
 
 def launch_environment(directory: Path) -> dict[str, str]:
@@ -169,7 +169,10 @@ def launch_environment(directory: Path) -> dict[str, str]:
     Inductor's precompiled headers follow TMPDIR alone.
     """
     folders = {"HOME": "home", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}
-    for caches in [*(one.caches for one in frameworks.every()), *(one.caches for one in platforms.every())]:
+    for caches in [
+        *(extension.caches for extension in frameworks.every()),
+        *(extension.caches for extension in platforms.every()),
+    ]:
         folders |= caches
     for folder in folders.values():
         (directory / folder).mkdir(exist_ok=True)

@@ -31,7 +31,7 @@ EXIT_SECONDS = 10.0
 """Time to exit after the final message: frameworks tear down threads and devices."""
 TAIL_BYTES = 64 * 1024
 """faulthandler writes up to 100 calls a thread, then all extension modules."""
-REPEATED: frozenset[Phase] = frozenset({"warm-up", "steady"})
+REPEATING_PHASES: frozenset[Phase] = frozenset({"warm-up", "steady"})
 """Phases in which the steps run again and again."""
 
 Forward = Callable[[Channel, bytes], None]
@@ -44,7 +44,7 @@ class LaunchListener:
         self._forward = forward
         self.allowance = allowance
         self._phase_reached = phase_reached
-        self._unread = b""
+        self._incomplete_line = b""
         self._message_bytes = 0
         self._closed = False
         self.phases: list[PhaseRecord] = []
@@ -75,25 +75,25 @@ class LaunchListener:
         if channel != "messages":
             if channel == "stderr":
                 self.stderr_tail = (self.stderr_tail + data)[-TAIL_BYTES:]
-            if self.phase in REPEATED:
+            if self.phase in REPEATING_PHASES:
                 self.printed_bytes += len(data)
             self._forward(channel, data)
             return
         if self.final_message or self.protocol_error:
             return
         self._message_bytes += len(data)
-        *lines, self._unread = (self._unread + data).split(b"\n")
+        *lines, self._incomplete_line = (self._incomplete_line + data).split(b"\n")
         for line in lines:
-            self._message(line)
-        if self._message_bytes > MAXIMUM_LAUNCH_BYTES or len(self._unread) > MAXIMUM_MESSAGE_BYTES:
+            self._parse(line)
+        if self._message_bytes > MAXIMUM_LAUNCH_BYTES or len(self._incomplete_line) > MAXIMUM_MESSAGE_BYTES:
             self.protocol_error = f"it sent {self._message_bytes} bytes of messages, more than a launch may"
 
     def closed(self, channel: Channel) -> None:
         """Take note that no further message will come."""
         if channel == "messages":
             self._closed = True
-            if self._unread and not self.final_message and not self.protocol_error:
-                self.protocol_error = f"its last message is cut off: {_excerpt(self._unread)}"
+            if self._incomplete_line and not self.final_message and not self.protocol_error:
+                self.protocol_error = f"its last message is cut off: {_excerpt(self._incomplete_line)}"
 
     def grace_seconds(self) -> float | None:
         """Return how long the launch may take to exit; None while it may still send a message."""
@@ -105,7 +105,7 @@ class LaunchListener:
         """Return what is left of the nearest limit."""
         return self.allowance.seconds_left(elapsed)
 
-    def _message(self, line: bytes) -> None:
+    def _parse(self, line: bytes) -> None:
         if self.final_message or self.protocol_error:
             return
         try:
@@ -114,9 +114,9 @@ class LaunchListener:
             problem = error.errors(include_url=False, include_input=False)[0]["msg"]
             self.protocol_error = f"a message cannot be read ({problem}): {_excerpt(line)}"
             return
-        self._take(message)
+        self._apply(message)
 
-    def _take(self, message: Message) -> None:
+    def _apply(self, message: Message) -> None:
         match message:
             case PhaseStarted(phase=phase):
                 self.phase = phase

@@ -56,7 +56,7 @@ class LogWriter:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._used: dict[Share, int] = dict.fromkeys(SHARES, 0)
-        self._left_out: dict[Share, int] = {}
+        self._omitted: dict[Share, int] = {}
 
     def event(self, event: Event) -> None:
         """Write a progress event."""
@@ -75,18 +75,18 @@ class LogWriter:
         """Write a line that a launch printed; a prefix marks it."""
         self._write("output", [line])
 
-    def left_out(self) -> tuple[str, ...]:
+    def omission_notes(self) -> tuple[str, ...]:
         """Return notes on the lines that found no room."""
         return tuple(
             f"{count} {_LINES[share]} left out of the log: their share of {SHARES[share] // KIB} KiB is used up"
-            for share, count in self._left_out.items()
+            for share, count in self._omitted.items()
         )
 
     def _write(self, share: Share, lines: Sequence[str]) -> None:
         data = "".join(f"{line}\n" for line in lines).encode()
         if self._used[share] + len(data) > SHARES[share]:
-            first = share not in self._left_out
-            self._left_out[share] = self._left_out.get(share, 0) + 1
+            first = share not in self._omitted
+            self._omitted[share] = self._omitted.get(share, 0) + 1
             if first and share != "notice":
                 self.notice(f"{_LINES[share]} from here on left out: their share of the log is used up")
             return
@@ -128,14 +128,14 @@ class OutputForwarder:
             self._log.notice(f"{self._label} printed {self._dropped} bytes more, which are left out")
 
     def _forward(self, channel: Channel, line: bytes) -> None:
-        kept = line[:MAXIMUM_OUTPUT_LINE_BYTES]
-        self._dropped += len(line) - len(kept)
-        if self._forwarded + len(kept) > MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
+        clipped = line[:MAXIMUM_OUTPUT_LINE_BYTES]
+        self._dropped += len(line) - len(clipped)
+        if self._forwarded + len(clipped) > MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
             self._forwarded = MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
-            self._dropped += len(kept)
+            self._dropped += len(clipped)
             return
-        self._forwarded += len(kept) + 1
-        text = printable(kept.decode(errors="replace"))[:MAXIMUM_OUTPUT_LINE_BYTES]
+        self._forwarded += len(clipped) + 1
+        text = printable(clipped.decode(errors="replace"))[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._log.output(f"[{self._label} {channel}] {text}")
 
 

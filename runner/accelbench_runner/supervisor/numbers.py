@@ -33,7 +33,7 @@ class UnitCost:
     limits: LimitsSource | None = None
 
 
-def reported(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
+def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
     """Return the numbers that launches report themselves, by field of `Numbers`; no times are needed."""
     values_by_name = {
         name: [value for launch in launches if (value := _fact(launch, number.fact)) is not None]
@@ -66,28 +66,28 @@ def cost(
 
     `launches` are the variant's. The measured limits of the device come from `all_launches` of the case.
     """
-    paid = joules(launches, seconds) | price(case, seconds)
+    numbers = joules(launches, seconds) | price(case, seconds)
     work = work_per_unit(launches[0])
     if work is None:
-        return UnitCost(paid)
-    flops, moved = work
+        return UnitCost(numbers)
+    flops, bytes_moved = work
     limits = roof(case, all_launches)
     from_memory = works_from_memory(launches[0])
-    placed = place(seconds, flops, moved, limits, from_memory=bool(from_memory))
+    placement = place(seconds, flops, bytes_moved, limits, from_memory=bool(from_memory))
     # Without a known cache size, memory may or may not be what binds.
-    undecided = from_memory is None and moved
-    numbers = {
+    bound_is_unknown = from_memory is None and bytes_moved
+    roofline_numbers = {
         "flops_per_unit": flops,
-        "bytes_per_unit": moved,
-        "flops_per_second": placed.flops_per_second,
-        "bytes_per_second": placed.bytes_per_second,
-        "intensity": placed.intensity,
-        "share_of_limit": None if undecided else placed.share,
+        "bytes_per_unit": bytes_moved,
+        "flops_per_second": placement.flops_per_second,
+        "bytes_per_second": placement.bytes_per_second,
+        "intensity": placement.intensity,
+        "share_of_limit": None if bound_is_unknown else placement.share,
         "limit_flops_per_second": limits.flops_per_second,
         "limit_bytes_per_second": limits.bytes_per_second,
     }
-    paid |= {name: value for name, value in numbers.items() if value}
-    return UnitCost(paid, None if undecided else placed.bound, limits.source)
+    numbers |= {name: value for name, value in roofline_numbers.items() if value}
+    return UnitCost(numbers, None if bound_is_unknown else placement.bound, limits.source)
 
 
 def price(case: Case, seconds: float) -> dict[str, float]:

@@ -100,10 +100,10 @@ def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
     if listener.probe:
         return listener.probe
     try:
-        marked = (directory / PROBE_FILE).read_text()
+        name = (directory / PROBE_FILE).read_text()
     except OSError:
         return None
-    return next((probe for probe in PROBES if probe == marked), None)
+    return next((probe for probe in PROBES if probe == name), None)
 
 
 def _ended_by_probe(probe: Probe, listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest) -> Outcome:
@@ -121,8 +121,8 @@ def _ended_by_probe(probe: Probe, listener: LaunchListener, child_exit: ChildExi
     else:
         problem = f"ended the process with status {child_exit.status}"
     unchecked = {probe: f"{describe(probe)} {problem} in round {request.round}"}
-    complete = listener.measured and (listener.blocks or request.purpose != "measure")
-    return Outcome(unfinished=None if complete else unfinished, unchecked=unchecked, ended_by=probe)
+    is_complete = listener.measured and (listener.blocks or request.purpose != "measure")
+    return Outcome(unfinished=None if is_complete else unfinished, unchecked=unchecked, ended_by=probe)
 
 
 def _failure(  # noqa: PLR0911 - one return for each reason
@@ -135,51 +135,51 @@ def _failure(  # noqa: PLR0911 - one return for each reason
     """Return why the variant failed; None: it did not."""
 
     def failure(reason: FailureReason, message: str) -> Failure:
-        cut = message[:MAXIMUM_FAILURE_CHARACTERS]
-        return Failure(reason=reason, message=cut, round=request.round, phase=listener.phase)
+        shortened = message[:MAXIMUM_FAILURE_CHARACTERS]
+        return Failure(reason=reason, message=shortened, round=request.round, phase=listener.phase)
 
-    final = listener.final_message
-    if isinstance(final, Done):
+    final_message = listener.final_message
+    if isinstance(final_message, Done):
         if request.purpose != "measure" or listener.blocks or listener.facts.get("protocol") == "observe":
             return None
         return failure(FailureReason.INVALID_OUTPUT, "it reported success without timing a block")
     if memory.kills:
         return failure(FailureReason.OUT_OF_MEMORY, f"the kernel killed it for lack of memory: {MORE_MEMORY}")
-    if isinstance(final, Failed):
-        return failure(final.reason, _with_trace(final))
+    if isinstance(final_message, Failed):
+        return failure(final_message.reason, _message_with_trace(final_message))
     if child_exit.killed_for == "limit":
-        return failure(*_timed_out(listener, memory, others_share))
+        return failure(*_describe_timeout(listener, memory, others_share))
     if listener.protocol_error:
         return failure(FailureReason.INVALID_OUTPUT, listener.protocol_error)
     if child_exit.killed_for == "dismissed":
         return failure(FailureReason.INVALID_OUTPUT, "it closed its pipe without an answer and did not end")
     last_line = f": {line}" if (line := _last_line(listener.stderr_tail)) else ""
     if child_exit.status < 0:
-        return failure(*_crashed(listener, child_exit, request, last_line))
+        return failure(*_describe_crash(listener, child_exit, request, last_line))
     status = f" with status {child_exit.status}" if child_exit.status else ""
     hint = last_line or "; does it call os._exit()?"
     return failure(FailureReason.INVALID_OUTPUT, f"the process exited{status} before returning a result{hint}")
 
 
-def _crashed(
+def _describe_crash(
     listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest, last_line: str
 ) -> tuple[FailureReason, str]:
     """Name the signal and the place; a compiler that aborts on a failed allocation ran out of memory."""
     if request.memory_bytes and any(words in listener.stderr_tail for words in NO_MEMORY):
-        most = request.memory_bytes / 1024**3
-        needs = f"compiling needs more than the {most:.3g} GiB that a compiler may hold here: {MORE_MEMORY}"
-        return FailureReason.OUT_OF_MEMORY, needs
+        limit_gib = request.memory_bytes / 1024**3
+        message = f"compiling needs more than the {limit_gib:.3g} GiB that a compiler may hold here: {MORE_MEMORY}"
+        return FailureReason.OUT_OF_MEMORY, message
     name = signal.Signals(-child_exit.status).name
     return FailureReason.KILLED, f"{name} ended it{crash_location(listener.stderr_tail) or last_line}"
 
 
-def _timed_out(listener: LaunchListener, memory: MemoryEvents, others_share: float) -> tuple[FailureReason, str]:
+def _describe_timeout(listener: LaunchListener, memory: MemoryEvents, others_share: float) -> tuple[FailureReason, str]:
     """Name what the launch was doing at its limit, and where the limit comes from."""
-    limit, granted = listener.allowance.own, listener.allowance.granted
+    limit, limit_seconds = listener.allowance.own, listener.allowance.granted
     stage = listener.aside or listener.phase
-    still = f"it was still in {stage}" if stage else "it had not begun"
-    message = f"{still} after {granted:.3g} s, {limit.reason}"
-    if granted > limit.seconds:
+    position = f"it was still in {stage}" if stage else "it had not begun"
+    message = f"{position} after {limit_seconds:.3g} s, {limit.reason}"
+    if limit_seconds > limit.seconds:
         message += f" (it is {limit.seconds:.3g} s without other load)"
     if thrashing := memory.thrashing():
         return FailureReason.OUT_OF_MEMORY, f"{message}: {thrashing}: {MORE_MEMORY}"
@@ -188,7 +188,7 @@ def _timed_out(listener: LaunchListener, memory: MemoryEvents, others_share: flo
     return FailureReason.TIMED_OUT, f"{message}{crash_location(listener.stderr_tail, '; it was')}"
 
 
-def _with_trace(failed: Failed) -> str:
+def _message_with_trace(failed: Failed) -> str:
     """Return the message and the last whole lines of the trace, where the user's own line is."""
     half = MAXIMUM_FAILURE_CHARACTERS // 2
     if not failed.trace or failed.reason == FailureReason.UNSUPPORTED:
@@ -223,8 +223,10 @@ def crash_location(stderr: bytes, prefix: str = "") -> str:
     """
     frames = _current_thread(stderr.decode(errors="replace"))
     file = str(script.origin())
-    own = [frame for frame in frames if frame.file == file]
-    return f"{prefix} at " + ", called from ".join(map(str, (own or frames)[:MAXIMUM_FRAMES])) if frames else ""
+    script_frames = [frame for frame in frames if frame.file == file]
+    return (
+        f"{prefix} at " + ", called from ".join(map(str, (script_frames or frames)[:MAXIMUM_FRAMES])) if frames else ""
+    )
 
 
 def _current_thread(stderr: str) -> Sequence[Frame]:

@@ -17,13 +17,13 @@ from accelbench.validity.throttled import STEAL
 
 SURVEY = (sys.executable, "-m", "accelbench_runner.supervisor.survey")
 LIMIT_SECONDS = 20.0
-NAMED_SHARE = 0.1
+MINIMUM_LISTED_SHARE = 0.1
 """A process that uses a smaller share of a processor gets no line."""
-SEEN_SHARE = 0.5
+MINIMUM_EXPLAINED_SHARE = 0.5
 """If the listed processes explain a smaller share of the load, a line mentions invisible processes."""
-WHOLE = 1.05
+ONE_PROCESSOR = 1.05
 """A process that uses more than this counts as using several processors."""
-LOADED = 2.0
+MAXIMUM_LOAD_PER_PROCESSOR = 2.0
 """A load average above this for each processor gets a line; launches of an earlier case stay below it."""
 STEADY_GOVERNORS = {"", "performance"}
 
@@ -68,51 +68,57 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
     `host` is the host's part of the fingerprint.
     """
-    disturbing = [*_other_processes(survey, host), *_container_limits(survey)]
-    if disturbing and accepts_noise:
-        disturbing.append("Noise is accepted: disturbed rounds count, and there will be no verdict.")
-    elif disturbing:
-        disturbing.append(f"Disturbed rounds are discarded and measured again. To keep them, {ACCEPT_NOISE}.")
-    return (*disturbing, *_clocks(survey))
+    lines = [*_load_warnings(survey, host), *_container_warnings(survey)]
+    if lines and accepts_noise:
+        lines.append("Noise is accepted: disturbed rounds count, and there will be no verdict.")
+    elif lines:
+        lines.append(f"Disturbed rounds are discarded and measured again. To keep them, {ACCEPT_NOISE}.")
+    return (*lines, *_clock_warnings(survey))
 
 
-def _other_processes(survey: Survey, host: Mapping[str, str]) -> list[str]:
-    offered = survey.processors * survey.seconds
-    if survey.busy_seconds <= NEIGHBOURS.biases * offered:
-        loaded = (
-            f"The load average of the last minute is {survey.load:.1f} on {_of(survey)}: other work comes and goes."
-        )
-        return [f"{loaded} Wait for it to end."] if survey.load > LOADED * survey.processors else []
-    named = [process for process in survey.processes if process.seconds >= NAMED_SHARE * survey.seconds]
-    lines = [
-        f"{process.name} (pid {process.pid}) takes {_processors(process.seconds / survey.seconds, survey)}: "
-        f"end it{', or let accelbench use fewer processors' if could_use_fewer(host) else ''}."
-        for process in named
+def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
+    available_seconds = survey.processors * survey.seconds
+    if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
+        if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:
+            return []
+        return [
+            f"The load average of the last minute is {survey.load:.1f} on {_describe_processors(survey)}: other work "
+            "comes and goes. Wait for it to end."
+        ]
+    busy_processes = [
+        process for process in survey.processes if process.seconds >= MINIMUM_LISTED_SHARE * survey.seconds
     ]
-    if sum(process.seconds for process in named) < SEEN_SHARE * survey.busy_seconds:
+    lines = [
+        f"{process.name} (pid {process.pid}) takes {_describe_use(process.seconds / survey.seconds, survey)}: "
+        f"end it{', or let accelbench use fewer processors' if could_use_fewer(host) else ''}."
+        for process in busy_processes
+    ]
+    if sum(process.seconds for process in busy_processes) < MINIMUM_EXPLAINED_SHARE * survey.busy_seconds:
         lines.append(
-            f"Other processes use {percent(survey.busy_seconds / offered)} of {_of(survey)}, and most of them cannot "
-            "be seen from here or are short-lived: look on the host, or wait."
+            f"Other processes use {percent(survey.busy_seconds / available_seconds)} of "
+            f"{_describe_processors(survey)}, and most of them cannot be seen from here or are short-lived: look on "
+            "the host, or wait."
         )
     return lines
 
 
-def _container_limits(survey: Survey) -> list[str]:
+def _container_warnings(survey: Survey) -> list[str]:
     lines = []
-    stolen = survey.steal_seconds / (survey.processors * survey.seconds)
-    if stolen > STEAL.biases:
+    steal_share = survey.steal_seconds / (survey.processors * survey.seconds)
+    if steal_share > STEAL.biases:
         lines.append(
-            f"Hypervisor steal: {percent(stolen)} (limit {percent(STEAL.biases)}): other virtual machines share this "
-            "host. Wait for a quieter time, or take a host of your own."
+            f"Hypervisor steal: {percent(steal_share)} (limit {percent(STEAL.biases)}): other virtual machines share "
+            "this host. Wait for a quieter time, or take a host of your own."
         )
     if survey.limit is not None and survey.limit < survey.processors:
         lines.append(
-            f"The CPU limit of {survey.limit:g} is less than {_of(survey)}, so that launches are held back: raise it."
+            f"The CPU limit of {survey.limit:g} is less than {_describe_processors(survey)}, so that launches "
+            "are held back: raise it."
         )
     return lines
 
 
-def _clocks(survey: Survey) -> list[str]:
+def _clock_warnings(survey: Survey) -> list[str]:
     if survey.governor in STEADY_GOVERNORS:
         return []
     turbo = " and turbo is on" if survey.turbo == "on" else ""
@@ -120,11 +126,11 @@ def _clocks(survey: Survey) -> list[str]:
     return [f"{warning} For steady clocks: cpupower frequency-set -g performance."]
 
 
-def _processors(used: float, survey: Survey) -> str:
-    if used > WHOLE:
-        return f"{used:.1f} of {_of(survey)}"
-    return f"{percent(used)} of {'one of ' if survey.processors > 1 else ''}{_of(survey)}"
+def _describe_use(used: float, survey: Survey) -> str:
+    if used > ONE_PROCESSOR:
+        return f"{used:.1f} of {_describe_processors(survey)}"
+    return f"{percent(used)} of {'one of ' if survey.processors > 1 else ''}{_describe_processors(survey)}"
 
 
-def _of(survey: Survey) -> str:
+def _describe_processors(survey: Survey) -> str:
     return f"{survey.processors} processors" if survey.processors > 1 else "the one processor that launches use"

@@ -27,15 +27,15 @@ BUSY_SHARE = 0.2
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
-def allowed_threads(available: int, quota: float | None, wanted: int | None = None) -> int:
+def allowed_threads(available: int, quota: float | None, requested: int | None = None) -> int:
     """Return the whole processors within `available`, the container's `quota` and `wanted`; at least one."""
-    return max(1, min([available, *(int(limit) for limit in (quota, wanted) if limit is not None)]))
+    return max(1, min([available, *(int(limit) for limit in (quota, requested) if limit is not None)]))
 
 
-def set_affinity(wanted: int | None = None) -> tuple[int, ...]:
+def set_affinity(requested: int | None = None) -> tuple[int, ...]:
     """Bind this process, and so every child it starts, to the case's processors; return their numbers."""
     available = os.sched_getaffinity(0)
-    threads = allowed_threads(len(available), cgroup.processor_quota(cgroup.find("cpu")), wanted)
+    threads = allowed_threads(len(available), cgroup.processor_quota(cgroup.find("cpu")), requested)
     if threads < len(available):
         before = _busy_seconds()
         time.sleep(OBSERVATION_SECONDS)
@@ -53,12 +53,12 @@ def choose(
 
     `busy` maps each processor to the share of time that it was busy, `siblings` to its core.
     """
-    numbers: Sequence[int] = rng.sample(sorted(busy), len(busy))
+    shuffled: Sequence[int] = rng.sample(sorted(busy), len(busy))
     chosen: list[int] = []
     while len(chosen) < count:
-        used = {siblings[number] for number in chosen}
-        rest = (number for number in numbers if number not in chosen)
-        chosen.append(min(rest, key=lambda number: (busy[number] > BUSY_SHARE, siblings[number] in used)))
+        used_cores = {siblings[number] for number in chosen}
+        candidates = (number for number in shuffled if number not in chosen)
+        chosen.append(min(candidates, key=lambda number: (busy[number] > BUSY_SHARE, siblings[number] in used_cores)))
     return chosen
 
 
@@ -80,8 +80,8 @@ class ProcessorUse(NamedTuple):
     def read(cls) -> "ProcessorUse":
         """Read the counters of the kernel; a kernel without them reads as an idle machine."""
         processors = frozenset(os.sched_getaffinity(0))
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        own_seconds = time.process_time() + ended.ru_utime + ended.ru_stime + _used_by_descendants()
+        ended_children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        own_seconds = time.process_time() + ended_children.ru_utime + ended_children.ru_stime + _used_by_descendants()
         busy_seconds: Mapping[int, float] = {}
         with contextlib.suppress(OSError):
             busy_seconds = _busy_seconds()
@@ -90,19 +90,19 @@ class ProcessorUse(NamedTuple):
 
     def others_share_since(self, before: "ProcessorUse") -> float:
         """Return the share of processor time that others took since `before`; 0 after a change of affinity."""
-        offered = (self.now - before.now) * len(self.processors)
-        if self.processors != before.processors or offered <= 0:
+        available_seconds = (self.now - before.now) * len(self.processors)
+        if self.processors != before.processors or available_seconds <= 0:
             return 0.0
-        return min(1.0, max(0.0, self.others_seconds - before.others_seconds) / offered)
+        return min(1.0, max(0.0, self.others_seconds - before.others_seconds) / available_seconds)
 
 
-def _core(number: int) -> str:
+def _core(processor: int) -> str:
     """Return a name of the core that a processor belongs to; unknown processors are cores of their own."""
-    path = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
+    path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
     try:
         return path.read_text().strip()
     except OSError:
-        return f"cpu{number}"
+        return f"cpu{processor}"
 
 
 def _busy_seconds() -> dict[int, float]:

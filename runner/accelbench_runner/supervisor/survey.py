@@ -25,15 +25,20 @@ def survey(
 ) -> Survey:
     """Read the counters, pause, and read them again."""
     processors = len(os.sched_getaffinity(0))
-    others, contention, usage, began = machine.other_processes(), machine.contention(), machine.usage(), clock()
+    processes_before, contention_before, usage_before, began = (
+        machine.other_processes(),
+        machine.contention(),
+        machine.usage(),
+        clock(),
+    )
     pause(SECONDS)
     seconds, usage_after, contention_after = clock() - began, machine.usage(), machine.contention()
-    busiest = processes.busiest(others, machine.other_processes())
+    busiest = processes.busiest(processes_before, machine.other_processes())
     return Survey(
         processors=processors,
         seconds=seconds,
-        busy_seconds=max(0.0, usage_after.by_others_since(usage)),
-        steal_seconds=contention_after.since(contention).steal_seconds,
+        busy_seconds=max(0.0, usage_after.by_others_since(usage_before)),
+        steal_seconds=contention_after.since(contention_before).steal_seconds,
         processes=tuple(Process(**process._asdict()) for process in busiest),
         load=os.getloadavg()[0] * processors / (os.cpu_count() or processors),
         limit=float(host["cpuLimit"]) if "cpuLimit" in host else None,
