@@ -70,9 +70,8 @@ class ProcessorMonitor(DeviceMonitor):
     def _idle(self, seconds: float, usage: Usage) -> Idle | None:
         if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
             return None
-        waited = max(
-            0.0, usage.waited_seconds - self._usage_before.waited_seconds
-        )  # threads that have exited are missing
+        # Threads that have exited are missing from the second reading.
+        waited = max(0.0, usage.waited_seconds - self._usage_before.waited_seconds)
         return Idle(seconds=seconds, busy_seconds=usage.own_seconds - self._usage_before.own_seconds + waited)
 
 

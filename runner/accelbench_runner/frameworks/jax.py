@@ -139,10 +139,8 @@ class Jax(Adapter):
         if period == 1:
 
             def one_batch(state: Any, batch: Any) -> tuple[Any, Any]:
-                result: tuple[Any, Any] = jax.lax.scan(
-                    lambda carry, _: program.step(carry, batch), state, length=length
-                )
-                return result
+                final: tuple[Any, Any] = jax.lax.scan(lambda carry, _: program.step(carry, batch), state, length=length)
+                return final
 
             return one_batch, program.batches[0]
         shapes = [jax.tree.map(jnp.shape, batch) for batch in program.batches]

@@ -45,11 +45,8 @@ def measure_undisturbed(
     usage_before, began = processors.usage(), clock.seconds()
     limits = measure(adapter, platform, monitor, clock)
     available_seconds = (clock.seconds() - began) * len(os.sched_getaffinity(0))
-    return (
-        limits
-        if processors.usage().by_others_since(usage_before) <= shared_device.NEIGHBOURS.biases * available_seconds
-        else None
-    )
+    used_by_others = processors.usage().by_others_since(usage_before)
+    return limits if used_by_others <= shared_device.NEIGHBOURS.biases * available_seconds else None
 
 
 def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
@@ -60,11 +57,9 @@ def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock:
         bytes_per_second = _triad(adapter, _triad_bytes(platform.triad_bytes, cache_bytes, monitor.room_bytes()), clock)
     except (MemoryError, RuntimeError, ZeroDivisionError):
         return None  # too large for the device, not supported by the type, or too short for the clock
-    return (
-        Limits(flops_per_second=flops_per_second, bytes_per_second=bytes_per_second)
-        if flops_per_second and bytes_per_second
-        else None
-    )
+    if not flops_per_second or not bytes_per_second:
+        return None
+    return Limits(flops_per_second=flops_per_second, bytes_per_second=bytes_per_second)
 
 
 def _product(adapter: Adapter, largest: int, clock: Clock) -> float:

@@ -150,8 +150,8 @@ class Launch:
             del program  # frees its inputs before others are made
             self._try_unseen_inputs(adapter, *functions, work)
         if task.timed and task.request.round <= limits.ROUNDS:
-            machine = adapter, task.platform, task.monitor, task.clock, task.machine.processors
-            measured = self._reporter.probe("limits", lambda: limits.measure_undisturbed(*machine))
+            arguments = adapter, task.platform, task.monitor, task.clock, task.machine.processors
+            measured = self._reporter.probe("limits", lambda: limits.measure_undisturbed(*arguments))
             self._reporter.facts(Facts(limits=measured or NOT_REPORTED))
 
     def _first_call(self, adapter: Adapter, work: Work) -> tuple[Any, Any]:

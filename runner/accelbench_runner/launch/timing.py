@@ -124,11 +124,8 @@ class Timing:
         """Let `measure` time blocks, and report what else happened meanwhile."""
         adapter, monitor = self._adapter, self._task.monitor
         devices: list[Device] = []
-        clock_resolution, clock_reading_seconds, drift = (
-            resolution(self._clock),
-            reading_seconds(self._clock),
-            ClockDrift(self._clock),
-        )
+        clock_resolution, clock_reading_seconds = resolution(self._clock), reading_seconds(self._clock)
+        drift = ClockDrift(self._clock)
         compilations_before = adapter.accounting.compilations()
         ratios_before = len(adapter.accounting.host_to_device_ratios())
 

@@ -81,10 +81,8 @@ def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
     if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
         if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:
             return []
-        return [
-            f"The load average of the last minute is {survey.load:.1f} on {_describe_processors(survey)}: other work "
-            "comes and goes. Wait for it to end."
-        ]
+        load = f"The load average of the last minute is {survey.load:.1f} on {_describe_processors(survey)}"
+        return [f"{load}: other work comes and goes. Wait for it to end."]
     busy_processes = [
         process for process in survey.processes if process.seconds >= MINIMUM_LISTED_SHARE * survey.seconds
     ]
