@@ -77,7 +77,9 @@ class Chip(Document):
         if (self.platform == "cuda") != (self.specification is not None) or (self.platform == "tpu") != bool(
             self.slices
         ):
-            raise ValueError(f"{self.name}: a GPU needs a specification, a TPU slices, and nothing else either")
+            raise ValueError(
+                f"{self.name}: a GPU needs a specification, a TPU needs slices, and no other chip has either"
+            )
         return self
 
 
@@ -120,12 +122,12 @@ def chips() -> Mapping[str, Chip]:
 @functools.cache
 def names() -> tuple[str, ...]:
     """Return the names of all targets."""
-    return tuple(target.name for target in _every().values())
+    return tuple(target.name for target in _targets_by_name().values())
 
 
 def find(name: str) -> Target:
     """Return the target of that name; raise UnknownTargetError."""
-    if (target := _every().get(name)) is None:
+    if (target := _targets_by_name().get(name)) is None:
         raise UnknownTargetError(unknown("target", name, _suggestions(name)))
     return target
 
@@ -137,23 +139,23 @@ def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
     """
     if devices == 1:
         return dict.fromkeys(axes, 1)
-    rest = [name for name, count in axes.items() if not count]
-    if len(rest) > 1:
+    unset = [name for name, count in axes.items() if not count]
+    if len(unset) > 1:
         raise UnevenMeshError(
-            f"{figures.listed(rest)} cannot both be 0 (the rest of {devices} devices): set one of them"
+            f"{figures.listed(unset)} cannot both be 0 (the rest of {devices} devices): set one of them"
         )
     fixed = {name: count for name, count in axes.items() if count}
     product = math.prod(fixed.values())
     text = " x ".join(f"{name} {count}" for name, count in fixed.items())
-    if rest and devices % product:
-        raise UnevenMeshError(f"{text} do not divide {devices} devices, so {rest[0]} cannot be 0 (the rest)")
-    if not rest and product != devices:
+    if unset and devices % product:
+        raise UnevenMeshError(f"{text} do not divide {devices} devices, so {unset[0]} cannot be 0 (the rest)")
+    if not unset and product != devices:
         raise UnevenMeshError(f"{text} are {product} devices, not {devices}: set one of them to 0 (the rest)")
     return {name: count or devices // product for name, count in axes.items()}
 
 
 @functools.cache
-def _every() -> Mapping[str, Target]:
+def _targets_by_name() -> Mapping[str, Target]:
     return {target.name: target for chip in chips().values() for target in _targets_of(chip)}
 
 
@@ -192,5 +194,5 @@ def _gpu_topology(count: int, chip: Chip) -> str:
 def _suggestions(name: str) -> list[str]:
     """Return the targets of the chip whose name begins like `name`, otherwise one target of every chip."""
     chip_name = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
-    own = [target for target in names() if chip_name and target.startswith(chip_name[0])]
-    return own or [_targets_of(chip)[0].name for chip in chips().values()]
+    targets_of_chip = [target for target in names() if chip_name and target.startswith(chip_name[0])]
+    return targets_of_chip or [_targets_of(chip)[0].name for chip in chips().values()]

@@ -149,7 +149,7 @@ SIZED = (
         ),
         (
             "memory(self, parameters, float_bytes):\n        return 8 / parameters.size",
-            "what it costs cannot be computed: ZeroDivisionError: division by zero",
+            "the workload's cost cannot be computed: ZeroDivisionError: division by zero",
         ),
     ],
 )

@@ -173,7 +173,7 @@ os.waitpid(child, 0)
 print(json.dumps([alone, together]))
 """,
     )
-    assert (alone, together) == ("", "2 processes of one host talk through gloo")
+    assert (alone, together) == ("", "2 processes of one host communicate through gloo")
 
 
 def test_batches_of_different_shapes_cannot_be_scanned() -> None:

@@ -122,7 +122,7 @@ def test_time_that_others_had_the_processors_makes_no_launch_hang(share: float, 
     launch = Crowded(share)
     assert launch.ended_after() == pytest.approx(seconds, rel=1e-3)
     assert launch.allowance.nearest == "launch"
-    assert launch.allowance.granted == pytest.approx(seconds, rel=0.02)
+    assert launch.allowance.granted_seconds == pytest.approx(seconds, rel=0.02)
 
 
 def test_who_has_the_processors_is_asked_once_time_is_up() -> None:

@@ -52,7 +52,7 @@ def test_what_a_scripts_cost_raises_is_said_with_its_line(run: Run, tmp_path: Pa
     case = FINE.model_copy(update={"workload": "mine", "parameters": {"rows": 7}})
     ended = run(case, environment={"ACCELBENCH_SCRIPT": str(broken)})
     assert ended.status == 2
-    assert "what it costs cannot be computed: ZeroDivisionError: float division by zero" in ended.headline.message
+    assert "the workload's cost cannot be computed: ZeroDivisionError: float division by zero" in ended.headline.message
     assert "(mine.py, line " in ended.headline.message
 
 

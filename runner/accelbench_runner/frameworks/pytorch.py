@@ -134,7 +134,9 @@ class PyTorch(Adapter):
             return
         failure_reasons = import_module("torch._dynamo.utils").counters["unimplemented"]
         if any(reason.startswith(RECOMPILE_LIMIT) for reason in failure_reasons):
-            raise RecompiledError("a function is past its recompile limit: what no compiled version fits runs eagerly")
+            raise RecompiledError(
+                "a function is past its recompile limit: inputs that fit no compiled version run eagerly"
+            )
         torch.compiler.set_stance("fail_on_recompile")
         try:
             yield

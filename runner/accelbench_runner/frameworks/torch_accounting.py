@@ -166,7 +166,7 @@ class TorchAccounting(Accounting):
         processes = distributed.get_world_size()
         backend = str(distributed.get_backend())
         local = int(os.environ.get("LOCAL_WORLD_SIZE", processes))
-        return f"{local} processes of one host talk through gloo" if backend == "gloo" and local > 1 else ""
+        return f"{local} processes of one host communicate through gloo" if backend == "gloo" and local > 1 else ""
 
     def threads(self) -> int | None:
         """Return the threads within one operation."""

@@ -105,20 +105,20 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
     return seconds
 
 
-def warm_up(work: Work, clock: Clock, longest: float = BLOCK_SECONDS) -> float:
+def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> float:
     """Make calls in growing runs until time and count are reached; return the seconds per call of the fastest run.
 
     Blocks planned by the fastest run rarely turn out too short once everything has settled. Runs grow until they take
     `longest` seconds; with 0, every run is a single call.
     """
-    calls, elapsed, done, fastest = 1, 0.0, 0, math.inf
-    while elapsed < WARM_UP_SECONDS or done < WARM_UP_CALLS:
+    calls, elapsed, calls_made, fastest = 1, 0.0, 0, math.inf
+    while elapsed < WARM_UP_SECONDS or calls_made < WARM_UP_CALLS:
         seconds = time_calls(work, calls, clock)
         elapsed += seconds
-        done += calls
+        calls_made += calls
         if seconds > 0:  # otherwise the clock's resolution is too low
             fastest = min(fastest, seconds / calls)
-        if seconds < longest:
+        if seconds < longest_run:
             calls *= 2
     return fastest
 

@@ -25,18 +25,20 @@ def _captured_by(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[st
             yield from _arrays(f"argument {name}", value, depth, seen)
         yield from _captured_by(function.func, depth, seen)
         return
-    plain = inspect.unwrap(function)
-    if inspect.ismethod(plain):
-        plain = plain.__func__
-    if id(plain) in seen or not inspect.isfunction(plain):
+    unwrapped = inspect.unwrap(function)
+    if inspect.ismethod(unwrapped):
+        unwrapped = unwrapped.__func__
+    if id(unwrapped) in seen or not inspect.isfunction(unwrapped):
         return
-    seen.add(id(plain))
-    cells = zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True)
-    outside = [(name, cell.cell_contents) for name, cell in cells if _is_set(cell)]
-    outside += [(name, plain.__globals__[name]) for name in plain.__code__.co_names if name in plain.__globals__]
-    defaults = plain.__defaults__ or ()
-    outside += [(f"default {index}", value) for index, value in enumerate(defaults)]
-    for name, value in outside:
+    seen.add(id(unwrapped))
+    cells = zip(unwrapped.__code__.co_freevars, unwrapped.__closure__ or (), strict=True)
+    captured = [(name, cell.cell_contents) for name, cell in cells if _is_set(cell)]
+    captured += [
+        (name, unwrapped.__globals__[name]) for name in unwrapped.__code__.co_names if name in unwrapped.__globals__
+    ]
+    defaults = unwrapped.__defaults__ or ()
+    captured += [(f"default {index}", value) for index, value in enumerate(defaults)]
+    for name, value in captured:
         yield from _arrays(name, value, depth, seen)
 
 

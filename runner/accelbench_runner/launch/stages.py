@@ -30,7 +30,7 @@ from accelbench_runner.outputs import save
 from accelbench_runner.protocol import PROBE_FILE, Done, LaunchRequest, Measured
 
 OUTPUTS = "outputs.npz"
-LEAST_PARITY_UNITS = 2
+MINIMUM_PARITY_UNITS = 2
 """Two, because a step that ignores its state is right once."""
 
 
@@ -168,7 +168,7 @@ class Launch:
         )
         with self._reporter.aside("parity"):
             units = work.units
-            while units < max(LEAST_PARITY_UNITS, self._task.measure.parity_units):
+            while units < max(MINIMUM_PARITY_UNITS, self._task.measure.parity_units):
                 state, out = work.call(state, work.batches)
                 units += work.units
             self._write_outputs(adapter, program, state, work.last(out), units)

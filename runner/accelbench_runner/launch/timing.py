@@ -43,7 +43,7 @@ class Timing:
         task, adapter = self._task, self._adapter
         if task.measure.protocol == "latency":
             with self._reporter.phase("warm-up"):
-                seconds_per_call, planned = blocks.warm_up(work, self._clock, longest=0.0), blocks.LATENCY
+                seconds_per_call, planned = blocks.warm_up(work, self._clock, longest_run=0.0), blocks.LATENCY
         else:
             seconds_per_call, planned = self._plan_steady(work)
 

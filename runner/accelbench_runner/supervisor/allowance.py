@@ -81,7 +81,7 @@ class Allowance:
     others_share: Callable[[], float] = lambda: 0.0
     """Share of processor time that others took since the launch began. Slow, so it is read at the limit only."""
     clock: Callable[[], float] = time.monotonic
-    granted: float = field(init=False)
+    granted_seconds: float = field(init=False)
     """The launch's own limit, with the extension for other load."""
     nearest: LimitKind = field(default="launch", init=False)
     """The limit that was the nearest at the last call of `seconds_left`."""
@@ -89,7 +89,7 @@ class Allowance:
     _probe_began: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.granted = self.own.seconds
+        self.granted_seconds = self.own.seconds
 
     def probe_began(self) -> None:
         """Apply the probe's limit in place of the launch's."""
@@ -108,10 +108,10 @@ class Allowance:
         """Return the seconds that the launch may still take, `elapsed` seconds after its start."""
         if self._probe_began is None:
             measured = elapsed - self._ended_probes_seconds
-            if self.own.extended_by_load and self.granted <= measured:
+            if self.own.extended_by_load and self.granted_seconds <= measured:
                 extended = self.own.seconds + measured * self.others_share()
-                self.granted = min(extended, MAXIMUM_EXTENSION_FACTOR * self.own.seconds)
-            limit: tuple[float, LimitKind] = (self.granted - measured, "launch")
+                self.granted_seconds = min(extended, MAXIMUM_EXTENSION_FACTOR * self.own.seconds)
+            limit: tuple[float, LimitKind] = (self.granted_seconds - measured, "launch")
         else:
             limit = (self._probe_began + self.probe_seconds - self.clock(), "probe")
         case: tuple[float, LimitKind] = (self.case_seconds - elapsed, "case")

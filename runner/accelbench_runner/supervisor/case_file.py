@@ -53,7 +53,7 @@ def _problems(case: Case) -> Iterator[str]:
             needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
             refusal = memory.refusal(workload, parameters, None if needs_no_arrays else memory.available())
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
-            yield f"what it costs cannot be computed: {script.format_error(error)}"
+            yield f"the workload's cost cannot be computed: {script.format_error(error)}"
             refusal = None
         if refusal:
             parameters_text = ", ".join(f"{name} {value}" for name, value in case.parameters.items())

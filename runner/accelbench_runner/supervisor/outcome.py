@@ -175,7 +175,7 @@ def _describe_crash(
 
 def _describe_timeout(listener: LaunchListener, memory: MemoryEvents, others_share: float) -> tuple[FailureReason, str]:
     """Name what the launch was doing at its limit, and where the limit comes from."""
-    limit, limit_seconds = listener.allowance.own, listener.allowance.granted
+    limit, limit_seconds = listener.allowance.own, listener.allowance.granted_seconds
     stage = listener.aside or listener.phase
     position = f"it was still in {stage}" if stage else "it had not begun"
     message = f"{position} after {limit_seconds:.3g} s, {limit.reason}"
