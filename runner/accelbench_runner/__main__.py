@@ -55,7 +55,7 @@ def main(
     take_survey: preflight.TakeSurvey = preflight.take_survey,
     probe_seconds: float = PROBE_SECONDS,
 ) -> int:
-    """Run one case, and return the exit status; the keywords replace processes in tests."""
+    """Run one case and return the exit status; tests replace processes by keyword arguments."""
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
     parser.add_argument("case", type=Path, help="the case document, JSON")
     parser.add_argument("--check", action="store_true", help="time nothing: only whether the variants are right")
@@ -121,6 +121,7 @@ def main(
 
 
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
+    """Run the supervisor and return the exit status; after an error, deliver what was measured."""
     try:
         result = supervisor.run()
     except JudgeKilledError as error:
@@ -165,7 +166,7 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
 
 
 def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSurvey) -> None:
-    """Write warnings about what will disturb the case."""
+    """Log a warning for each disturbance of the machine, and for a survey that fails."""
     case, log = supervisor.case, supervisor.log
     try:
         survey = take_survey(supervisor.host)
@@ -179,6 +180,7 @@ def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSur
 
 
 def _termination_log() -> Path | None:
+    """Return the file for the headline: the environment's, else Kubernetes' default if it exists."""
     path = os.environ.get("ACCELBENCH_TERMINATION_LOG")
     if path:
         return Path(path)

@@ -83,7 +83,7 @@ def reading_seconds(clock: Clock, readings: int = 1000) -> float:
 
 
 def resolution(clock: Clock, readings: int = 1000) -> float:
-    """Return the smallest step between two different readings, in seconds."""
+    """Return the smallest step between two different readings, in seconds; 0 if all are equal."""
     times = [clock.seconds() for _ in range(readings)]
     steps = [later - earlier for earlier, later in itertools.pairwise(times) if later > earlier]
     return min(steps, default=0.0)

@@ -12,23 +12,24 @@ PROBE_SECONDS = 20.0
 """The slowest probe that was measured without a hang took 2 s; starting NVML for many GPUs takes several."""
 HANG_FACTOR = 5.0
 HANG_SECONDS = 30.0
-"""A launch that takes longer than this, and five times its variant's longest launch so far, counts as hung. Processor
-time that others took is subtracted: a launch that gets 20 % of the processors takes five times as long."""
+"""A launch counts as hung if it takes longer than both this and five times its variant's longest launch so far. The
+limit is extended by processor time that others took: a launch that gets 20 % of the processors takes five times as
+long."""
 MAXIMUM_EXTENSION_FACTOR = 5.0
-"""A limit is extended for other load to at most this multiple, or a launch that hangs asleep would never end."""
+"""Maximum multiple to which other load extends a limit; without it, a launch that hangs asleep would never end."""
 
 WARM_FACTOR = 2.0
-"""A warm probe may take this multiple of the cold start, and at least as long as any probe."""
+"""Maximum multiple of the cold start that a warm probe may take, unless the limit of any probe is longer."""
 
 LimitKind = Literal["launch", "probe", "case"]
 
 
 class Limit(NamedTuple):
-    """Hold what a launch may take."""
+    """Hold the maximum seconds of a launch, and the reason for them."""
 
     seconds: float
     reason: str
-    """Where the limit comes from, for people: `its share of the case's time limit of 60 s`."""
+    """Origin of the limit, for messages: `its share of the case's time limit of 60 s`."""
     extended_by_load: bool = False
     """True: processor time that other processes took is added."""
 
@@ -49,12 +50,13 @@ def launch_limit(
         time_limit: The case's time limit in seconds.
         round_launches: Number of launches in the round.
         launches_left: Number of them that have not run yet, this one included.
-        rounds_min: The least number of rounds.
+        rounds_min: Minimum number of rounds.
         earlier_seconds: Seconds of the same variant's earlier launches.
 
-    A first launch gets a share of the remaining time, or the most that a launch can take if the least number of rounds
-    is to fit, so that a launch that hangs leaves time for the others. It never gets less than an even share of the
-    whole time limit: then the case's limit ends it, and no variant is blamed for what probes or other processes took.
+    With earlier launches, the limit is the time after which a launch counts as hung. A first launch gets an equal
+    share of the remaining time, or of the time limit over the minimum rounds if that is longer, so that a launch that hangs
+    leaves time for the others. It never gets less than an equal share of the whole time limit: if less is left, the
+    case's limit ends it, and no variant is blamed for time that probes or other processes took.
     """
     if earlier_seconds:
         longest = max(earlier_seconds)
@@ -72,17 +74,18 @@ def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
 
 @dataclass
 class Allowance:
-    """Count down what a running launch may still take."""
+    """Count down the seconds that a running launch may still take."""
 
     own: Limit
     case_seconds: float
-    """What is left of the case's time limit at the start of the launch."""
+    """Seconds left of the case's time limit when the launch starts."""
     probe_seconds: float = PROBE_SECONDS
     others_share: Callable[[], float] = lambda: 0.0
-    """Share of processor time that others took since the launch began. Slow, so it is read at the limit only."""
+    """Returns the share of processor time that others took since the launch began. It is slow, so it is called only when
+    the limit is reached."""
     clock: Callable[[], float] = time.monotonic
     granted_seconds: float = field(init=False)
-    """The launch's own limit, with the extension for other load."""
+    """The launch's own limit in seconds, with the extension for other load."""
     nearest: LimitKind = field(default="launch", init=False)
     """The limit that was the nearest at the last call of `seconds_left`."""
     _ended_probes_seconds: float = field(default=0.0, init=False)

@@ -44,7 +44,7 @@ PARTS = ("import", "trace", "lower", "dynamo", "backend")
 WARM_PHASES = {"compile", "first-step"}
 """The phases that a compile cache can shorten."""
 MAXIMUM_PRINTED_BYTES = 16 * 1024
-"""Bytes that one launch may print while its steps repeat before a note says so; one or two warnings are less."""
+"""Maximum bytes that one launch may print, while its steps repeat, without a note; one or two warnings take less."""
 UNIT_CHARACTERS = 63
 
 
@@ -65,7 +65,7 @@ class CaseTiming:
     """The host's part of the fingerprint."""
     notes: tuple[str, ...] = ()
     discarded: tuple[LaunchRecord, ...] = ()
-    """Launches of rounds that were cut short, or repeated without one of accelbench's own probes: overhead only."""
+    """Launches that count only as overhead: of incomplete rounds, or repeated without a probe of accelbench's own."""
 
 
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, timing: CaseTiming) -> Result:
@@ -140,6 +140,7 @@ def _without_launch_quantiles(variant: VariantResult) -> VariantResult:
 
 
 def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> Iterator[str]:
+    """Yield notes on what was discarded, was not measured, or is measured with a reservation."""
     yield from timing.notes
     yield from _notes_on_discarded(timing.discarded)
     if timing.stopped == StopReason.TIME_LIMIT_REACHED:
@@ -157,7 +158,7 @@ def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> 
 
 
 def _notes_on_own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Note which variant's own program is the reference of a workload that has none."""
+    """Yield a note if a variant's own program is the reference, because the workload has none."""
     for variant in {launch.parity.own_program for launch in launches if launch.parity and launch.parity.own_program}:
         yield (
             f"the workload has no reference(): outputs were compared with those of {variant}'s own program in float64 "
@@ -166,7 +167,7 @@ def _notes_on_own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Note each variant whose steps print."""
+    """Yield a note for each variant that prints more than `MAXIMUM_PRINTED_BYTES` in one launch."""
     for variant in dict.fromkeys(launch.variant for launch in launches):
         printed = max(launch.printed_bytes for launch in launches if launch.variant == variant)
         if printed > MAXIMUM_PRINTED_BYTES:
@@ -177,7 +178,7 @@ def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Note why launches were discarded: a probe of accelbench's own hung, or their round was not completed."""
+    """Yield a note for each launch that an own probe of accelbench ended, and for each round that was not completed."""
     for launch in launches:
         if launch.ended_by and launch.unfinished == "probe":
             yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
@@ -190,13 +191,13 @@ def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _counted_launches(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:
-    """Return the launches of undisturbed rounds and all that failed; every launch if each round was disturbed."""
+    """Return the launches of undisturbed rounds and all failures; every launch if no undisturbed one succeeded."""
     undisturbed = [launch for launch in launches if launch.failure or launch.round not in quarantined]
     return undisturbed if any(launch.failure is None for launch in undisturbed) else list(launches)
 
 
 def _comparisons(launches: Iterable[LaunchRecord], assessed: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Return the comparisons without the verdicts of variants that failed after the judge's last assessment."""
+    """Return the comparisons, without verdicts on a variant or baseline that failed after the last assessment."""
     failures = {launch.variant: launch.failure for launch in launches if launch.failure}
     comparisons = list(assessed)
     for index, comparison in enumerate(assessed):
@@ -213,7 +214,7 @@ def _variant_result(
     all_launches: Sequence[LaunchRecord],
     spread: Spread | None,
 ) -> VariantResult:
-    """Return the result of one variant by its counted `launches`."""
+    """Return the result of one variant by its counted `launches`; device limits come from `all_launches`."""
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
     if not measured:
@@ -333,7 +334,7 @@ def _observation_type(value: Scalar) -> ObservationType:
 
 
 def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[CompiledVariant, ...]:
-    """Return how compiling each variant for the case's target ended, in the case's order."""
+    """Return each variant that was compiled for the case's target, in the case's order; empty without a target."""
     if case.accelerator.target is None:
         return ()
     target = targets.find(case.accelerator.target)
@@ -364,7 +365,7 @@ def _compiled_variant(variant: str, target: targets.Target, launch: LaunchRecord
 
 
 def _overhead(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str, float]:
-    """Return where the wall seconds went: launches by phase, starting and ending processes, the judge, the rest.
+    """Return the wall seconds of phases, asides, starting and ending processes, warm probes, the judge, and the rest.
 
     `blocks` is the part of `steady` inside timed blocks.
     """
@@ -390,5 +391,6 @@ def _overhead(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str,
 
 
 def _unit_name(launches: Iterable[LaunchRecord]) -> str:
+    """Return the workload's name for a unit of work, as the first launch that reports it."""
     units = (unit for launch in launches if (unit := known(launch.facts.unit)))
     return next(units, "step")[:UNIT_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Read the case document, and refuse it with everything that is wrong before anything is started."""
+"""Read the case document, and refuse it before anything starts, with every problem that can be found at once."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from accelbench.problem import unknown
 
 
 class InvalidCaseError(ValueError):
-    """Report a case document that cannot be run; the message has every reason."""
+    """Report a case document that cannot be run; the message lists the problems."""
 
     def __init__(self, message: str) -> None:
         super().__init__(on_one_line(message))
@@ -34,6 +34,7 @@ def read_case(path: Path) -> Case:
 
 
 def _problems(case: Case) -> Iterator[str]:
+    """Yield the problems of a case; behind an unknown workload no further ones can be found."""
     names = [variant.name for variant in case.variants]
     if len(set(names)) != len(names):
         yield f"two variants have the same name: {', '.join(sorted(names))}"
@@ -65,6 +66,7 @@ def _problems(case: Case) -> Iterator[str]:
 
 
 def _details(error: ValidationError) -> str:
+    """Format the errors on one line, each with the path of its field."""
     return "; ".join(
         f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" if detail["loc"] else detail["msg"]
         for detail in error.errors(include_url=False)

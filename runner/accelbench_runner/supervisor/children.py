@@ -23,7 +23,7 @@ from typing import Literal, Protocol
 
 CHUNK_BYTES = 64 * 1024
 DRAINED_BYTES = 4 * 1024 * 1024
-"""Bytes of each pipe that are read after the end; a pipe holds 64 KiB, or 1 MiB if the child enlarged it."""
+"""Maximum bytes of each pipe that are read after the end; a pipe holds 64 KiB, or 1 MiB if the child enlarged it."""
 DUMP_SECONDS = 1.0
 """Time between SIGABRT and SIGKILL at the time limit, for faulthandler to write where the child hangs."""
 KILL_SECONDS = 5.0
@@ -72,7 +72,7 @@ class Listener(Protocol):
         ...
 
     def closed(self, channel: Channel) -> None:
-        """Take note that `channel` is closed."""
+        """Handle the end of `channel`."""
         ...
 
     def grace_seconds(self) -> float | None:
@@ -80,7 +80,7 @@ class Listener(Protocol):
         ...
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return what is left of the child's limit, `elapsed` seconds after its start; asked after every read."""
+        """Return the seconds left of the child's limit, `elapsed` seconds after its start; called after every read."""
         ...
 
 
@@ -153,7 +153,7 @@ def run_child(
 
 
 def kill_descendants(*, except_for: int | None = None) -> None:
-    """Kill and reap all descendants of this process, those that appear meanwhile included."""
+    """Kill and reap all descendants of this process, and those that appear meanwhile; raise UnkillableError."""
     deadline = time.monotonic() + KILL_SECONDS
     while alive := [process for process in descendants(os.getpid()) if process != except_for]:
         if time.monotonic() > deadline:
@@ -169,6 +169,7 @@ def kill_descendants(*, except_for: int | None = None) -> None:
 def _start(
     command: Sequence[str], request: Path, environment: Mapping[str, str], pipes: Mapping[Channel, tuple[int, int]]
 ) -> subprocess.Popen[bytes]:
+    """Start the child in a session of its own, so that the kernel kills it when this process ends."""
     parent = os.getpid()
 
     def die_with_parent() -> None:
@@ -192,7 +193,10 @@ def _start(
 def _wait(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, started: float
 ) -> Reason | None:
-    """Read the pipes until the process ends or has to be killed; return why it has to."""
+    """Read the pipes until the process ends or has to be killed; return the reason to kill it.
+
+    At its limit, the process gets SIGABRT, and `DUMP_SECONDS` to write its stacks.
+    """
     dismissed_at = kill_at = math.inf
     while True:
         now = time.monotonic()
@@ -232,7 +236,7 @@ def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener
 
 
 def _drain(selector: selectors.BaseSelector, listener: Listener) -> None:
-    """Pass on what the pipes still hold after every writer has ended."""
+    """Read the rest of every pipe after the child and its descendants have ended."""
     for key in list(selector.get_map().values()):
         if key.data is not None:
             remaining = DRAINED_BYTES
@@ -241,6 +245,7 @@ def _drain(selector: selectors.BaseSelector, listener: Listener) -> None:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the killed process and return its status; raise UnkillableError."""
     try:
         return process.wait(KILL_SECONDS)
     except subprocess.TimeoutExpired:

@@ -1,7 +1,7 @@
 """Run a case: rounds of launches, the judge after each round, checkpoints and the result into the log.
 
-Small and simple on purpose. While a launch measures, this process sleeps; it imports no numpy and no framework, and it
-computes between launches only.
+While a launch measures, this process sleeps: it computes between launches only, and imports neither numpy nor a
+framework.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ COLD_PHASES = {"import", "device-init", "setup", "compile", "first-step"}
 
 
 class ProbeError(Exception):
-    """Report a probe of accelbench's own that ends launches although it is left out: a fault of accelbench."""
+    """Report that a probe of accelbench's own ended a launch again, although the launch was asked to skip it."""
 
 
 @dataclass
@@ -70,7 +70,9 @@ class Supervisor:
     _launches: list[LaunchRecord] = field(default_factory=list)
     """Launches of counted rounds, and all that failed."""
     _discarded: list[LaunchRecord] = field(default_factory=list)
+    """Other launches, which count only as overhead."""
     _failed: dict[str, Failure] = field(default_factory=dict)
+    """Failure by variant."""
     _assessment: Assessment | None = None
     _digest: str | None = None
     _skipped: dict[Probe, str] = field(default_factory=dict)
@@ -112,6 +114,7 @@ class Supervisor:
         return self._assessment.rounds if self._assessment else 0
 
     def _stop_reason(self) -> StopReason | None:
+        """Return why no further round may start; None if one may."""
         if self.interruption.signal is not None:
             return StopReason.INTERRUPTED
         if self._assessment and self._assessment.stop:
@@ -123,6 +126,7 @@ class Supervisor:
         return self._time_stop_reason()
 
     def _time_stop_reason(self) -> StopReason | None:
+        """Return a reason if the time limit is reached, or if less time is left than the shortest round took."""
         left = self._deadline - self.clock()
         if left <= 0:
             return StopReason.TIME_LIMIT_REACHED
@@ -131,7 +135,7 @@ class Supervisor:
         return None
 
     def _run_round(self, round_number: int) -> StopReason | None:
-        """Launch every variant that has not failed, and have the round judged; return why it was cut short, if it was.
+        """Launch every variant that has not failed, and judge the round; return the reason if it was cut short.
 
         A round that repeats a quarantined one has the same order: the schedule advances when a round counts.
         """
@@ -169,9 +173,10 @@ class Supervisor:
     def _counted_of_incomplete_round(
         self, launches: Sequence[LaunchRecord], cut_reason: StopReason
     ) -> list[LaunchRecord]:
-        """Return those launches of a round cut short that count: failures, and pairs with the baseline.
+        """Return the launches of a round cut short that count: always failures, and others if they can be used.
 
-        Without a baseline to pair with, every complete launch counts.
+        They can be used if the baseline and another variant succeeded, if the baseline has failed, or if nothing is
+        left to compare.
         """
         finished = [launch for launch in launches if not launch.unfinished]
         successful = {launch.variant for launch in finished if not launch.failure}
@@ -201,13 +206,16 @@ class Supervisor:
         return launches, None
 
     def _leaves_no_comparison(self, failure: Failure) -> bool:
-        """Return True if, early in the first round, the variants left cannot be compared any more."""
+        """Return True if `failure`, in the first round and before the steady phase, leaves nothing to compare."""
         if not self.compares or failure.round > 1 or failure.phase == "steady":
             return False
         return self.case.baseline in self._failed or len(self.case.variants) - len(self._failed) < 2  # noqa: PLR2004
 
     def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
-        """Launch `variant`, and launch it again without the probe if one of accelbench's own probes ended it."""
+        """Launch `variant`; if a probe of accelbench's own ends the launch, launch it again without that probe.
+
+        Raises ProbeError if the probe ends the second launch too.
+        """
         while True:
             record = self._launch_once(variant, round_number, position, directories)
             if record.ended_by is None or record.unfinished not in {None, "probe"}:
@@ -226,6 +234,7 @@ class Supervisor:
     def _launch_once(
         self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]
     ) -> LaunchRecord:
+        """Launch `variant`, and start it again with warm caches if a warm probe is wanted."""
         measurement = self.case.measurement
         directory = directories[variant]
         directory.mkdir()
@@ -283,9 +292,9 @@ class Supervisor:
         return record
 
     def _wants_warm_probe(self, record: LaunchRecord) -> bool:
-        """Return True if the launch compiled something and the round is one of the first `rounds_min`.
+        """Return True if a launch that reported its compile cache succeeded, and fewer than `rounds_min` rounds count.
 
-        A warm probe that failed is not repeated for the same variant.
+        False as well if times are not measured, no time is left, or a warm probe of the variant failed before.
         """
         if self.launcher.purpose != "measure" or not is_reported(record.facts.compile_cache):
             return False
@@ -300,7 +309,7 @@ class Supervisor:
         return self._rounds < self.case.measurement.rounds_min
 
     def _judge(self, round_number: int, counted: Sequence[LaunchRecord], directories: Mapping[str, Path]) -> bool:
-        """Have all rounds and `counted` judged; return False if there is nothing to judge, or no time.
+        """Judge all rounds so far with `counted`; return False if there is nothing to judge, or no time.
 
         A signal ends the judge, which is then started once more with little time.
         """
@@ -328,7 +337,7 @@ class Supervisor:
         return True
 
     def _store_round(self, counted: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
-        """Keep the launches that count apart from the others, and write all of them to the log."""
+        """Store the launches that count apart from the others, and write all of them to the log with their parity."""
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
             key = f"{launch.round}/{launch.variant}"
@@ -339,6 +348,7 @@ class Supervisor:
     def _deliver(
         self, kind: DocumentKind, *, complete: bool, stopped: StopReason | None, notes: tuple[str, ...] = ()
     ) -> Result:
+        """Assemble the result so far, write it to the log as `kind`, and return it."""
         timing = CaseTiming(
             started=self._started,
             finished=timestamp(datetime.now(UTC)),
@@ -362,7 +372,7 @@ class Supervisor:
         round_number: int | None = None,
         message: str = "",
     ) -> None:
-        """Rewrite the termination message: `running` is the variant, `number` the round."""
+        """Rewrite the termination message: `running` is the variant; the round is by default the last complete one."""
         self.termination.write(
             Headline(
                 case=self.case.name,
@@ -391,4 +401,5 @@ def times_so_far(result: Result) -> tuple[TimeNow, ...]:
 
 
 def _reasons(round_number: int, disturbed_rounds: Sequence[Disturbed]) -> tuple[str, ...]:
+    """Return why the round was disturbed; empty if it was not."""
     return next((disturbed.reasons for disturbed in disturbed_rounds if disturbed.round == round_number), ())

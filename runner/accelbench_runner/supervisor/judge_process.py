@@ -20,11 +20,11 @@ TAIL_BYTES = 2 * 1024
 
 
 class JudgeError(Exception):
-    """Report that the judge gave no assessment: a fault of accelbench, of no variant."""
+    """Report that the judge gave no assessment, which is a fault of accelbench and not of a variant."""
 
 
 class JudgeKilledError(Exception):
-    """Report that the judge was killed, probably because memory was short."""
+    """Report that the judge was killed by SIGKILL, probably for lack of memory."""
 
 
 class _Answer:
@@ -44,7 +44,7 @@ class _Answer:
             self._forward(channel, data)
 
     def closed(self, channel: Channel) -> None:
-        pass
+        pass  # the answer is read after the judge has ended
 
     def grace_seconds(self) -> float | None:
         return 0.0 if len(self.stdout) > MAXIMUM_ASSESSMENT_BYTES else None
@@ -60,7 +60,7 @@ class Judge:
     command: Sequence[str]
     environment: Mapping[str, str]
     directory: Path
-    """Holds references between rounds."""
+    """Directory for requests, and for references between rounds."""
     interruption: Interruption
     log: LogWriter
     unseen_seed: int
@@ -121,6 +121,6 @@ class NothingToJudge:
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
     ) -> Assessment:
-        """Stop after one round, because a compiler gives the same program again."""
+        """Stop after one round, because a compiler would return the same program again."""
         del case, launches, outputs, limit_seconds
         return Assessment(certificate=Certificate(), comparisons=(), rounds=1, stop=StopReason.COMPILED)

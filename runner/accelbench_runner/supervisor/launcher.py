@@ -22,11 +22,11 @@ MAXIMUM_COMPILER_BYTES = 8 * 1024**3
 """The largest compiler that was measured took 1.55 GiB, for 256 chips (docs/adr/0043)."""
 MINIMUM_COMPILER_BYTES = 1024**3
 COMPILER_SHARE = 0.8
-"""A compiler gets this share of the available memory, so that the supervisor survives it."""
+"""Maximum share of the available memory for a compiler, so that the supervisor survives."""
 
 
 def compiler_memory_limit() -> int:
-    """Return the bytes of data that a launch may hold while it compiles for a target."""
+    """Return the maximum bytes of data of a launch that compiles for a target."""
     available = memory.available()
     if available is None:
         return MAXIMUM_COMPILER_BYTES
@@ -131,6 +131,7 @@ class Launcher:
     def _listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
+        """Return a listener that counts the processor time of others from now on."""
         before = ProcessorUse.read()
         allowance = Allowance(
             own=limit,
@@ -141,6 +142,7 @@ class Launcher:
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
+        """Run a launch to its end, and interpret the end."""
         read_end, write_end = os.pipe()
         directory = Path(request.directory)
         request_file = directory / "request.json"

@@ -26,11 +26,11 @@ from accelbench_runner.supervisor.allowance import Allowance
 from accelbench_runner.supervisor.children import Channel
 
 MAXIMUM_LAUNCH_BYTES = 4 * MAXIMUM_MESSAGE_BYTES
-"""Limit of all messages of a launch; a launch that sends more has failed."""
+"""Maximum bytes of all messages of a launch; a launch that sends more has failed."""
 EXIT_SECONDS = 10.0
-"""Time to exit after the final message: frameworks tear down threads and devices."""
+"""Maximum time to exit after the final message: frameworks tear down threads and devices."""
 TAIL_BYTES = 64 * 1024
-"""faulthandler writes up to 100 calls a thread, then all extension modules."""
+"""Bytes of standard error to keep: faulthandler writes up to 100 calls a thread, then all extension modules."""
 REPEATING_PHASES: frozenset[Phase] = frozenset({"warm-up", "steady"})
 """Phases in which the steps run again and again."""
 
@@ -68,10 +68,10 @@ class LaunchListener:
         self.stderr_tail = b""
         """The end of standard error, where faulthandler reports a crash."""
         self.printed_bytes = 0
-        """Printed in the phases whose steps repeat."""
+        """Bytes printed in the phases whose steps repeat."""
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Parse messages, forward output."""
+        """Parse messages, and forward output."""
         if channel != "messages":
             if channel == "stderr":
                 self.stderr_tail = (self.stderr_tail + data)[-TAIL_BYTES:]
@@ -89,7 +89,7 @@ class LaunchListener:
             self.protocol_error = f"it sent {self._message_bytes} bytes of messages, more than a launch may"
 
     def closed(self, channel: Channel) -> None:
-        """Take note that no further message will come."""
+        """Note the end of the messages; an incomplete last one is a protocol error."""
         if channel == "messages":
             self._closed = True
             if self._incomplete_line and not self.final_message and not self.protocol_error:
@@ -102,7 +102,7 @@ class LaunchListener:
         return EXIT_SECONDS if self.final_message or self._closed else None
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return what is left of the nearest limit."""
+        """Return the seconds left of the nearest limit."""
         return self.allowance.seconds_left(elapsed)
 
     def _parse(self, line: bytes) -> None:

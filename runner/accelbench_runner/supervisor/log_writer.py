@@ -76,13 +76,14 @@ class LogWriter:
         self._write("output", [line])
 
     def omission_notes(self) -> tuple[str, ...]:
-        """Return notes on the lines that found no room."""
+        """Return a note for each kind of line of which some were left out, with their number."""
         return tuple(
             f"{count} {_LINES[share]} left out of the log: their share of {SHARES[share] // KIB} KiB is used up"
             for share, count in self._omitted.items()
         )
 
     def _write(self, share: Share, lines: Sequence[str]) -> None:
+        """Write all lines, or none if they exceed what is left of the share."""
         data = "".join(f"{line}\n" for line in lines).encode()
         if self._used[share] + len(data) > SHARES[share]:
             first = share not in self._omitted

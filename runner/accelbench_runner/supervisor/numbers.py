@@ -14,7 +14,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import place, roof, work_per_unit, works_from_memory
 
 LARGEST_RATIO = 1e15
-"""The largest parity that is stored: a wrong shape or name counts as an infinite error."""
+"""Maximum parity that is stored: a wrong shape or name counts as an infinite error."""
 REDUCTIONS: Mapping[Reduction, Callable[[Sequence[int]], int | None]] = {
     "agreed": lambda values: values[0] if len(set(values)) == 1 else None,
     "most": max,
@@ -26,7 +26,7 @@ ENERGY: Mapping[EnergyScope, str] = {"device": "device_joules_per_unit", "proces
 
 @dataclass(frozen=True)
 class UnitCost:
-    """Hold what a unit of work costs, by field of `Numbers`, and the roofline's limit that binds."""
+    """Hold the cost of a unit of work, by field of `Numbers`, and the roofline's limit that binds."""
 
     numbers: Mapping[str, float]
     bound: Bound | None = None
@@ -62,7 +62,7 @@ def worst_parity(launches: Sequence[LaunchRecord]) -> float | None:
 def cost(
     case: Case, launches: Sequence[LaunchRecord], all_launches: Sequence[LaunchRecord], seconds: float
 ) -> UnitCost:
-    """Return what a unit of one variant costs at `seconds` a unit.
+    """Return the cost of a unit of work of one variant that takes `seconds` per unit.
 
     `launches` are the variant's. The measured limits of the device come from `all_launches` of the case.
     """

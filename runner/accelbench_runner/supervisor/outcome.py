@@ -27,14 +27,14 @@ MAXIMUM_FRAMES = 3
 MIB = 1024 * 1024
 MORE_MEMORY = "raise the limit or make the case smaller"
 NO_MEMORY = (b"bad_alloc", b"Cannot allocate memory", b"out of memory", b"pthread_create() failed")
-"""What compilers write before they abort because an allocation failed."""
+"""Messages of compilers that abort because an allocation failed."""
 
 _STACK = re.compile(r"^(?:Current thread|Thread|Stack) .*\(most recent call first\):$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
 
 class MemoryEvents(NamedTuple):
-    """Hold what the control group counts when memory is short; 0 if the kernel does not count it."""
+    """Hold what the control group counts when memory is short; counts are 0 if the kernel does not report them."""
 
     limit: int | None
     kills: int
@@ -63,7 +63,7 @@ class MemoryEvents(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Describe what a launch's end means; the defaults: it measured everything."""
+    """Describe what a launch's end means; by default, that it measured everything."""
 
     failure: Failure | None = None
     """The variant's failure."""
@@ -132,7 +132,7 @@ def _failure(  # noqa: PLR0911 - one return for each reason
     memory: MemoryEvents,
     others_share: float,
 ) -> Failure | None:
-    """Return why the variant failed; None: it did not."""
+    """Return why the variant failed; None if it did not."""
 
     def failure(reason: FailureReason, message: str) -> Failure:
         shortened = message[:MAXIMUM_FAILURE_CHARACTERS]
@@ -164,7 +164,7 @@ def _failure(  # noqa: PLR0911 - one return for each reason
 def _describe_crash(
     listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest, last_line: str
 ) -> tuple[FailureReason, str]:
-    """Name the signal and the place; a compiler that aborts on a failed allocation ran out of memory."""
+    """Name the signal and the place of a crash; a compiler that aborts on a failed allocation ran out of memory."""
     if request.memory_bytes and any(words in listener.stderr_tail for words in NO_MEMORY):
         limit_gib = request.memory_bytes / 1024**3
         message = f"compiling needs more than the {limit_gib:.3g} GiB that a compiler may hold here: {MORE_MEMORY}"
@@ -174,7 +174,7 @@ def _describe_crash(
 
 
 def _describe_timeout(listener: LaunchListener, memory: MemoryEvents, others_share: float) -> tuple[FailureReason, str]:
-    """Name what the launch was doing at its limit, and where the limit comes from."""
+    """Describe what the launch was doing at its limit, and where the limit comes from."""
     limit, limit_seconds = listener.allowance.own, listener.allowance.granted_seconds
     stage = listener.aside or listener.phase
     position = f"it was still in {stage}" if stage else "it had not begun"

@@ -18,14 +18,15 @@ from accelbench.validity.throttled import STEAL
 SURVEY = (sys.executable, "-m", "accelbench_runner.supervisor.survey")
 LIMIT_SECONDS = 20.0
 MINIMUM_LISTED_SHARE = 0.1
-"""A process that uses a smaller share of a processor gets no line."""
+"""Minimum share of a processor for which a process gets a line."""
 MINIMUM_EXPLAINED_SHARE = 0.5
-"""If the listed processes explain a smaller share of the load, a line mentions invisible processes."""
+"""Minimum share of the load that the listed processes explain; below it, a line mentions invisible processes."""
 ONE_PROCESSOR = 1.05
-"""A process that uses more than this counts as using several processors."""
+"""Maximum use of a process that counts as using one processor."""
 MAXIMUM_LOAD_PER_PROCESSOR = 2.0
-"""A load average above this for each processor gets a line; launches of an earlier case stay below it."""
+"""Maximum load average per processor without a warning; launches of an earlier case stay below it."""
 STEADY_GOVERNORS = {"", "performance"}
+"""Governors without a warning; empty if unknown."""
 
 
 TakeSurvey = Callable[[Mapping[str, str]], "Survey"]
@@ -35,10 +36,10 @@ class Survey(Document):
     """Describe what the machine did for a second while this process slept."""
 
     processors: int
-    """The number that launches may use."""
+    """Number of processors that launches may use."""
     seconds: float
     busy_seconds: float = 0.0
-    """Use of these processors by other processes."""
+    """Processor seconds of other processes on these processors."""
     steal_seconds: float = 0.0
     processes: tuple[Process, ...] = ()
     """The busiest."""
@@ -77,6 +78,7 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
 
 def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
+    """Warn of other processes; if few are busy now, warn of a high load average."""
     available_seconds = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
         if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:
@@ -101,6 +103,7 @@ def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
 
 
 def _container_warnings(survey: Survey) -> list[str]:
+    """Warn of hypervisor steal, and of a CPU limit below the number of processors."""
     lines = []
     steal_share = survey.steal_seconds / (survey.processors * survey.seconds)
     if steal_share > STEAL.biases:
@@ -117,6 +120,7 @@ def _container_warnings(survey: Survey) -> list[str]:
 
 
 def _clock_warnings(survey: Survey) -> list[str]:
+    """Warn of a CPU governor under which clocks change."""
     if survey.governor in STEADY_GOVERNORS:
         return []
     turbo = " and turbo is on" if survey.turbo == "on" else ""

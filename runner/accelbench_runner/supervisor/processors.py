@@ -22,13 +22,13 @@ from accelbench_runner.supervisor.children import descendants, stat_fields
 
 OBSERVATION_SECONDS = 0.2
 BUSY_SHARE = 0.2
-"""A processor that was busy for more than this share counts as busy."""
+"""Maximum share of time for which an idle processor may be busy."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 def allowed_threads(available: int, quota: float | None, requested: int | None = None) -> int:
-    """Return the whole processors within `available`, the container's `quota` and `wanted`; at least one."""
+    """Return the number of whole processors within `available`, the container's `quota` and `requested`, at least one."""
     return max(1, min([available, *(int(limit) for limit in (quota, requested) if limit is not None)]))
 
 
@@ -49,7 +49,7 @@ def set_affinity(requested: int | None = None) -> tuple[int, ...]:
 def choose(
     busy: Mapping[int, float], count: int, *, siblings: Mapping[int, str], rng: random.Random
 ) -> Collection[int]:
-    """Choose `count` processors: idle before busy, then of a core not chosen yet, then at random.
+    """Choose `count` processors: idle before busy ones, then those of a core not used yet, then at random.
 
     `busy` maps each processor to the share of time that it was busy, `siblings` to its core.
     """

@@ -23,7 +23,7 @@ def survey(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Read the counters, pause, and read them again."""
+    """Return the use of the processors within `SECONDS`, by counters before and after a pause."""
     processors = len(os.sched_getaffinity(0))
     processes_before, contention_before, usage_before, began = (
         machine.other_processes(),
