@@ -14,7 +14,7 @@ from accelbench.local.manifests import read
 from accelbench.plan.cases import plan_cases
 from accelbench.workload import Arrays, Workload
 from accelbench_runner.judge.reference import Reference, compute, leaves_state_unchanged, round_arrays
-from accelbench_runner.launch.stages import LEAST_PARITY_UNITS
+from accelbench_runner.launch.stages import MINIMUM_PARITY_UNITS
 
 CLAIMS = Path(__file__).parents[2] / "examples" / "claims"
 NARROW = {"tf32", "bfloat16", "float16"}
@@ -41,7 +41,7 @@ def test_parity_can_see_what_a_claim_measures(name: str) -> None:
     """A step that does nothing would not pass."""
     for case in of_claim(name):
         workload, parameters, arrays = given(case)
-        units = max(LEAST_PARITY_UNITS, workload.measure(parameters).parity_units)
+        units = max(MINIMUM_PARITY_UNITS, workload.measure(parameters).parity_units)
         precision = case.measurement.precision
         start = round_arrays(arrays, precision)
         found = Reference(*compute(partial(workload.reference, parameters), start, units, precision), precision)

@@ -23,8 +23,8 @@ from accelbench_runner.judge.reference import (
     counts_units,
     leaves_state_unchanged,
     reference_for,
+    round_array,
     round_arrays,
-    rounded,
 )
 from accelbench_runner.outputs import as_real, save
 from judge.launches import a_case
@@ -49,11 +49,11 @@ def chain(data: Arrays, units: int) -> NamedArrays:
 def in_precision(precision: Precision, units: int = 10, **changes: Callable[[Array], Array]) -> NamedArrays:
     """The chain as a variant computes it: products summed in float32, every result rounded to the policy's type."""
     data = arrays()
-    x = changes.get("x", lambda array: array)(rounded(data.state["x"], precision))
-    w = changes.get("w", lambda array: array)(rounded(data.batches[0]["w"], precision))
+    x = changes.get("x", lambda array: array)(round_array(data.state["x"], precision))
+    w = changes.get("w", lambda array: array)(round_array(data.batches[0]["w"], precision))
     product = changes.get("product", lambda array: array)
     for _ in range(units):
-        x = rounded(product(x.astype(np.float32) @ w.astype(np.float32)).astype(np.float64), precision)
+        x = round_array(product(x.astype(np.float32) @ w.astype(np.float32)).astype(np.float64), precision)
     return {"x": x, "steps": np.array(units)}
 
 
@@ -124,7 +124,7 @@ def test_integers_that_the_reference_itself_moves_may_move() -> None:
     def nearest(data: Arrays, units: int) -> NamedArrays:
         return {
             "choice": np.array(
-                [int(float(data.state["x"].flat[0]) > float(rounded(arrays().state["x"], "float32").flat[0]))]
+                [int(float(data.state["x"].flat[0]) > float(round_array(arrays().state["x"], "float32").flat[0]))]
             )
         }
 
@@ -221,7 +221,7 @@ def test_roundings_on_the_way_are_allowed_where_the_first_ones_are_forgotten() -
             x = after_each(0.99 * x + 0.01 * w)
         return {"x": x, "steps": data.state["steps"]}
 
-    outputs = settling(arrays(), 1000, lambda array: rounded(array, "float32"))
+    outputs = settling(arrays(), 1000, lambda array: round_array(array, "float32"))
     right = a_reference(units=1000, run=settling)
     ulps = np.abs(outputs["x"] - right.values["x"]) / (EPSILON["float32"] * np.abs(right.values["x"]))
     assert ulps.max() > 2
@@ -287,14 +287,14 @@ def test_zeros_are_exact() -> None:
 def test_inputs_are_rounded_to_the_policys_type_half_to_even(
     precision: Precision, value: float, nearest: float
 ) -> None:
-    assert rounded(np.array([value]), precision)[0] == nearest
+    assert round_array(np.array([value]), precision)[0] == nearest
 
 
 @pytest.mark.parametrize("precision", list(EPSILON))
 def test_rounding_moves_by_half_an_ulp_at_most_and_leaves_integers(precision: Precision) -> None:
     values = np.random.default_rng(0).uniform(0.5, 2, 1000)
-    assert np.all(np.abs(rounded(values, precision) / values - 1) <= EPSILON[precision] / 2)
-    assert rounded(np.array([2**31 + 1]), precision)[0] == 2**31 + 1
+    assert np.all(np.abs(round_array(values, precision) / values - 1) <= EPSILON[precision] / 2)
+    assert round_array(np.array([2**31 + 1]), precision)[0] == 2**31 + 1
 
 
 def test_the_reference_is_computed_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from accelbench.launch.facts import Facts, Gradients
 from accelbench.workload import NamedArrays, Workload
 from accelbench_runner.clock import MonotonicClock
 from accelbench_runner.launch import blocks, dependence
-from accelbench_runner.launch.stages import LEAST_PARITY_UNITS
+from accelbench_runner.launch.stages import MINIMUM_PARITY_UNITS
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
     work = adapter.prepare(program)
     adapter.compile_ahead(work)
     state, units = work.fresh(), 0
-    least = 1 if measure.protocol == "episode" else LEAST_PARITY_UNITS  # an episode's calls have batches of their own
+    least = 1 if measure.protocol == "episode" else MINIMUM_PARITY_UNITS  # an episode's calls have batches of their own
     while units < max(least, measure.parity_units):
         state, out = work.call(state, work.batches)
         units += work.units

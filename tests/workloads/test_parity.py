@@ -21,7 +21,7 @@ from accelbench.launch.facts import Dependence, Facts
 from accelbench.launch.record import LaunchRecord, ParityReading, UnseenReading
 from accelbench.validity import depends_on_inputs, gradients, parity, precision, work_present, work_skipped
 from accelbench.validity.evidence import Evidence
-from accelbench_runner.judge.parity import compare, read_outputs, within
+from accelbench_runner.judge.parity import compare, is_within_tolerance, read_outputs
 from accelbench_runner.judge.reference import Reference, leaves_state_unchanged, round_arrays
 from accelbench_runner.judge.reference import compute as compute_reference
 from accelbench_runner.outputs import UNSEEN
@@ -181,7 +181,7 @@ def test_no_check_accuses_a_workload_of_ours(asked: Asked, computed: Callable[[A
     right = reference(asked, units, other_inputs=True)
     before = reference(asked, units)
     reading = compare(read_outputs(directory, UNSEEN), right, units)
-    unseen = UnseenReading(reading=reading, changes=not within(before.values, right))
+    unseen = UnseenReading(reading=reading, changes=not is_within_tolerance(before.values, right))
     record = LaunchRecord(
         variant=asked.use,
         round=1,

@@ -54,9 +54,9 @@ def launch_limit(
         earlier_seconds: Seconds of the same variant's earlier launches.
 
     With earlier launches, the limit is the time after which a launch counts as hung. A first launch gets an equal
-    share of the remaining time, or of the time limit over the minimum rounds if that is longer, so that a launch that hangs
-    leaves time for the others. It never gets less than an equal share of the whole time limit: if less is left, the
-    case's limit ends it, and no variant is blamed for time that probes or other processes took.
+    share of the remaining time, or the time limit divided by the minimum rounds if that is longer, so that a launch
+    that hangs leaves time for the others. It never gets less than an equal share of the whole time limit: if less is
+    left, the case's limit ends it, and no variant is blamed for time that probes or other processes took.
     """
     if earlier_seconds:
         longest = max(earlier_seconds)
@@ -81,8 +81,8 @@ class Allowance:
     """Seconds left of the case's time limit when the launch starts."""
     probe_seconds: float = PROBE_SECONDS
     others_share: Callable[[], float] = lambda: 0.0
-    """Returns the share of processor time that others took since the launch began. It is slow, so it is called only when
-    the limit is reached."""
+    """Returns the share of processor time that others took since the launch began. It is slow, so it is called only
+    when the limit is reached."""
     clock: Callable[[], float] = time.monotonic
     granted_seconds: float = field(init=False)
     """The launch's own limit in seconds, with the extension for other load."""

@@ -28,7 +28,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 def allowed_threads(available: int, quota: float | None, requested: int | None = None) -> int:
-    """Return the number of whole processors within `available`, the container's `quota` and `requested`, at least one."""
+    """Return the number of processors within `available`, the container's `quota` and `requested`, at least one."""
     return max(1, min([available, *(int(limit) for limit in (quota, requested) if limit is not None)]))
 
 
