@@ -84,31 +84,32 @@ def _find(name: str) -> Workload:
 
 
 def _from_package(point: EntryPoint) -> Workload:
-    """Load a package's workload; errors name the package and affect no other workload."""
+    """Load a package's workload; raise UnknownWorkloadError with the package's name if its code is invalid."""
     try:
-        return _loaded(point)
+        return _load_entry_point(point)
     except workload_checks.InvalidWorkloadError as error:
         package = point.dist.name if point.dist else point.module
         raise UnknownWorkloadError(f"workload {point.name} of package {package} ({point.value}): {error}") from error
 
 
-def _loaded(point: EntryPoint) -> Workload:
+def _load_entry_point(point: EntryPoint) -> Workload:
+    """Return the workload of a class or module that the entry point names; raises InvalidWorkloadError."""
     try:
         kind = point.load()
     except workload_checks.ERRORS as error:
-        last = traceback.extract_tb(error.__traceback__)[-1].filename
-        if "importlib" in last:  # the package's own code was not reached
+        file = traceback.extract_tb(error.__traceback__)[-1].filename
+        if "importlib" in file:  # the package's own code was not reached
             raise workload_checks.InvalidWorkloadError(workload_checks.describe(error)) from error
-        raise workload_checks.invalid(error, Path(last)) from error
+        raise workload_checks.invalid(error, Path(file)) from error
     if inspect.ismodule(kind):
         kind = workload_class(kind, point.module)
         kind.name = point.name
     if not (inspect.isclass(kind) and issubclass(kind, Workload)):
         raise workload_checks.InvalidWorkloadError("this is not a class that inherits accelbench.workload.Workload")
-    called = getattr(kind, "name", None)
-    if called != point.name:
+    name = getattr(kind, "name", None)
+    if name != point.name:
         raise workload_checks.InvalidWorkloadError(
-            f'the name of class {kind.__name__} is "{called}", not the entry point\'s'
+            f'the name of class {kind.__name__} is "{name}", not the entry point\'s'
         )
     return workload_checks.instantiate(kind)
 

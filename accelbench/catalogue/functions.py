@@ -53,8 +53,8 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
         for member in vars(module).values()
         if inspect.isclass(member) and issubclass(member, Workload) and member.__module__ == module.__name__
     ]
-    if not kinds and (made := _from_functions(module)):
-        return made
+    if not kinds and (function_workload := _find_functions(module)):
+        return function_workload
     if len(kinds) != 1:
         classes = ", ".join(kind.__name__ for kind in kinds) or "none"
         raise InvalidWorkloadError(
@@ -64,30 +64,30 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
     return kinds[0]
 
 
-def _from_functions(module: ModuleType) -> type[FunctionWorkload] | None:
-    """Make a workload of the functions that are named like frameworks; None if there are none.
+def _find_functions(module: ModuleType) -> type[FunctionWorkload] | None:
+    """Make a workload of the module's functions that are named like frameworks; None if there are none.
 
     Raises:
         InvalidWorkloadError: `arrays` is missing, or a name looks misspelt.
     """
     known = {*frameworks.names(), "arrays", "reference"}
-    written = {
+    callables = {
         name: member
         for name, member in vars(module).items()
         if inspect.isfunction(member) or (name in known and callable(member) and not inspect.isclass(member))
     }
-    functions = {name: written[name] for name in frameworks.names() if name in written}
+    functions = {name: callables[name] for name in frameworks.names() if name in callables}
     if not functions:
         return None
-    others = written.keys() - functions.keys() - {"arrays", "reference"}
+    others = callables.keys() - functions.keys() - {"arrays", "reference"}
     for name in (*frameworks.names(), "arrays", "reference"):
-        if name not in written and (meant := workload_checks.misspelt(name, others)):
-            raise InvalidWorkloadError(f"{location(written[meant])}: did you mean {name}()?")
-    if "arrays" not in written:
+        if name not in callables and (misspelling := workload_checks.misspelt(name, others)):
+            raise InvalidWorkloadError(f"{location(callables[misspelling])}: did you mean {name}()?")
+    if "arrays" not in callables:
         raise InvalidWorkloadError(
             f"{location(next(iter(functions.values())))}: no arrays() makes its inputs; write {ARRAYS}"
         )
-    return _make_workload(module, functions, unpickle(written["arrays"]), written.get("reference"))
+    return _make_workload(module, functions, unpickle(callables["arrays"]), callables.get("reference"))
 
 
 def _make_workload(
@@ -101,10 +101,10 @@ def _make_workload(
     `arrays(rng, ...)` returns a dictionary of NumPy arrays, named like the functions' parameters; its further
     parameters are the workload's. `reference` computes the right result in NumPy. Raises InvalidWorkloadError.
     """
-    written = [*functions.values(), *([reference] if reference else [])]
-    _refuse_other_parameters(written)
+    takers = [*functions.values(), *([reference] if reference else [])]
+    _require_same_arrays(takers)
     parameters = _make_parameters(arrays)
-    for function in written:
+    for function in takers:
         if both := sorted(inspect.signature(function).parameters.keys() & parameters.model_fields.keys()):
             raise InvalidWorkloadError(
                 f"{location(function)} takes {', '.join(both)}, which arrays() takes too: functions take arrays only; "
@@ -115,7 +115,7 @@ def _make_workload(
         "__doc__": module.__doc__ or f"{', '.join(functions)} by functions of the same arrays.",
         "modes": {framework: _modes(framework) for framework in functions},
         "Parameters": parameters,
-        "arrays": _make_arrays(arrays, written),
+        "arrays": _make_arrays(arrays, takers),
         **{framework: _make_program(function) for framework, function in functions.items()},
     }
     if reference:
@@ -124,17 +124,18 @@ def _make_workload(
 
 
 def _modes(framework: str) -> tuple[str, ...]:
+    """Return the framework's modes in which a function can run: all but those that loop over steps."""
     return tuple(mode for mode in frameworks.find(framework).modes if mode not in LOOPING)
 
 
-def _refuse_other_parameters(functions: Sequence[Callable[..., Any]]) -> None:
+def _require_same_arrays(functions: Sequence[Callable[..., Any]]) -> None:
     """Raise InvalidWorkloadError unless all functions take the same arrays, by name."""
     first, *others = functions
-    wanted = _required_parameters(first)
+    expected = _required_parameters(first)
     for other in others:
-        if sorted(names := _required_parameters(other)) != sorted(wanted):
+        if sorted(names := _required_parameters(other)) != sorted(expected):
             raise InvalidWorkloadError(
-                f"{location(other)} takes ({', '.join(names)}), and {location(first)} takes ({', '.join(wanted)}); "
+                f"{location(other)} takes ({', '.join(names)}), and {location(first)} takes ({', '.join(expected)}); "
                 "both are given the same arrays by name"
             )
 
@@ -151,15 +152,19 @@ def _required_parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
-    """Make a model of the arguments of `arrays` after its first, with their defaults."""
+    """Make a model of the arguments of `arrays` after its first, with their defaults.
+
+    Raises:
+        InvalidWorkloadError: The first argument is missing or has a default, or another one has none.
+    """
     try:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
     except NameError:  # an annotation is imported for type checkers only
         arguments = [*inspect.signature(arrays).parameters.values()]
     if not arguments or arguments[0].default is not inspect.Parameter.empty:
-        taken = f"({arguments[0]}) first" if arguments else "no argument"
+        actual = f"({arguments[0]}) first" if arguments else "no argument"
         raise InvalidWorkloadError(
-            f"{location(arrays)} takes {taken}; its first argument has to be the random generator: {ARRAYS}"
+            f"{location(arrays)} takes {actual}; its first argument has to be the random generator: {ARRAYS}"
         )
     fields: dict[str, Any] = {}
     for argument in arguments[1:]:
@@ -175,10 +180,15 @@ def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
 
 
 def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
+    """Make the workload's method `arrays`, which checks what `draw` imports and returns.
+
+    The method raises InvalidWorkloadError if `draw` imports a framework, or if `functions` cannot take its arrays.
+    """
+
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
-        before = frameworks.packages() & sys.modules.keys()
+        imported_before = frameworks.packages() & sys.modules.keys()
         drawn = unpickle(draw)(rng, **parameters.model_dump())
-        if imported := sorted((frameworks.packages() & sys.modules.keys()) - before):
+        if imported := sorted((frameworks.packages() & sys.modules.keys()) - imported_before):
             raise InvalidWorkloadError(
                 f"{location(draw)} imports {', '.join(imported)}. The launches of the other framework run this code "
                 "too and would load it; use NumPy"
@@ -188,7 +198,7 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
                 f"{location(draw)} returned a {type(drawn).__name__}; it has to return a dictionary of arrays: {ARRAYS}"
             )
         for function in functions:
-            _refuse_other_arrays(function, drawn)
+            _require_callable_with(function, drawn)
         return Arrays(state={}, batches=({name: _to_numbers(draw, name, value) for name, value in drawn.items()},))
 
     return arrays
@@ -210,7 +220,9 @@ def _to_numbers(draw: Callable[..., Any], name: str, value: object) -> Array:
 
 
 def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
-    def build(_self: Workload, _make_parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+    """Make a workload's method that builds a framework's program, whose step calls `function` on the batch."""
+
+    def build(_self: Workload, _parameters: Any, arrays: Arrays, tools: Tools) -> Program:
         plain = unpickle(function)
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
@@ -219,11 +231,11 @@ def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
         # Errors, and the search for captured arrays, refer to the function; frameworks see the signature of step.
         vars(step).update(__signature__=inspect.signature(step), __wrapped__=plain)
         batches = [tools.put(dict(batch)) for batch in arrays.batches]
-        before = [_freeze(batch) for batch in batches]
+        initial_versions = [_freeze(batch) for batch in batches]
 
         def export(_state: Any, out: Any) -> Mapping[str, Any]:
-            for batch, versions in zip(batches, before, strict=True):
-                _refuse_changed(plain, batch, versions)
+            for batch, versions in zip(batches, initial_versions, strict=True):
+                _require_unchanged(plain, batch, versions)
             return _name_results(plain, out)
 
         return Program(state={}, step=step, batches=batches, export=export)
@@ -232,14 +244,16 @@ def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
 
 
 def _freeze(batch: Mapping[str, Any]) -> dict[str, int | None]:
-    """Return how often each tensor was changed in place; make NumPy's arrays read-only. JAX's cannot change."""
+    """Make NumPy's arrays read-only; return each PyTorch tensor's count of changes in place. JAX's cannot change."""
     for array in batch.values():
         if hasattr(array, "setflags"):
             array.setflags(write=False)
     return {name: getattr(array, "_version", None) for name, array in batch.items()}
 
 
-def _refuse_changed(function: Callable[..., Any], batch: Mapping[str, Any], versions: Mapping[str, int | None]) -> None:
+def _require_unchanged(
+    function: Callable[..., Any], batch: Mapping[str, Any], versions: Mapping[str, int | None]
+) -> None:
     """Raise InvalidWorkloadError if a call changed its arrays, on which the next call would work."""
     changed = [name for name, array in batch.items() if getattr(array, "_version", None) != versions[name]]
     if changed:
@@ -249,7 +263,8 @@ def _refuse_changed(function: Callable[..., Any], batch: Mapping[str, Any], vers
         )
 
 
-def _refuse_other_arrays(function: Callable[..., Any], batch: NamedArrays) -> None:
+def _require_callable_with(function: Callable[..., Any], batch: NamedArrays) -> None:
+    """Raise InvalidWorkloadError if the function cannot be called with these arrays, by name."""
     try:
         inspect.signature(function).bind(**batch)
     except TypeError as error:
@@ -258,7 +273,11 @@ def _refuse_other_arrays(function: Callable[..., Any], batch: NamedArrays) -> No
 
 
 def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
-    """Name what a function returned: a dictionary has names, other results get numbers."""
+    """Name what a function returned: a dictionary has names, an array is `y`, those of a tuple are `y0`, `y1`.
+
+    Raises:
+        InvalidWorkloadError: A name is no string, or a result is no array.
+    """
     if isinstance(out, Mapping):
         named = dict(out)
     elif isinstance(out, tuple | list):
@@ -277,8 +296,10 @@ def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
     return named
 
 
-def _make_reference(right: Callable[..., Any]) -> Callable[..., NamedArrays]:
-    def reference(_self: Workload, _make_parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:
-        return _name_results(right, right(**arrays.batches[0]))
+def _make_reference(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
+    """Make a workload's method `reference` of a function in NumPy."""
+
+    def reference(_self: Workload, _parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:
+        return _name_results(function, function(**arrays.batches[0]))
 
     return reference

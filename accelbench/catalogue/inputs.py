@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 MAXIMUM_CHANGE = 0.05
-"""Largest share by which an array changes that is the same for every seed: signs and sizes stay the same.
+"""Maximum relative change of an array that is the same for every seed; signs and magnitudes stay the same.
 
-Zeros become an equally small number everywhere, so that it is visible what they are multiplied with.
+An array of zeros gets the same small number everywhere, so that it affects the outputs.
 """
 
 
@@ -24,7 +24,7 @@ def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
 
 
 def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arrays:
-    """Return other numbers in arrays like `seen`, from a seed that no program knows.
+    """Return arrays with the names, types and shapes of `seen` and other numbers, from a seed that no program knows.
 
     A workload may draw all its arrays from the seed, or none of them. An array of floats that is the same for both
     seeds is multiplied by a number, or, if it is all zeros, has one added, so that symmetric or sorted arrays stay so.
@@ -47,17 +47,18 @@ def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int
 
 
 def _scale_constants(other: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedArrays:
+    """Return `other` with every array of floats that equals that of `seen` scaled, or shifted if it is all zeros."""
     import numpy as np
 
-    def changed(array: Array, before: Array) -> Array:
+    def scale_if_equal(array: Array, original: Array) -> Array:
         array = np.asarray(array)
-        if not np.issubdtype(array.dtype, np.inexact) or not np.array_equal(array, before, equal_nan=True):
+        if not np.issubdtype(array.dtype, np.inexact) or not np.array_equal(array, original, equal_nan=True):
             return array
         share = MAXIMUM_CHANGE * rng.uniform(0.2, 1)
         with np.errstate(all="ignore"):
             return np.asarray(array * (1 + share) if array.any() else array + share, dtype=array.dtype)
 
-    return {name: changed(array, seen[name]) for name, array in other.items()}
+    return {name: scale_if_equal(array, seen[name]) for name, array in other.items()}
 
 
 def layout(arrays: Arrays) -> list[dict[str, tuple[str, tuple[int, ...]]]]:

@@ -16,7 +16,13 @@ class Pickled:
     """Hold a function's name and signature, and its cloudpickle bytes in Base64."""
 
     def __init__(self, name: str, parameters: str, content: str) -> None:
-        """Create it; `parameters` is as in `x, axis=-1`, where only the presence of a default matters."""
+        """Create it from its parts.
+
+        Args:
+            name: The function's name.
+            parameters: Its parameters, as in `x, axis=...`; only the presence of a default matters.
+            content: Its cloudpickle bytes, in Base64.
+        """
         self.__name__ = self.__qualname__ = name
         self.__signature__ = _signature(parameters)
         self._content = content
@@ -33,6 +39,7 @@ class Pickled:
 
 
 def _signature(parameters: str) -> inspect.Signature:
+    """Return the signature for parameters as in `x, axis=...`."""
     texts = [text.strip() for text in parameters.split(",") if text.strip()]
     return inspect.Signature(
         [
@@ -47,5 +54,5 @@ def _signature(parameters: str) -> inspect.Signature:
 
 
 def unpickle(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function itself if it is pickled."""
+    """Return the function that a `Pickled` holds, or `function` itself if it is none."""
     return function.function if isinstance(function, Pickled) else function

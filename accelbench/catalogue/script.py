@@ -78,7 +78,10 @@ def load(file: Path) -> Workload:
 
 
 def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
-    """Yield line and package of each framework import that runs when the module is imported."""
+    """Yield line and package of each framework import at the module's top level, also within `if` and `try`.
+
+    Imports under `if TYPE_CHECKING` and `if __name__ == ...` do not run, and are left out.
+    """
     for statement in body:
         match statement:
             case ast.Import(names=names):
@@ -105,19 +108,23 @@ def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
 
 
 def _run_module(file: Path, text: str) -> ModuleType:
-    """Run `text`, the content of `file`, as a module; Python locates it in the file that its author edits."""
+    """Run `text`, the content of `file`, as a module; errors refer to the file that its author edits.
+
+    Raises:
+        InvalidWorkloadError: The code raised, or it imported a framework.
+    """
     where = (origin() if file == path() else None) or file
     module = ModuleType(f"accelbench_script_{file.stem}")
     module.__file__ = str(where)
     sys.modules[module.__name__] = module
     # Without a modification time linecache does not read the file again: its author may save another version meanwhile.
     linecache.cache[str(where)] = (len(text), None, text.splitlines(keepends=True), str(where))
-    before = frameworks.packages() & sys.modules.keys()
+    imported_before = frameworks.packages() & sys.modules.keys()
     try:
         exec(compile(text, str(where), "exec", dont_inherit=True), vars(module))  # noqa: S102 - the user's own script
     except workload_checks.ERRORS as error:
         raise workload_checks.invalid(error, where) from error
-    if imported := sorted((frameworks.packages() & sys.modules.keys()) - before):
+    if imported := sorted((frameworks.packages() & sys.modules.keys()) - imported_before):
         raise InvalidWorkloadError(
             f"{file.name}: a module that it imports at the top imports {', '.join(imported)}. The launches of the "
             f"other framework run this code too and would load it; import the module inside the methods that use it"

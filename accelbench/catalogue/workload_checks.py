@@ -38,7 +38,7 @@ OPTIONAL_METHODS = frozenset({"reference", "cost"})
 
 
 SIMILARITY = 0.8
-"""Ratio from which a name counts as misspelt: `torch` for pytorch does, `difference` for reference does not."""
+"""Minimum of difflib's ratio for a misspelt name: `torch` for pytorch has it, `difference` for reference does not."""
 
 
 class InvalidWorkloadError(Exception):
@@ -81,9 +81,10 @@ def call_method(method: Callable[..., Returned], kind: type[Returned], *argument
 
 
 def _check_type(value: object, kind: type, method: Callable[..., Any]) -> None:
+    """Raise InvalidWorkloadError if what the method returned is no `kind`."""
     if not isinstance(value, kind):
-        wanted = f"accelbench.workload.{kind.__name__}"
-        raise InvalidWorkloadError(f"{location(method)} returned {type_of(value)}; it has to return {wanted}")
+        expected = f"accelbench.workload.{kind.__name__}"
+        raise InvalidWorkloadError(f"{location(method)} returned {type_of(value)}; it has to return {expected}")
 
 
 def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
@@ -100,11 +101,11 @@ def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
 
 
 def check_step(step: Callable[..., Any], returned: Any) -> None:
-    """Raise InvalidWorkloadError if the step did not return a pair of state and output."""
+    """Raise InvalidWorkloadError if the step did not return a pair of state and output, or returned a promise."""
     if isinstance(returned, tuple) and len(returned) == 2:  # noqa: PLR2004
-        if late := next(_unfinished(returned), None):
+        if unfinished := next(_unfinished(returned), None):
             raise InvalidWorkloadError(
-                f"{location(step)} returned a {late}, and nothing waits for it; a step has to return its results"
+                f"{location(step)} returned a {unfinished}, and nothing waits for it; a step has to return its results"
             )
         return
     raise InvalidWorkloadError(
@@ -150,9 +151,9 @@ def type_of(value: Any) -> str:
 def _unfinished(value: Any) -> Iterator[str]:
     """Yield the type of each part of a step's result that is a promise of a result."""
     if isinstance(value, tuple | list):
-        yield from (late for part in value for late in _unfinished(part))
+        yield from (name for part in value for name in _unfinished(part))
     elif isinstance(value, Mapping):
-        yield from (late for part in value.values() for late in _unfinished(part))
+        yield from (name for part in value.values() for name in _unfinished(part))
     elif isinstance(value, UNFINISHED) or inspect.isawaitable(value) or inspect.isgenerator(value):
         yield str(type(value).__name__)
 
@@ -177,6 +178,7 @@ def instantiate(kind: type[Workload]) -> Workload:
 
 
 def _instantiate(kind: type[Workload], where: str) -> Workload:
+    """Instantiate a class and check its modes, parameters, methods and cost; `where` begins the errors' messages."""
     for problem in _mode_problems(kind.modes):
         raise InvalidWorkloadError(f"{where}: {problem}")
     try:
@@ -192,8 +194,8 @@ def _instantiate(kind: type[Workload], where: str) -> Workload:
     if missing:
         raise InvalidWorkloadError(f"{where} {_describe_missing(kind, missing)}")
     for name in OPTIONAL_METHODS - vars(kind).keys():
-        if meant := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
-            raise InvalidWorkloadError(f"{where} has no {name}(); did you mean {name}() by {meant}()?")
+        if misspelling := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
+            raise InvalidWorkloadError(f"{where} has no {name}(); did you mean {name}() by {misspelling}()?")
     if not variants:
         raise InvalidWorkloadError(f"{where} has no variants: modes is empty, and nothing is marked with @variant")
     for name in sorted(needed | OPTIONAL_METHODS):
@@ -212,13 +214,13 @@ def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
     """Describe which methods are missing, and what to write."""
     advice = []
     for name in missing:
-        if meant := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
-            advice.append(f"did you mean {name}() by {meant}()?")
+        if misspelling := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
+            advice.append(f"did you mean {name}() by {misspelling}()?")
         elif name in SKELETONS:
             advice.append(f"write {SKELETONS[name]}")
         else:
-            kept = {other: kind.modes[other] for other in kind.modes if other != name}
-            advice.append(f"write it, or leave {name} out: modes = {kept}".replace("'", '"'))
+            other_modes = {other: kind.modes[other] for other in kind.modes if other != name}
+            advice.append(f"write it, or leave {name} out: modes = {other_modes}".replace("'", '"'))
     return f"has no {', no '.join(f'{name}()' for name in missing)}: {'; '.join(advice)}"
 
 
@@ -233,6 +235,7 @@ def _check_signature(method: Callable[..., Any]) -> None:
 
 
 def _mode_problems(modes: object) -> Iterator[str]:
+    """Yield what is wrong with a workload's `modes`: its types, unknown frameworks, unknown modes."""
     example = 'such as modes = {"jax": ("jit",)}'
     if not isinstance(modes, Mapping):
         yield f"modes is a {type(modes).__name__}; it has to give each framework its modes, {example}"
