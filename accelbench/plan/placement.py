@@ -67,7 +67,7 @@ class Misfit:
 
 
 def misfits(profile: Profile, node: Node) -> tuple[Misfit, ...]:
-    """Return everything that keeps a case of that profile off the node; empty if it can be placed now."""
+    """Return every reason why the node cannot take a case of that profile now; empty if it can."""
     return (
         *_claim_misfits(profile, node),
         *_resource_misfits(profile_requests(profile), node),
@@ -78,7 +78,7 @@ def misfits(profile: Profile, node: Node) -> tuple[Misfit, ...]:
 
 
 def fits(profile: Profile, node: Node) -> bool:
-    """Return True if a case of that profile can be placed there, now or when other pods end."""
+    """Return True if the node can take a case of that profile, now or when other pods end."""
     return all(misfit.cause == "occupied" for misfit in misfits(profile, node))
 
 
@@ -114,6 +114,7 @@ def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iter
 
 
 def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
+    """Return True if the toleration matches the taint; a missing key or effect matches all."""
     return (
         toleration.key in {None, taint.key}
         and (toleration.operator == "Exists" or (toleration.value or "") == taint.value)
@@ -122,6 +123,7 @@ def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
 
 
 def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
+    """Yield `resource` for what the node never has, and `occupied` for what other pods use, or if its pods are full."""
     for name, amount in requests.items():
         offered = node.allocatable.get(name, Decimal(0))
         free = offered - node.taken.get(name, Decimal(0))
@@ -161,19 +163,24 @@ def _is_device(resource: str) -> bool:
 
 
 def read_nodes(nodes: Iterable[Manifest], pods: Iterable[Manifest], slices: Iterable[Manifest]) -> tuple[Node, ...]:
-    """Build nodes from their manifests, all pods and the ResourceSlices; sorted by name."""
-    on: defaultdict[str, list[Manifest]] = defaultdict(list)
+    """Build nodes, sorted by name, from manifests of nodes, pods and ResourceSlices; pods that ended use nothing."""
+    pods_by_node: defaultdict[str, list[Manifest]] = defaultdict(list)
     for pod in pods:
         if (pod.get("status") or {}).get("phase") not in ENDED_PHASES:
-            on[pod["spec"].get("nodeName") or ""].append(pod)
+            pods_by_node[pod["spec"].get("nodeName") or ""].append(pod)
     drivers: defaultdict[str, set[str]] = defaultdict(set)
-    for published in slices:
-        drivers[published["spec"].get("nodeName") or ""].add(published["spec"]["driver"])
-    read = (_node(body, on[body["metadata"]["name"]], drivers[body["metadata"]["name"]]) for body in nodes)
-    return tuple(sorted(read, key=lambda node: node.name))
+    for resource_slice in slices:
+        drivers[resource_slice["spec"].get("nodeName") or ""].add(resource_slice["spec"]["driver"])
+    names = ((body, body["metadata"]["name"]) for body in nodes)
+    return tuple(
+        sorted(
+            (_parse_node(body, pods_by_node[name], drivers[name]) for body, name in names), key=lambda node: node.name
+        )
+    )
 
 
-def _node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]) -> Node:
+def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]) -> Node:
+    """Build a node from its manifest, its pods that have not ended, and its drivers."""
     spec, status = body.get("spec") or {}, body.get("status") or {}
     taken: defaultdict[str, Decimal] = defaultdict(Decimal)
     for pod in pods:
@@ -195,7 +202,10 @@ def _node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]) -> N
 
 
 def pod_requests(spec: Manifest) -> Amounts:
-    """Return what a scheduler counts for a pod: the sum of its containers, or its largest init container."""
+    """Return what a scheduler reserves for a pod, by resource, including one of `pods`.
+
+    It is the larger of its containers' sum, with sidecars, and its largest init container, plus the overhead.
+    """
     total: defaultdict[str, Decimal] = defaultdict(Decimal)
     first: defaultdict[str, Decimal] = defaultdict(Decimal)
     for container in spec.get("containers") or ():
@@ -215,11 +225,13 @@ def pod_requests(spec: Manifest) -> Amounts:
 
 
 def _requests(container: Manifest) -> Amounts:
+    """Return the container's requests by resource."""
     requests = (container.get("resources") or {}).get("requests") or {}
     return {name: parse_quantity(amount) for name, amount in requests.items()}
 
 
 def _is_case(pod: Manifest) -> bool:
+    """Return True if the pod measures a case of accelbench."""
     marks = pod["metadata"].get("labels") or {}
     return marks.get(labels.MANAGED_BY) == labels.MANAGER and labels.CASE in marks
 

@@ -65,8 +65,9 @@ def _without_outliers(logs: Sequence[float]) -> list[float]:
     """Limit each value to three deviations from the median of its five neighbours."""
     medians = [statistics.median(logs[max(0, index - 2) : index + 3]) for index in range(len(logs))]
     residuals = [value - median for value, median in zip(logs, medians, strict=True)]
-    reach = 3 * 1.4826 * statistics.median(map(abs, residuals)) / 0.8  # the median of five follows the value itself
-    return [median + max(-reach, min(reach, residual)) for median, residual in zip(medians, residuals, strict=True)]
+    # 1.4826 makes the median deviation a standard deviation; 0.8, because the median of five follows the value itself.
+    limit = 3 * 1.4826 * statistics.median(map(abs, residuals)) / 0.8
+    return [median + max(-limit, min(limit, residual)) for median, residual in zip(medians, residuals, strict=True)]
 
 
 def _segmentations(logs: Sequence[float]) -> list[list[int]]:
@@ -75,24 +76,29 @@ def _segmentations(logs: Sequence[float]) -> list[list[int]]:
     import ruptures
 
     search = ruptures.KernelCPD(kernel="linear", min_size=MINIMUM_SEGMENT).fit(np.array(logs).reshape(-1, 1))
-    most = min(MAXIMUM_CHANGE_POINTS, len(logs) // MINIMUM_SEGMENT - 1)
+    maximum = min(MAXIMUM_CHANGE_POINTS, len(logs) // MINIMUM_SEGMENT - 1)
     ends: list[list[int]] = [[len(logs)]]
-    ends += [[int(end) for end in search.predict(n_bkps=number)] for number in range(1, most + 1)]
+    ends += [[int(end) for end in search.predict(n_bkps=number)] for number in range(1, maximum + 1)]
     return ends
 
 
 def _choose(logs: Sequence[float], candidates: list[list[int]]) -> list[int]:
-    """Add change points while they explain more than their penalty; the noise is what the next one would leave."""
+    """Return the candidate with the most change points whose reduction of the residuals exceeds their penalty.
+
+    `candidates` have 0, 1, 2 ... change points. The penalty of one is computed from the residuals that the candidate
+    under test leaves.
+    """
     chosen = candidates[0]
-    for number, more in enumerate(candidates[1:], start=1):
-        saved = _sum_of_squares(logs, chosen) - _sum_of_squares(logs, more)
-        penalty = PENALTY * 2 * math.log(len(logs)) * _variance_of_mean(logs, more)
-        if saved > (number - candidates.index(chosen)) * penalty:
-            chosen = more
+    for number, candidate in enumerate(candidates[1:], start=1):
+        reduction = _sum_of_squares(logs, chosen) - _sum_of_squares(logs, candidate)
+        penalty = PENALTY * 2 * math.log(len(logs)) * _variance_of_mean(logs, candidate)
+        if reduction > (number - candidates.index(chosen)) * penalty:
+            chosen = candidate
     return chosen
 
 
 def _residuals(logs: Sequence[float], ends: Sequence[int]) -> list[float]:
+    """Return each value's deviation from the mean of its segment."""
     segments = [logs[begin:end] for begin, end in itertools.pairwise([0, *ends])]
     return [value - math.fsum(segment) / len(segment) for segment in segments for value in segment]
 
@@ -102,7 +108,7 @@ def _sum_of_squares(logs: Sequence[float], ends: Sequence[int]) -> float:
 
 
 def _variance_of_mean(logs: Sequence[float], ends: Sequence[int]) -> float:
-    """Return the variance of a mean per result: the residual variance, inflated by its autocorrelation."""
+    """Return the variance of a mean times the number of results: the residuals', inflated by autocorrelation."""
     residuals = _residuals(logs, ends)
     free = len(logs) - len(ends)
     variance = math.fsum(value**2 for value in residuals) / free
@@ -110,6 +116,6 @@ def _variance_of_mean(logs: Sequence[float], ends: Sequence[int]) -> float:
         return 0.0
     products = math.fsum(first * second for first, second in itertools.pairwise(residuals))
     # Subtracting the means of short segments reduces the correlation by 2 / n per segment on average (Kendall, 1954).
-    memory = products / (free * variance) + 2 * len(ends) / len(logs)
-    memory = min(MAXIMUM_CORRELATION, max(0.0, memory))
-    return variance * (1 + memory) / (1 - memory)
+    correlation = products / (free * variance) + 2 * len(ends) / len(logs)
+    correlation = min(MAXIMUM_CORRELATION, max(0.0, correlation))
+    return variance * (1 + correlation) / (1 - correlation)

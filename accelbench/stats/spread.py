@@ -39,15 +39,15 @@ def find_outliers(values: Sequence[float]) -> Outliers:
     """
     if len(values) < MINIMUM_VALUES:
         return Outliers(of=len(values))
-    quartile, _, third = statistics.quantiles(values, n=4, method="inclusive")
-    spread = third - quartile
+    lower_quartile, _, upper_quartile = statistics.quantiles(values, n=4, method="inclusive")
+    spread = upper_quartile - lower_quartile
     mild, severe = MILD * spread, SEVERE * spread
     return Outliers(
         of=len(values),
-        low_severe=sum(value < quartile - severe for value in values),
-        low_mild=sum(quartile - severe <= value < quartile - mild for value in values),
-        high_mild=sum(third + mild < value <= third + severe for value in values),
-        high_severe=sum(value > third + severe for value in values),
+        low_severe=sum(value < lower_quartile - severe for value in values),
+        low_mild=sum(lower_quartile - severe <= value < lower_quartile - mild for value in values),
+        high_mild=sum(upper_quartile + mild < value <= upper_quartile + severe for value in values),
+        high_severe=sum(value > upper_quartile + severe for value in values),
     )
 
 

@@ -110,11 +110,11 @@ class MeasuredVariants:
         for name in (variant, baseline):
             if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
                 yield gap.sentence(name)
-        if unchecked := self._unchecked({variant, baseline, None}):
-            yield f"Untested: {unchecked}."
+        if untested := self._list_untested({variant, baseline, None}):
+            yield f"Untested: {untested}."
 
-    def _unchecked(self, sides: set[str | None]) -> str:
-        """List the untested checks that matter for a verdict, with variant and reason."""
+    def _list_untested(self, sides: set[str | None]) -> str:
+        """List the untested ones of `WORK_CHECKS` for these variants, with the reasons; empty if there are none."""
         checks = {
             f"{check.name}{f' for {check.variant}' if check.variant else ''} ({check.reading})"
             for check in self.certificate.checks
@@ -123,11 +123,13 @@ class MeasuredVariants:
         return "; ".join(sorted(checks))
 
     def _confidence(self) -> str:
+        """Return the confidence for a sentence: `95 %`, or `95 % for the run's 3 comparisons together`."""
         percent = f"{100 * self.rule.confidence:.4g} %"
         together = f"the run's {self.rule.comparisons} comparisons together"
         return percent if self.rule.comparisons == 1 else f"{percent} for {together}"
 
     def _invalid_sentence(self, sides: tuple[str, str], names: tuple[str, ...]) -> str:
+        """Describe the failed checks of both variants, or list `names` if the checks are untested."""
         failures = [
             f"{check.variant} fails {check.name}: {check.reading}"
             if check.variant

@@ -15,8 +15,8 @@ class Launches:
     """Hold a typical value (the variant's time, or a median over launches) and the range of the launches."""
 
     typical: float
-    least: float
-    most: float
+    minimum: float
+    maximum: float
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,16 @@ def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _without_range(value: float, words: str) -> Reading:
+    """Return the reading of a number that launches do not measure separately."""
     return Reading(value, value, words)
 
 
 def _seconds(time: Launches | None) -> Reading | None:
     if time is None:
         return None
-    between = "" if time.least == time.most else f" ({figures.seconds(time.least)} to {figures.seconds(time.most)})"
-    return Reading(time.least, time.most, f"{figures.seconds(time.typical)}{between}")
+    bounds = f" ({figures.seconds(time.minimum)} to {figures.seconds(time.maximum)})"
+    between = "" if time.minimum == time.maximum else bounds
+    return Reading(time.minimum, time.maximum, f"{figures.seconds(time.typical)}{between}")
 
 
 def _steady(variant: VariantResult) -> Launches | None:
@@ -64,6 +66,7 @@ def _steady(variant: VariantResult) -> Launches | None:
 
 
 def _phase(phases: Iterable[PhaseTime], name: str) -> Launches | None:
+    """Return a phase's seconds, with the minimum and maximum over launches; None if it was not measured."""
     phase = next((phase for phase in phases if phase.phase == name), None)
     if phase is None:
         return None
@@ -81,12 +84,13 @@ def _compiling(variant: VariantResult | None) -> Launches | None:
 
 def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
     own, baseline = _compiling(variant), _compiling(_baseline(result))
-    if own is None or baseline is None or not baseline.least:
+    if own is None or baseline is None or not baseline.minimum:
         return None
     return _ratio(own, baseline, f"{figures.seconds(own.typical)} over {figures.seconds(baseline.typical)}")
 
 
 def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
+    """Return the time of the first call, with compiling, over that of a later one."""
     compiling, first = (_phase(variant.phases, name) for name in ("compile", "first-step"))
     steady, units = _steady(variant), variant.numbers.units_per_call
     if compiling is None or first is None or steady is None or units is None:
@@ -98,13 +102,15 @@ def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
 
 def _ratio(value: Launches, over: Launches, words: str) -> Reading:
     """Return the ratio with its widest range, as launches are not paired here."""
-    ratio = Launches(value.typical / over.typical, value.least / over.most, value.most / over.least)
+    ratio = Launches(value.typical / over.typical, value.minimum / over.maximum, value.maximum / over.minimum)
     between = "; ".join(filter(None, (_format_range(ratio), words)))
-    return Reading(ratio.least, ratio.most, f"{figures.prose(ratio.typical)} ({between})")
+    return Reading(ratio.minimum, ratio.maximum, f"{figures.prose(ratio.typical)} ({between})")
 
 
 def _format_range(ratio: Launches) -> str:
-    return "" if ratio.least == ratio.most else f"{figures.prose(ratio.least)} to {figures.prose(ratio.most)}"
+    if ratio.minimum == ratio.maximum:
+        return ""
+    return f"{figures.prose(ratio.minimum)} to {figures.prose(ratio.maximum)}"
 
 
 def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
@@ -119,6 +125,7 @@ def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
+    """Return the distance from the 5th to the 95th percentile of launches, over their median."""
     seconds = variant.seconds
     if seconds is None:
         return None

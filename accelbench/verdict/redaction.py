@@ -19,13 +19,17 @@ def redact_invalid(result: Result) -> Result:
 
 
 def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
-    """Return the checks that invalidate the timings of `variant`, including parity while it is unknown."""
+    """Return the names of the checks that invalidate the timings of `variant`.
+
+    These are the failed checks or, if none failed, `parity` and `non-finite` unless they passed. In a noisy result,
+    checks that noise can fail are ignored. Empty for the protocols `observe` and `compile`, which time nothing.
+    """
     if result.protocol in {"observe", "compile"}:
         return ()
     certificate = result.certificate
     if result.noisy:
-        kept = (check for check in certificate.checks if check.name not in failed_by_noise())
-        certificate = Certificate(checks=tuple(kept))
+        checks = (check for check in certificate.checks if check.name not in failed_by_noise())
+        certificate = Certificate(checks=tuple(checks))
     return unclean(certificate, variant.name)
 
 
