@@ -31,7 +31,9 @@ class NotAtWorkError(Exception):
     """Report what is wrong with the installation and what to do."""
 
 
-async def look(api: KubernetesApi, settings: Settings, *, wait_seconds: float = WAIT_SECONDS) -> AsyncIterator[str]:
+async def run_checks(
+    api: KubernetesApi, settings: Settings, *, wait_seconds: float = WAIT_SECONDS
+) -> AsyncIterator[str]:
     """Yield a line for each check that passes; raise NotAtWorkError for the first that fails, or ApiError."""
     await _wait_for_crds(api, time.monotonic() + PUBLISH_SECONDS)
     yield f"the API server has the CRDs of {GROUP}/{VERSION} as this release writes them"
@@ -75,7 +77,7 @@ async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float
 async def run(settings: Settings, write: Callable[[str], object]) -> None:
     """Write a line for each check that passes; raise NotAtWorkError or ApiError."""
     async with KubernetesApi(await load_configuration()) as api:
-        async for line in look(api, settings):
+        async for line in run_checks(api, settings):
             write(line)
 
 

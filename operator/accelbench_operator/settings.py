@@ -62,7 +62,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         pod_template=_pod_template(environment),
         namespaces=tuple(name.strip() for name in namespaces if name.strip()),
         metrics_port=_port(environment, "ACCELBENCH_METRICS_PORT", 9090),
-        metrics_series=_whole_number(environment, "ACCELBENCH_METRICS_SERIES", 5_000, least=1),
+        metrics_series=_whole_number(environment, "ACCELBENCH_METRICS_SERIES", 5_000, minimum=1),
         metrics_tls=_metrics_tls(environment),
         metrics_authorization=_metrics_authorization(environment),
         health_port=_port(environment, "ACCELBENCH_HEALTH_PORT", 8080),
@@ -103,10 +103,10 @@ def _lease(environment: Mapping[str, str]) -> LeaseName | None:
 
 def _retention(environment: Mapping[str, str]) -> Retention:
     default = Retention()
-    days = _whole_number(environment, "ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS", 0, least=0)
+    days = _whole_number(environment, "ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS", 0, minimum=0)
     return Retention(
-        per_case=_whole_number(environment, "ACCELBENCH_RESULTS_PER_CASE", default.per_case, least=1),
-        total=_whole_number(environment, "ACCELBENCH_RESULTS_TOTAL", default.total, least=1),
+        per_case=_whole_number(environment, "ACCELBENCH_RESULTS_PER_CASE", default.per_case, minimum=1),
+        total=_whole_number(environment, "ACCELBENCH_RESULTS_TOTAL", default.total, minimum=1),
         maximum_age=timedelta(days=days) if days else None,
     )
 
@@ -143,10 +143,10 @@ def _class_name(environment: Mapping[str, str]) -> str:
     return name
 
 
-def _whole_number(environment: Mapping[str, str], name: str, default: int, *, least: int) -> int:
+def _whole_number(environment: Mapping[str, str], name: str, default: int, *, minimum: int) -> int:
     text = environment.get(name, str(default))
-    if not text.isdecimal() or int(text) < least:
-        raise SettingsError(f'{name}="{text}": must be a whole number, {least} or more')
+    if not text.isdecimal() or int(text) < minimum:
+        raise SettingsError(f'{name}="{text}": must be a whole number, {minimum} or more')
     return int(text)
 
 

@@ -32,7 +32,9 @@ async def find_skew(api: KubernetesApi) -> str:
 def compare(document: Mapping[str, Any]) -> str:
     """Return what the CRDs of an OpenAPI document lack and what to do, or an empty text."""
     served = {kind: schema for schema in document["components"]["schemas"].values() for kind in kinds_of(schema)}
-    missing = [path for kind in crd.KINDS for path in lacks(own_schema(kind), served.get(kind.name, {}), kind.name)]
+    missing = [
+        path for kind in crd.KINDS for path in missing_fields(own_schema(kind), served.get(kind.name, {}), kind.name)
+    ]
     if not missing:
         return ""
     more = f" and {len(missing) - NAMED_FIELDS} more" if len(missing) > NAMED_FIELDS else ""
@@ -52,21 +54,21 @@ def kinds_of(schema: Schema) -> Iterator[str]:
             yield kind["kind"]
 
 
-def lacks(own: Schema, served: Schema, path: str) -> Iterator[str]:
+def missing_fields(own: Schema, served: Schema, path: str) -> Iterator[str]:
     """Yield the paths of fields and enum values that `own` has and `served` lacks."""
     if "allOf" in served or "$ref" in served:  # ObjectMeta, by reference
         return
     served_properties = served.get("properties", {})
     for name, schema in own.get("properties", {}).items():
         if name in served_properties:
-            yield from lacks(schema, served_properties[name], f"{path}.{name}")
+            yield from missing_fields(schema, served_properties[name], f"{path}.{name}")
         elif not served.get("x-kubernetes-preserve-unknown-fields"):
             yield f"{path}.{name}"
     if isinstance(own.get("items"), Mapping):
-        yield from lacks(own["items"], served.get("items", {}), f"{path}[]")
+        yield from missing_fields(own["items"], served.get("items", {}), f"{path}[]")
     if isinstance(own.get("additionalProperties"), Mapping):
         served_values = served.get("additionalProperties")
-        yield from lacks(
+        yield from missing_fields(
             own["additionalProperties"], served_values if isinstance(served_values, Mapping) else {}, f"{path}.*"
         )
     if "enum" in served:

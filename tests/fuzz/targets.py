@@ -29,7 +29,7 @@ from accelbench.report import markdown, terminal, tidy
 from accelbench.report.live import display
 from accelbench.terminal.console import console
 from accelbench_operator.engine.kinds import Key
-from accelbench_operator.runs.collect import outcome
+from accelbench_operator.runs.collect import read_outcome
 from accelbench_operator.runs.events import transitions
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.status import RunProgress, progress_status
@@ -96,7 +96,7 @@ def attempt(data: bytes) -> None:
         pod_reason="DeadlineExceeded" if choice & 64 else "",
         message=message.replace(DIGEST, digest),
     )
-    found = outcome(CASE, pod, "\n".join(lines), last=bool(choice & 128), now=NOW)
+    found = read_outcome(CASE, pod, "\n".join(lines), last=bool(choice & 128), now=NOW)
     if isinstance(found, AttemptFailure):
         _told({}, lost=found)
         return

@@ -6,7 +6,7 @@ import pytest
 
 from accelbench.api.result import Result
 from accelbench.delivery.log import Headline
-from accelbench_operator.runs.collect import outcome
+from accelbench_operator.runs.collect import read_outcome
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.job import attempted_case
 from accelbench_operator.runs.observed import ObservedPod
@@ -21,7 +21,7 @@ LATER = "2026-03-01T13:00:00Z"
 
 
 def collect(pod: ObservedPod, log: str | None, *, last: bool = False) -> Result | AttemptFailure:
-    return outcome(CASE, pod, log, last=last, now=LATER)
+    return read_outcome(CASE, pod, log, last=last, now=LATER)
 
 
 def result_of(found: Result | AttemptFailure) -> Result:

@@ -11,7 +11,7 @@ import pytest
 from accelbench.api.profiles import Profiles
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.election import LeaseName
-from accelbench_operator.installed import NotAtWorkError, look
+from accelbench_operator.installed import NotAtWorkError, run_checks
 from accelbench_operator.settings import Settings
 from operator_world.process import OperatorProcess
 
@@ -42,7 +42,7 @@ def settings(cluster: Cluster) -> Settings:
 
 
 async def said(api: KubernetesApi, settings: Settings, *, wait_seconds: float) -> list[str]:
-    return [line async for line in look(api, settings, wait_seconds=wait_seconds)]
+    return [line async for line in run_checks(api, settings, wait_seconds=wait_seconds)]
 
 
 async def test_an_operator_that_leads_is_at_work(

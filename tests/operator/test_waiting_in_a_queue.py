@@ -232,7 +232,7 @@ CHECK = {"name": "budget", "state": "Pending", "message": "ask finance"}
         (workload(PREEMPTED, ("QuotaReserved", "False", "Pending", PREEMPTED[3])), "accommodate a workload"),
         (workload(PREEMPTED, FULL), "accommodate a workload; couldn't assign flavors: insufficient quota"),
         (workload(("QuotaReserved", "True", "x", "y"), checks=[CHECK]), "check budget is Pending: ask finance"),
-        (workload(), "Kueue has said nothing about it yet"),
+        (workload(), "Kueue has given no reason yet"),
         (workload(("QuotaReserved", "False", "Inadmissible", "ClusterQueue c is inactive")), "c is inactive"),
         (None, "Kueue has created no Workload for it: check that its controller runs"),
     ],

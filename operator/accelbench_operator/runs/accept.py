@@ -244,8 +244,8 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
             yield Problem("spec.workload", f"{workload.name}: what it costs cannot be computed: {why}")
             return
         if refusal:
-            remedy = f"profile {plan.profile.name}, or spec.podTemplate's limits"
-            yield Problem("spec.workload.parameters", f"case {case.name} {refusal} ({remedy})")
+            limit_source = f"profile {plan.profile.name}, or spec.podTemplate's limits"
+            yield Problem("spec.workload.parameters", f"case {case.name} {refusal} ({limit_source})")
 
 
 def _path(location: tuple[int | str, ...]) -> str:

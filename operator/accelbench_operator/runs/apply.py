@@ -36,7 +36,7 @@ from accelbench_operator.runs.actions import (
 )
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.cluster import Cluster
-from accelbench_operator.runs.collect import outcome
+from accelbench_operator.runs.collect import read_outcome
 from accelbench_operator.runs.event_messages import EventMessages
 from accelbench_operator.runs.failure import (
     AttemptFailure,
@@ -111,7 +111,7 @@ class Applier:
             case ReadEvents():
                 await self._read_events(action, plan)
 
-    async def find_missing(self, plan: Plan, measured: Iterable[str], observed: Observed) -> bool:
+    async def finds_unlisted_results(self, plan: Plan, measured: Iterable[str], observed: Observed) -> bool:
         """Return True if the cluster has a result of a measured case that the store lacks.
 
         This is checked before a run finishes, which is final: a replica may lead before its watches are up to date.
@@ -184,7 +184,7 @@ class Applier:
             with self._recording(Wait.LOOK, plan, job):
                 end = await self._find_end(attempt, plan, observed)
         except (ApiError, ForeignObjectError) as error:
-            if not self._is_exhausted(Wait.LOOK, plan, job):
+            if not self._may_give_up(Wait.LOOK, plan, job):
                 raise
             end = unknown_end(_error_message(error))
         if isinstance(end, ObservedPod):
@@ -226,7 +226,7 @@ class Applier:
             now = timestamp(self._clock())
             try:
                 # In a thread: a log of 8 MiB would hold up the event loop.
-                result = await asyncio.to_thread(outcome, case, pod, log, last=action.last, now=now)
+                result = await asyncio.to_thread(read_outcome, case, pod, log, last=action.last, now=now)
                 body = _result_body(result, plan, pod) if isinstance(result, Result) else None
             except Exception as error:
                 logger.exception("%s: the log of its pod cannot be read; the attempt fails", attempt.job)
@@ -266,14 +266,12 @@ class Applier:
                 return await self._cluster.read_log(pod.key.namespace, pod.key.name)
         except NotFoundError:
             # A kubelet answers this of a pod that it does not know yet, too.
-            if not await self._cluster.list_pods(pod.key.namespace, job) or self._is_exhausted(
-                Wait.READ_LOG, plan, job
-            ):
+            if not await self._cluster.list_pods(pod.key.namespace, job) or self._may_give_up(Wait.READ_LOG, plan, job):
                 return None
             raise
         except ApiError:
             # The node may only be busy or restarting.
-            if self._is_exhausted(Wait.READ_LOG, plan, job):
+            if self._may_give_up(Wait.READ_LOG, plan, job):
                 return None
             raise
 
@@ -286,7 +284,7 @@ class Applier:
             await self._note_failure(plan, case, job, result_refused(error.message))
         except ApiError as error:
             exists = isinstance(error, ConflictError) and await self._name_is_taken(plan, case)
-            if not exists and not self._is_exhausted(Wait.STORE_RESULT, plan, job):
+            if not exists and not self._may_give_up(Wait.STORE_RESULT, plan, job):
                 raise
             await self._note_failure(plan, case, job, result_refused(error.message))
         else:
@@ -310,7 +308,7 @@ class Applier:
             raise
         self.memory(run_uid).clear(job, wait)
 
-    def _is_exhausted(self, wait: Wait, plan: Plan, job: str) -> bool:
+    def _may_give_up(self, wait: Wait, plan: Plan, job: str) -> bool:
         return self.memory(plan.metadata.uid).is_final(job, wait, self._clock())
 
     async def _load_result(self, plan: Plan, case: str) -> bool:
@@ -356,7 +354,7 @@ class Applier:
         except ForeignObjectError as error:
             has_result, failure = False, replace(failure, message=f"{failure.message}. {error}")
         except ApiError as error:
-            if not self._is_exhausted(Wait.RESULT, plan, job):
+            if not self._may_give_up(Wait.RESULT, plan, job):
                 raise
             has_result, failure = False, unknown_end(_error_message(error))
         if not has_result:

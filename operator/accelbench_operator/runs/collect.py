@@ -24,7 +24,7 @@ OUT_OF_MEMORY = "OOMKilled"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 
 
-def outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: str) -> Result | AttemptFailure:
+def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: str) -> Result | AttemptFailure:
     """Return what the attempt at `case` brought; `log` is None if it is lost, `last` if no other attempt follows."""
     delivered = read_log((log or "").splitlines(), READ_KINDS)
     headline = read_headline(case, pod.message)

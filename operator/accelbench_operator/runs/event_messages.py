@@ -54,7 +54,7 @@ class _NamespaceEvents:
 
 
 class EventMessages:
-    """Return the latest message about an object, at most `FRESH` old or as old as a slow list allows."""
+    """Return the latest message about an object, at most `MINIMUM_CACHE_TIME` old or as old as a slow list allows."""
 
     def __init__(self, cluster: Cluster, clock: Callable[[], datetime]) -> None:
         self._cluster = cluster

@@ -69,7 +69,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
     queue_labels = {
         key: run.metadata.labels[key] for key in (labels.QUEUE, labels.QUEUE_PRIORITY) if run.metadata.labels.get(key)
     }
-    template = _pod_template_of_case(attempted_case(case, attempt), runner, attempt_labels)
+    template = _runner_pod_template(attempted_case(case, attempt), runner, attempt_labels)
     if runner.profile.device_class:
         claim_device(template["spec"], run)
     template = add_defaults(merge_pod_template(template, run.spec.pod_template), runner.pod_template)
@@ -121,7 +121,7 @@ def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
     return int(parse_quantity(template["spec"]["containers"][0]["resources"]["limits"]["memory"]))
 
 
-def _pod_template_of_case(case: Case, runner: UsedRunner, pod_labels: Mapping[str, str]) -> Manifest:
+def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str, str]) -> Manifest:
     profile = runner.profile
     pod: Manifest = {
         "restartPolicy": "Never",

@@ -134,7 +134,7 @@ def _why_waiting(workload: Manifest) -> str:
         checks = workload["status"].get("admissionChecks") or ()
         parts += [_describe_check(check) for check in checks if check["state"] != "Ready"]
     reason = "; ".join(part.rstrip(". ") for part in parts)
-    return reason or "Kueue has said nothing about it yet; with StrictFIFO it only looks at the first in the queue"
+    return reason or "Kueue has given no reason yet; with StrictFIFO it considers only the first Workload of a queue"
 
 
 def _describe_check(check: Manifest) -> str:

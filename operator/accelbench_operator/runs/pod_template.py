@@ -13,7 +13,7 @@ Manifest = dict[str, Any]
 CONTAINER = "runner"
 
 _MERGE_KEYS = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
-_BASE_WINS = {"annotations", "labels", "volumeMounts", "volumes"}
+_KEEPING_BASE = {"annotations", "labels", "volumeMounts", "volumes"}
 _ADDED_BY_DEFAULTS = {"imagePullSecrets", "resourceClaims", "tolerations", "topologySpreadConstraints"}
 """Lists without a merge key: entries of both sides are kept."""
 
@@ -31,7 +31,7 @@ def _merge_value(key: str, base: Any, patch: Any) -> Any:
         return [merge_pod_template(container, _find_named(patch, container["name"])) for container in base]
     if isinstance(base, list):
         return (
-            _merge_named(base, patch, _MERGE_KEYS[key], wins=key in _BASE_WINS)
+            _merge_named(base, patch, _MERGE_KEYS[key], base_wins=key in _KEEPING_BASE)
             if key in _MERGE_KEYS
             else [*base, *patch]
         )
@@ -40,7 +40,7 @@ def _merge_value(key: str, base: Any, patch: Any) -> Any:
         amounts = {**base["limits"], **patch.get("requests", {}), **patch.get("limits", {})}
         return {"requests": dict(amounts), "limits": dict(amounts)} | _device_claims(base, patch)
     if isinstance(base, dict) and isinstance(patch, Mapping):
-        return {**patch, **base} if key in _BASE_WINS else merge_pod_template(base, patch)
+        return {**patch, **base} if key in _KEEPING_BASE else merge_pod_template(base, patch)
     return patch
 
 
@@ -61,7 +61,7 @@ def _fill_value(key: str, value: Any, default: Any) -> Any:
     if isinstance(value, dict):
         return add_defaults(value, default)
     if key in _MERGE_KEYS:
-        return _merge_named(value, default, _MERGE_KEYS[key], wins=True)
+        return _merge_named(value, default, _MERGE_KEYS[key], base_wins=True)
     return [*value, *default] if key in _ADDED_BY_DEFAULTS else value
 
 
@@ -74,8 +74,8 @@ def _find_named(items: list[Manifest], name: str) -> Manifest:
     return next((item for item in items if item.get("name") == name), {})
 
 
-def _merge_named(base: list[Manifest], patch: list[Manifest], key: str, *, wins: bool) -> list[Manifest]:
+def _merge_named(base: list[Manifest], patch: list[Manifest], key: str, *, base_wins: bool) -> list[Manifest]:
     patch_items = {posixpath.normpath(item[key]): item for item in patch}
-    base_items = [patch_items.get(posixpath.normpath(item[key]), item) if not wins else item for item in base]
+    base_items = [patch_items.get(posixpath.normpath(item[key]), item) if not base_wins else item for item in base]
     names = {posixpath.normpath(item[key]) for item in base}
     return [*base_items, *(item for name, item in patch_items.items() if name not in names)]
