@@ -73,7 +73,7 @@ class Training(Document):
     article: Bound
     """Ratio in the article: how many times as fast the variant was."""
     at_least_half: bool = False
-    """True: any larger ratio than the article's also confirms."""
+    """True if there is no upper end: at least half of the article's advantage confirms."""
 
 
 class Earlier(Document):
@@ -266,7 +266,7 @@ def check_variants(claim: Claim, manifest: str, run: BenchmarkRun) -> None:
 
 
 def hardware(name: str) -> Hardware:
-    """Return the hardware of this name; raises ValueError."""
+    """Return `name` as a class of hardware; raises ValueError if it is none."""
     for known in get_args(Hardware):
         if name == known:
             return known  # type: ignore[no-any-return]

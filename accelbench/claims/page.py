@@ -108,6 +108,7 @@ def page(
 
 
 def _count_rows(settled: Sequence[Settled]) -> str:
+    """Return how many rows are claims of articles, and how many are questions of our own."""
     own = sum(row.claim.own for row in settled)
     rows = f"{len(settled)} row{'s' * (len(settled) != 1)}"
     if not own:
@@ -118,7 +119,7 @@ def _count_rows(settled: Sequence[Settled]) -> str:
 
 
 def _age_of_source(settled: Settled) -> str:
-    """Return whether the programs that decided are today's."""
+    """Return `today's source`, or `an older source` if a deciding result has one; empty without results."""
     if not settled.runs:
         return ""
     return "an older source" if any(run.older for run in settled.runs) else "today's source"
@@ -137,6 +138,7 @@ def _citation(article: Article) -> str:
 
 
 def _verdicts(settled: Sequence[Settled]) -> str:
+    """Return a table that counts the verdicts, and what changed of them."""
     counts = Counter(row.verdict for row in settled)
     rows = [
         (str(counts[verdict]), _verdict_text(verdict), VERDICT_MEANINGS[verdict]) for verdict in get_args(ClaimVerdict)
@@ -213,10 +215,12 @@ def _libraries(results: Iterable[Result]) -> str:
 
 
 def _results(settled: Settled) -> Iterable[Result]:
+    """Return the results of a claim, including those that decide nothing."""
     return (result for run in (*settled.runs, *settled.beside) for result in run.results)
 
 
 def _how_to_check(settled: Sequence[Settled]) -> str:
+    """Return how to check a row, and how long the recorded checks took."""
     seconds_by_run = {
         run.name: sum(float(result.overhead.get("total", 0)) for result in run.results)
         for row in settled
@@ -255,6 +259,7 @@ def _devices(results: Iterable[Result]) -> dict[str, None]:
 
 
 def _device(result: Result) -> str:
+    """Return the device's name; for a CPU, with the last of its vector extensions."""
     if result.case.accelerator.platform != "cpu":
         return measured_on(result)
     # Virtual machines give several models one name.
@@ -292,7 +297,7 @@ def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *,
 
 
 def _answer(settled: Settled) -> str:
-    """Return the sentence for the verdict, marked if newer results exist."""
+    """Return the ledger's sentence for the verdict, marked if a result is newer than it."""
     claim = settled.claim
     sentence = escaped(claim.answers.get(settled.verdict, ""))
     has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled))
@@ -300,6 +305,7 @@ def _answer(settled: Settled) -> str:
 
 
 def _rule(settled: Settled) -> list[str]:
+    """Return the correction of the article, what confirms and refutes the claim, and on which hardware."""
     claim, paragraphs = settled.claim, []
     if claim.corrected:
         paragraphs.append(escaped(claim.corrected))
@@ -310,6 +316,7 @@ def _rule(settled: Settled) -> list[str]:
 
 
 def _deciding_hardware(settled: Settled) -> str:
+    """Return a sentence about the hardware that can settle the claim, and which of it has no result."""
     claim = settled.claim
     if claim.machine == UNNAMED:
         return "The article gives a time on a machine that it does not name, so nothing can settle it."
@@ -347,6 +354,7 @@ def _caveats(settled: Settled) -> list[str]:
 
 
 def _day(run: MeasuredRun) -> str:
+    """Return the day on which the run's last launch ended; empty without results."""
     return max((measured_at(result).date().isoformat() for result in run.results), default="")
 
 
@@ -356,6 +364,7 @@ def measured_at(result: Result) -> datetime:
 
 
 def _history(claim: Claim) -> list[str]:
+    """List the claim's earlier conditions."""
     if not claim.history:
         return []
     entries = [f"- {_describe_earlier(earlier)}" for earlier in claim.history]

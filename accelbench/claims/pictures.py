@@ -42,7 +42,7 @@ def svg_files(settled: Sequence[Settled]) -> Mapping[str, str]:
 
 
 def _of_one_result(settled: Sequence[Settled]) -> "Iterator[tuple[int, str, Result]]":
-    """Return row, kind of picture and result, for each picture of one result."""
+    """Yield row, kind of picture and result, for each picture of one result."""
     for row in settled:
         for run in (*row.runs, *row.beside):
             if row.claim.picture and run.name == row.claim.picture.of and run.results:

@@ -83,7 +83,7 @@ def settle(
     here: Hardware,
     beside: Sequence[MeasuredRun] = (),
 ) -> Settled:
-    """Hold the claim against the runs of its manifests.
+    """Settle the claim by the runs of its manifests.
 
     `refuted` needs one condition that a sound measurement of a complete case contradicts. `confirmed` needs all
     conditions met in every case of every manifest. Anything failed, invalid, missing or undecided leaves the claim

@@ -55,6 +55,7 @@ def with_baseline(result: Result, over: str) -> Result:
 
 
 def _compared_with(result: Result, over: str, name: str) -> Comparison:
+    """Compare the variant `name` with the baseline `over` over the rounds that both have."""
     logs, invalid = _pairs(result, over, name), tuple(unclean(result.certificate, name, over))
     comparison = Comparison(
         variant=name,
@@ -83,6 +84,7 @@ def _logs(suite: Majority, result: Result) -> tuple[list[float], str]:
 
 
 def _pairs(result: Result, over: str, name: str) -> list[float]:
+    """Return the log-speedup of `name` over `over` for each round that both have."""
     before, after = (_by_round(result, variant) for variant in (over, name))
     rounds = sorted(before.keys() & after.keys())
     return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])

@@ -47,6 +47,7 @@ def _sizes(results: Sequence[Result]) -> list[str]:
 
 
 def _with_variants(result: Result, compared: frozenset[str]) -> Result:
+    """Return the result with the compared variants and the baseline only."""
     names = {*compared, result.case.baseline}
     return result.model_copy(
         update={"variants": tuple(variant for variant in result.variants if variant.name in names)}
@@ -73,6 +74,7 @@ def _table_of_times(baseline: str, results: Sequence[Result]) -> str:
 
 
 def _times(result: Result, name: str) -> Iterable[Row]:
+    """Yield a row for each variant."""
     for variant in result.variants:
         costs = _compiling(variant), _first_call(variant), _memory(variant), _power(variant)
         counted = (read(variant.numbers) for read in NUMBER_COLUMNS.values())
@@ -80,6 +82,7 @@ def _times(result: Result, name: str) -> Iterable[Row]:
 
 
 def _time(result: Result, variant: VariantResult) -> str:
+    """Return the time per unit, or why there is none."""
     if time := step_seconds(variant):
         return f"{figures.seconds(time, 2)} per {result.unit}"
     compared = any(
@@ -90,6 +93,7 @@ def _time(result: Result, variant: VariantResult) -> str:
 
 
 def _against_baseline(result: Result, variant: VariantResult) -> str:
+    """Return the comparison with the baseline, or why there is none."""
     if variant.name == result.case.baseline:
         return "baseline" if len(result.variants) > 1 else ""
     comparison = next((one for one in result.comparisons if one.variant == variant.name), None)
@@ -192,6 +196,7 @@ def _marked_if_estimated(compiled: CompiledVariant, name: str, text: str) -> str
 
 
 def _fused(kinds: Sequence[str]) -> str:
+    """Return the first `MAXIMUM_FUSIONS` kinds, and how many more there are."""
     more = len(kinds) - MAXIMUM_FUSIONS
     others = [f"{more} more kinds" if more > 1 else "1 more kind"] if more > 0 else []
     return "; ".join([*kinds[:MAXIMUM_FUSIONS], *others])

@@ -35,6 +35,7 @@ def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
 
 
 def _of_result(result: Result, compared: Collection[str]) -> list[str]:
+    """Return the warnings of one result."""
     comparisons = [one for one in result.comparisons if not compared or one.variant in compared]
     sentences = [sentence for comparison in comparisons for sentence in _sentences(comparison.sentence)]
     failed = [certificate.check_line(check) for check in certificate.failed_checks(result)]

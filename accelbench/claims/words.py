@@ -12,7 +12,7 @@ from accelbench.verdict.expectations import describe_bounds
 
 DIGITS = 2
 EQUAL_WITHIN = 0.02
-"""Relative difference up to which times are called equal."""
+"""Largest relative difference at which times are called equal."""
 
 
 _EXACTLY = re.compile(r"at least (\S+) and at most \1(?=:)")

@@ -45,7 +45,7 @@ class AsyncClient:
     def record_answer(
         self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float, date: str
     ) -> None:
-        """Note an answer (status 0: none) and its `Date`; a subclass may count or time it."""
+        """Receive status (0: no answer), duration and `Date` of each answer; a subclass may count them."""
 
     async def __aenter__(self) -> Self:
         return self

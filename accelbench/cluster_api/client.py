@@ -78,6 +78,7 @@ def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
 
 
 def _default_namespace(context: str | None, kubeconfig: Path | None) -> str:
+    """Return the namespace of the context, or of the current one; `default` if it has none."""
     known = contexts(kubeconfig)
     return known.get(context or next(iter(known), ""), {}).get("namespace") or "default"
 
@@ -91,7 +92,7 @@ class Client:
         """Wrap a kubernetes client that raises `connection_error` if the connection fails."""
         self.namespace = namespace or default_namespace
         self.has_requested_namespace = namespace is not None
-        """The user asked for this namespace and no other."""
+        """True if the user named the namespace; False if it is the default."""
         self._api = api
         self._api.user_agent = "kubectl-accelbench"
         self._connection_error = connection_error
@@ -154,6 +155,7 @@ class Client:
         return self._lines(POD.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
+        """Yield the lines of an answer with their ends; at most `seconds` may pass without data."""
         response = self._send("GET", path, query=query, accept=accept, seconds=seconds)
         partial_line = b""
         try:
@@ -169,6 +171,7 @@ class Client:
             response.response.close()
 
     def _json(self, method: str, path: str, **request: Any) -> Manifest:
+        """Send a request and return the JSON of the answer."""
         response = self._send(method, path, **request)
         try:
             document: Manifest = json.loads(response.read())

@@ -1,15 +1,15 @@
 """Define one exception for each answer of the API server that a caller can handle.
 
 ClusterError               the cluster cannot be used; the message says why and what to do
-ApiError               an error answer, or none
-InvalidError       400, 422
-UnauthorizedError  401
-ForbiddenError     403
-NotFoundError      404
-ConflictError      409
-ExpiredError       410
-TooLargeError      413
-UnreachableError   no answer, or one that broke off
+    ApiError               an error answer, or none
+        InvalidError       400, 422
+        UnauthorizedError  401
+        ForbiddenError     403
+        NotFoundError      404
+        ConflictError      409
+        ExpiredError       410
+        TooLargeError      413
+        UnreachableError   no answer, or one that broke off
 """
 
 import json

@@ -45,7 +45,8 @@ RESOURCE_SLICE = Kind("ResourceSlice", "resourceslices", "resource.k8s.io/v1")
 def verb_and_resource(method: str, path: str, query: Mapping[str, Any]) -> tuple[str, str]:
     """Return the request's verb and resource as Kubernetes' own metrics name them.
 
-    `GET /api/v1/namespaces/team/pods/a/log` is a get of `pods/log`. A path of no resource stands for itself.
+    `GET /api/v1/namespaces/team/pods/a/log` is a get of `pods/log`. A path without a resource is returned in place of
+    the resource.
     """
     match = _RESOURCE.fullmatch(path)
     read = "watch" if "watch" in query else "list" if match and not match["name"] else "get"

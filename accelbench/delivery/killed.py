@@ -70,6 +70,7 @@ def result_of_killed(
 
 
 def _empty_result(case: Case, now: str) -> Result:
+    """Return an incomplete result without rounds."""
     return Result(
         case=case,
         complete=False,

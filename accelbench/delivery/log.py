@@ -173,6 +173,8 @@ def parse_event(line: str) -> Event | None:
 
 
 class _Identity(NamedTuple):
+    """Identify a document by what each of its lines names."""
+
     kind: DocumentKind
     identifier: str
     lines: int
@@ -212,7 +214,7 @@ class LogDocuments:
     problems: tuple[str, ...] = ()
 
     def latest(self, kind: DocumentKind, digest: str | None = None) -> Result | None:
-        """Return the last result or checkpoint; with `digest`, the one that has it; None if there is none."""
+        """Return the last valid result or checkpoint; with `digest`, the one that has it; None if there is none."""
         for document in reversed(self.documents):
             if document.kind == kind and digest in {None, document.digest}:
                 try:
@@ -269,6 +271,7 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MA
 
 
 def _report_unreadable_lines(lines: Sequence[int]) -> Iterator[str]:
+    """Yield a problem for each marked line that cannot be parsed, at most `MAXIMUM_REPORTED`, then how many more."""
     for number in lines[:MAXIMUM_REPORTED]:
         yield f"line {number}: altered: begins with {MARK} and cannot be parsed"
     if (more := len(lines) - MAXIMUM_REPORTED) > 0:
@@ -276,12 +279,14 @@ def _report_unreadable_lines(lines: Sequence[int]) -> Iterator[str]:
 
 
 def _report_first_problems(problems: Sequence[str]) -> Iterator[str]:
+    """Yield the first `MAXIMUM_REPORTED` problems, then how many more documents are not whole."""
     yield from problems[:MAXIMUM_REPORTED]
     if (more := len(problems) - MAXIMUM_REPORTED) > 0:
         yield f"{more} more documents that are not whole"
 
 
 def _parse_piece(line: str) -> tuple[_Identity, int, str] | None:
+    """Return the document that a line belongs to, the line's index in it, and its payload; None if it is malformed."""
     match = _PIECE.fullmatch(line.rstrip("\r\n"))
     if match is None:
         return None
@@ -302,6 +307,7 @@ def _inflate(payload: str, most: int) -> str:
 
 
 def _is_larger(payload: str, most: int) -> bool:
+    """Return True if the payload inflates to more than `most` bytes."""
     try:
         return len(zlib.decompressobj().decompress(base64.b64decode(payload, validate=True), most + 1)) > most
     except (ValueError, zlib.error):

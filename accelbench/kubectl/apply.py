@@ -87,7 +87,10 @@ def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
 
 
 def _existing_run(client: Client, body: Manifest, wanted: BenchmarkRun) -> Manifest | None:
-    """Return the run that has this name and spec; None if a dry run shows that it can be created."""
+    """Return the run that has this name and spec; None if it can be created, or only a real request can show that.
+
+    Raises ExistsError if the existing run has another spec or is being deleted.
+    """
     collection = RUN.path(body["metadata"]["namespace"])
     try:
         client.create(collection, body, dryRun="All")
@@ -109,6 +112,7 @@ def _existing_run(client: Client, body: Manifest, wanted: BenchmarkRun) -> Manif
 
 
 def _explain_difference(name: str, fields: Sequence[str]) -> str:
+    """Return the message about an existing run that differs in these fields."""
     if set(fields) == {"runPolicy"}:
         advice = f"change that in place, kubectl patch bmr {name}, or give this run another name"
     else:

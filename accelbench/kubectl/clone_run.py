@@ -22,6 +22,7 @@ TOOL_PREFIXES = (
 )
 """Keys by which deployment tools mark their objects: a tool deletes a marked object that it does not know."""
 USER_KEYS = {labels.QUEUE, labels.QUEUE_PRIORITY}
+"""Keys with the prefix of a tool that users set."""
 ACTIONS = ("cancel", "suspend")
 """Fields of runPolicy that act on the existing run alone."""
 

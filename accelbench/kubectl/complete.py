@@ -31,6 +31,7 @@ def complete(app: click.Group, words: Sequence[str]) -> None:
 
 
 def _answer_lines(app: click.Group, words: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of the answer, the directive last."""
     *arguments, word = words or ("",)
     if arguments and arguments[0] not in app.commands:
         yield NO_FILES
@@ -89,6 +90,7 @@ def cases(context: click.Context, _parameter: click.Parameter, begin: str) -> It
 
 
 def _connect(context: click.Context) -> "Client":
+    """Connect with the options that the command line has so far."""
     from accelbench.cluster_api.client import connect
 
     options = context.params

@@ -96,7 +96,7 @@ class _Follower:
         """Set to end the thread that watches the run."""
         self._client, self._display, self._print, self._clock = client, display, print_message, clock
         self._posted_calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        """What the threads ask the main thread to execute."""
+        """Calls that the threads have posted for the main thread."""
         self._case_names = [case.name for case in plan_cases(parse_run(run))]
         self._began = clock()
         self._unreachable = False
@@ -106,7 +106,7 @@ class _Follower:
         self._reading_pod: str | None = None
         self._displayed_pod: str | None = None
         self._lines_read: dict[str, int] = {}
-        """By pod; 0 for one whose log could not be read yet."""
+        """Number of lines read, by pod; 0 for a pod whose log could not be read yet."""
         self._pods_read_to_end: set[str] = set()
         self._next_log_at = 0.0
         self._logs_forbidden = False
@@ -163,20 +163,24 @@ class _Follower:
         self._display.tick()
 
     def _handle_change(self, run: Manifest) -> None:
+        """Keep the new state of the run, and print why it waits."""
         self.run, self._unreachable = run, False
         self._print_condition()
 
     def _handle_deletion(self, run: Manifest | None) -> None:
+        """Raise DeletedError unless the run finished before it was deleted."""
         self.run = run or self.run
         if not is_finished(self.run):
             raise DeletedError(f"benchmarkrun/{self.run['metadata']['name']} was deleted before it had finished")
 
     def _handle_unreachable(self, error: ApiError) -> None:
+        """Print a warning, once until the cluster answers again."""
         if not self._unreachable:
             self._print(f"warning: {error.message}; trying again")
         self._unreachable = True
 
     def _handle_log_opened(self, pod: str, case: Case) -> None:
+        """Display the pod's case in place of the one before."""
         if pod == self._displayed_pod:
             return
         self.end_case()
@@ -189,6 +193,7 @@ class _Follower:
             self._display.event(event)
 
     def _handle_log_closed(self, pod: str, lines: int, refusal: str, *, ended: bool) -> None:
+        """Note how far the log was read; after a refusal, warn and read no log again."""
         self._reading_pod = None
         self._lines_read[pod] = lines
         if refusal:
@@ -287,6 +292,7 @@ class _Follower:
 
 
 def _case_of(pod: Any) -> Case | None:
+    """Return the case in the pod's annotation; None if another release wrote it."""
     document = (pod["metadata"].get("annotations") or {}).get(labels.CASE_ANNOTATION, "")
     try:
         return Case.model_validate_json(document)

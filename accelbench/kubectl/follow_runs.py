@@ -67,6 +67,7 @@ def follow_runs(client: Client, applied: Sequence[AppliedRun], *, timeout: float
 
 
 def _follow_one(client: Client, run: Manifest, until: float | None, output: RunOutput, signals: Signals) -> Exit:
+    """Follow a run to its end, print its verdict, and return its exit code; raises FollowError."""
     name = run["metadata"]["name"]
     screen = console(stderr=True)
 

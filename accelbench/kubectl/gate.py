@@ -49,7 +49,8 @@ def outcome_text(run: Mapping[str, Any]) -> str:
 def exit_of(run: Mapping[str, Any]) -> Exit | None:
     """Return the exit code of a run; None if it has not finished.
 
-    A reason that this release does not know, because a later one added it, is `NOT_MEASURED`.
+    For the reason `CaseFailed` it is the worst code of the attempts that have ended. A reason of a later release is
+    `NOT_MEASURED`.
     """
     if not is_finished(run):
         return None

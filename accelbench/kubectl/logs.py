@@ -109,6 +109,7 @@ def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, foll
 
 
 def _explain_no_pod(run: dict[str, Any], case: str | None) -> str:
+    """Return the message about a run, or a case of it, without a pod: not yet, or no longer."""
     from accelbench.kubectl.gate import condition, is_finished
 
     name = run["metadata"]["name"]

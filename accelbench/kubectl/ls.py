@@ -104,6 +104,7 @@ def _print_table(client: "Client", path: str, *, wide: bool, everywhere: bool, w
 
 
 def _rows(table: dict[str, Any], columns_shown: Sequence[int], *, everywhere: bool) -> Iterator[list[str]]:
+    """Yield the cells of each row on one line each, the namespace first if the table has all namespaces."""
     from accelbench.document import on_one_line
 
     for row in table["rows"] or ():

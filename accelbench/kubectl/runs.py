@@ -22,7 +22,7 @@ from accelbench.verdict.expectations import ExpectationOutcome
 PREFIXES = ("benchmarkrun.accelbench.dev", "benchmarkruns.accelbench.dev", "benchmarkrun", "benchmarkruns", "bmr")
 """Kinds that kubectl prints and accepts in front of a slash."""
 LISTED_NAMES = 20
-"""Of more names than these a message names at most the nearest one."""
+"""Most names that a message lists; if there are more, it names at most the nearest one."""
 
 
 class UnknownRunError(ClusterError):
@@ -43,6 +43,7 @@ def run_named(client: Client, name: str) -> Manifest:
 
 
 def _find_run(client: Client, name: str) -> Manifest | None:
+    """Get a run by `NAME` or `bmr/NAME`; None if there is none, or the name is invalid."""
     if not re.fullmatch(NAME, bare_name(name)):  # in a path it could address something else
         return None
     try:
@@ -57,6 +58,7 @@ def run_names(client: Client) -> list[str]:
 
 
 def _explain_unknown_name(client: Client, name: str, known: Iterable[str]) -> str:
+    """Return the message about an unknown run, with the nearest of the known names."""
     choices = sorted(set(known))
     problem = f'no BenchmarkRun "{bare_name(name)}" in namespace {client.namespace}'
     if not choices:
@@ -145,6 +147,7 @@ def _stored_outcomes(result: BenchmarkResult) -> tuple[ExpectationOutcome, ...]:
 
 
 def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
+    """Return the record of a run as `accelbench run --out` would have written it."""
     status = run.get("status") or {}
     finished = exit_of(run)
     versions = dict.fromkeys(result.result.fingerprint.get("accelbench", "") for result in results)

@@ -22,11 +22,11 @@ logger = logging.getLogger(__name__)
 
 WORKERS = 16
 UNLISTED_SECONDS = 10.0
-"""Seconds until an object is looked at again in a namespace whose owned objects cannot be listed yet."""
+"""Seconds until an object is due again in a namespace whose owned objects have not been listed yet."""
 PRUNE_SECONDS = 1800.0
-"""Seconds between lists that find missed deletions; reflectors list as often."""
+"""Seconds between lists that detect missed deletions; reflectors list as often."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Metadata alone: ten thousand runs have a hundred megabytes, their metadata a few."""
+"""Media type of a list without specs and status: ten thousand runs have a hundred megabytes, their metadata a few."""
 
 
 class Controller(Protocol):
@@ -41,13 +41,13 @@ class Controller(Protocol):
         """Return the kinds that these objects own; no other controller may own them."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
-        """Note what a watch reports of an object; return whether it is due."""
+        """Record what a watch reports of an object; return True if it must be reconciled."""
 
     def deleted(self, key: Key) -> None:
         """Drop what is known of an object."""
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take the next step of an object; return after how many seconds to look again, or None."""
+        """Take the next step of an object; return the seconds until it is due again; None: when it changes."""
 
     def reset(self) -> None:
         """Drop what may have changed while another replica led."""
@@ -80,7 +80,7 @@ class Controllers:
         store.subscribe(self._owned_changed)
 
     def add(self, controller: Controller) -> None:
-        """Have one more kind reconciled; call it before `run`."""
+        """Add the controller of one more kind; call it before `run`."""
         self._controllers[controller.kind.name] = controller
         self._reflectors[controller.kind.name] = [
             Reflector(self._api, self._store, owned, namespace)
@@ -104,7 +104,7 @@ class Controllers:
         return {kind: self._store.count(kind) for kind in owned}
 
     def changed(self, key: Key, manifest: Manifest) -> None:
-        """Take note of an object that exists or has changed, and queue it unless nothing is to be done."""
+        """Record an object that exists or has changed, and queue it if its controller must reconcile it."""
         self.keys[key.uid] = key
         if self._controllers[key.kind].changed(key, manifest):
             self.queue.add(key)
@@ -116,7 +116,7 @@ class Controllers:
         self._controllers[key.kind].deleted(key)
 
     def reset(self) -> None:
-        """Begin to lead: look at every object, as the leader before may have changed it."""
+        """Reset the controllers and queue every object, because another leader may have changed them."""
         for controller in self._controllers.values():
             controller.reset()
         for key in self.keys.values():
@@ -129,6 +129,7 @@ class Controllers:
             group.create_task(self._prune())
 
     async def _reconcile(self, key: Key) -> float | None:
+        """Reconcile the object if this replica leads and the objects that it may own have been listed."""
         if not self._leading():
             return None
         namespaces = {None, key.namespace}
@@ -139,6 +140,7 @@ class Controllers:
             return await self._controllers[key.kind].reconcile(key)
 
     def _owned_changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        """Queue the owner of an object that has changed."""
         stored = after or before
         # An owner that was not seen yet is queued when its own watch reports it.
         if stored is not None and (key := self.keys.get(stored.owner)):

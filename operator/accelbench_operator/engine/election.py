@@ -70,6 +70,7 @@ class Lock(LeaseLock):  # type: ignore[misc]
         return await self._succeeds(self.api_instance.replace_namespaced_lease(name, namespace, lease))
 
     async def _succeeds(self, request: Awaitable[V1Lease]) -> bool:
+        """Send a write; log a refusal, and return False after one."""
         try:
             await request
         except ApiException as error:
@@ -122,7 +123,8 @@ class Election(LeaderElection):  # type: ignore[misc]
             logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not expected)
             succeeded = False
         if succeeded:
-            self._notify()  # about a pause since the last try, in which due keys were left alone
+            # If the last renewal has expired, report that first: due keys were skipped, and leading anew queues them.
+            self._notify()
             self._renewed_at = began
         elif self.observed_record and self.observed_record.holder_identity != self.election_config.lock.identity:
             self._renewed_at = float("-inf")
@@ -149,6 +151,7 @@ class Election(LeaderElection):  # type: ignore[misc]
                     await lock.api_instance.replace_namespaced_lease(lock.name, lock.namespace, lease)
 
     def _notify(self) -> None:
+        """Call `changed` if this replica has started or stopped leading since the last call."""
         if (leads := self.leading()) != self._notified_leading:
             self._notified_leading = leads
             logger.info("replica %s %s", self.election_config.lock.identity, "leads" if leads else "does not lead")

@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 MAXIMUM_STEP_SECONDS = 600.0
-"""A step that takes longer hangs: each request ends within 30 s, and fetching a log may wait for others. How long keys
-wait in the queue is no sign of a hang, because they wait while the API server does not answer."""
+"""Longest time of a step before the process counts as hanging: each request ends within 30 s, but fetching a log may
+wait for others. Keys that wait in the queue show no hang, because they wait while the API server does not answer."""
 MAXIMUM_LAG_SECONDS = 30.0
+"""Longest delay of the event loop before the process counts as hanging."""
 
 Readings = Mapping[str, tuple[float, float]]
 """By name: seconds, and the limit above which the process counts as hanging."""

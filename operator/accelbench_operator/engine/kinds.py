@@ -31,7 +31,7 @@ class Key(NamedTuple):
 
 
 class StoredObject(Protocol):
-    """Describe what the store needs of an object that it holds."""
+    """Describe what the store needs of an object."""
 
     @property
     def key(self) -> Key:

@@ -31,9 +31,10 @@ SPREAD = (0.75, 1.25)
 
 
 class RetryError(Exception):
-    """Report that something outside refused the work. It logs no traceback, and may have a time to retry after."""
+    """Report that the work was refused for a reason outside the operator; the queue logs no traceback."""
 
     retry_after_seconds: float = 0.0
+    """Minimum time until the next try."""
 
 
 def retry_delay(failures: int, error: Exception) -> float:
@@ -78,7 +79,7 @@ class KeyedQueue(Generic[Key]):
         self._wake.set()
 
     def discard(self, key: Key) -> None:
-        """Remove the key; work on it that has begun is finished."""
+        """Remove the key and its failures; work on it that has begun continues."""
         self._due.pop(key, None)
         self._failures.pop(key, None)
 
@@ -97,7 +98,7 @@ class KeyedQueue(Generic[Key]):
 
     @property
     def longest_work_seconds(self) -> float:
-        """Return the seconds since the slowest key in work took its last step; 0.0 if none is in work."""
+        """Return the longest time since a key in work took its last step, in seconds; 0.0 if none is in work."""
         now = self._clock()
         return max(0.0, now - min(self._step_began.values(), default=now))
 
@@ -123,6 +124,7 @@ class KeyedQueue(Generic[Key]):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _worker(self) -> None:
+        """Handle due keys one after the other until the queue ends."""
         while not self._ending:
             key = await self._next_due_key()
             if key is None:
@@ -151,6 +153,7 @@ class KeyedQueue(Generic[Key]):
             await asyncio.sleep(0)
 
     async def _next_due_key(self) -> Key | None:
+        """Wait for a key that is due and not in work, and mark it as in work; return None once the queue ends."""
         while not self._ending:
             now = self._clock()
             wait, in_work = None, []
@@ -176,10 +179,12 @@ class KeyedQueue(Generic[Key]):
         return None
 
     def _requeue(self, entries: list[tuple[float, int, Key]]) -> None:
+        """Put entries back whose keys are due and in work."""
         for entry in entries:
             heapq.heappush(self._heap, entry)
 
     async def _sleep(self, seconds: float | None) -> None:
+        """Wait until a key is added or its work ends, for at most `seconds`; None: without a limit."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()

@@ -27,7 +27,7 @@ WATCHES_PER_LIST = 6
 FIRST_DELAY_SECONDS = 1.0
 LONGEST_DELAY_SECONDS = 30.0
 SHORT_WATCH_SECONDS = 5.0
-"""A watch that ends sooner failed, and the next may fail too."""
+"""Minimum duration of a watch that worked; after a shorter one the next may fail too, so the reflector pauses."""
 
 
 class Reflector:
@@ -74,11 +74,12 @@ class Reflector:
                 await self._pause()
 
     async def _pause(self) -> None:
-        """Wait with exponential backoff until a watch holds, so as not to flood a server that ends every watch."""
+        """Wait, longer each time until a watch works, so as not to flood a server that ends every watch."""
         await self._sleep(self._delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
         self._delay = min(2 * self._delay, LONGEST_DELAY_SECONDS)
 
     async def _list(self) -> str:
+        """List all objects into the store; return the resource version from which to watch."""
         since = self._store.now
         names: set[Name] = set()
         query = {"labelSelector": self._owned.selector, "limit": PAGE}
@@ -110,6 +111,7 @@ class Reflector:
         return version
 
     async def _follow(self, version: str) -> str:
+        """Apply the events of one watch to the store; return the resource version of the last one."""
         query = {"labelSelector": self._owned.selector, "resourceVersion": version}
         async for event in self._api.watch(self._path, query, WATCH_SECONDS):
             item = event["object"]
@@ -122,6 +124,7 @@ class Reflector:
         return version
 
     def _observe(self, item: Mapping[str, Any]) -> StoredObject | None:
+        """Return what to store of an object; None if it is ignored or cannot be read."""
         key = Key.of(self._kind, item)
         stored = self._store.get(self._kind, (key.namespace, key.name))
         if self._owned.immutable and stored is not None and stored.key.uid == key.uid:

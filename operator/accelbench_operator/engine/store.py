@@ -29,7 +29,7 @@ class Store:
 
     @property
     def now(self) -> int:
-        """Return a mark to take before a list is requested."""
+        """Return the number of fresh objects so far; take it before a list is requested, as `since` of that list."""
         return self._ticks
 
     def put(self, stored: StoredObject, *, fresh: bool = False) -> None:
@@ -61,19 +61,19 @@ class Store:
         self._notify(stored, None)
 
     def replace(self, kind: str, namespace: str | None, listed: Iterable[StoredObject], since: int) -> None:
-        """Hold exactly what was listed in the namespace, or in all; `since` is `now` from before the list."""
+        """Replace the objects of a namespace, or of all, by a whole list; `since` is `now` from before the list."""
         objects = tuple(listed)
         self.merge(objects, since)
         self.retain(kind, namespace, {name_of(stored) for stored in objects}, since)
 
     def merge(self, listed: Iterable[StoredObject], since: int) -> None:
-        """Hold the objects of one page of a list."""
+        """Store the objects of one page of a list, except where a fresh object was stored after `since`."""
         for stored in listed:
             if self._fresh_at.get((stored.key.kind, name_of(stored)), 0) <= since:
                 self.put(stored)
 
     def retain(self, kind: str, namespace: str | None, names: Container[Name], since: int) -> None:
-        """Drop all other objects, after the last page of a list."""
+        """Drop objects that no page listed, after the last page, except those stored as fresh after `since`."""
         unlisted = [name for name in self._objects[kind] if namespace in {None, name[0]} and name not in names]
         for name in unlisted:
             if self._fresh_at.get((kind, name), 0) <= since:

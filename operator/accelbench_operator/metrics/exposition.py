@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 """The format that Prometheus prefers."""
 RENEW_SECONDS = 60.0
+"""Seconds between looks for renewed certificates."""
 
 
 class Exposition:
@@ -144,6 +145,7 @@ async def serve_metrics(
 
 
 async def _chunks(scrape: Scrape) -> AsyncIterator[bytes]:
+    """Yield the parts of a scrape, and let other tasks run in between."""
     for part in scrape.parts():
         yield part
         # A fast socket would take all chunks without giving other tasks a turn.

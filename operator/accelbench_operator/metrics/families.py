@@ -82,6 +82,7 @@ def _truncate(texts: Labels) -> Labels:
 
 
 def _measured(field: str, number: Number) -> Metric[VariantSummary]:
+    """Define the metric of a measured number."""
     return Metric(number.metric, number.meaning, lambda variant: variant.numbers.get(field))
 
 
@@ -191,6 +192,7 @@ def _to_float(text: str | None) -> float | None:
 
 
 def _pays_back_steps(payback: Payback | None) -> Mapping[Labels, float | None]:
+    """Return the break-even steps by answer: 0 at once, infinite if never."""
     if payback is None:
         return {}
     steps = payback.steps if payback.steps is not None else {"at-once": 0.0, "never": math.inf}.get(payback.answer)
@@ -348,6 +350,7 @@ OPERATOR_METRICS: tuple[Metric[Snapshot], ...] = (
 
 
 def _baseline(result: Summary) -> str:
+    """Return the baseline of the comparisons; empty if there are none."""
     return next((comparison.baseline for comparison in result.comparisons), "")
 
 

@@ -35,10 +35,13 @@ logger = logging.getLogger(__name__)
 MAXIMUM_FOLLOWED = 32
 """Most cases that are followed at a time: each holds a connection to the API server."""
 POLL_SECONDS = 2.0
+"""Seconds between looks for pods to follow."""
 MINIMUM_AGE = timedelta(seconds=10)
-"""Shorter cases are not followed."""
+"""Time that a container must have run before its log is followed."""
 FOLLOW_SECONDS = 3600
+"""Longest time of one request for a log."""
 RETRY_SECONDS = 30.0
+"""Seconds until a log whose request has ended is requested again."""
 LINES_PER_TURN = 100
 """Lines read before other tasks get a turn: a pod may print megabytes at once."""
 
@@ -95,7 +98,10 @@ class LiveCases:
             self._cases.clear()
 
     def _pods_to_follow(self) -> Iterable[ObservedPod]:
-        """Return the pods to follow, longest-running first, so that a follower is kept until its case ends."""
+        """Return the pods to follow, none unless this replica leads.
+
+        The longest-running come first, so that a follower is kept until its case ends.
+        """
         self.omitted = 0
         if not self._leading():
             return ()
@@ -110,6 +116,7 @@ class LiveCases:
         return [pod for _, _, pod in heapq.nsmallest(MAXIMUM_FOLLOWED, running)]
 
     async def _follow(self, pod: ObservedPod) -> None:
+        """Export the progress of a pod until cancelled; after an unexpected error, export nothing more of it."""
         key = pod.key
         self._cases[key.uid] = LiveCase(key.namespace, self._run_of(pod.owner) or "", pod.case)
         try:
@@ -121,6 +128,7 @@ class LiveCases:
             self._cases.pop(key.uid, None)
 
     async def _read(self, key: Key) -> None:
+        """Apply the events of a log to its case, and request the log again whenever it ends."""
         path = f"{POD.path(key.namespace)}/{key.name}/log"
         query: dict[str, object] = {"container": CONTAINER, "follow": "true", "limitBytes": MAXIMUM_LOG_BYTES}
         last_read = None
@@ -141,6 +149,7 @@ class LiveCases:
 
 
 async def _enumerate_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int, str]]:
+    """Yield each line with its number, from 1."""
     number = 0
     async for line in lines:
         number += 1

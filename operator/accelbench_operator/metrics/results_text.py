@@ -16,6 +16,7 @@ from accelbench_operator.runs.summary import Summary
 END = b"# EOF\n"
 """End of a text in the OpenMetrics format."""
 BLOCKS = 32
+"""Number of blocks, each with the results of some series."""
 
 Encode = Callable[[Collector], bytes]
 
@@ -38,7 +39,7 @@ class ResultsText:
         self._cache: tuple[Sequence[Summary], Mapping[int, TextBlock]] = ((), {})
 
     def of(self, summaries: Sequence[Summary]) -> "MetricTexts":
-        """Return the text of these results."""
+        """Return the text of these results; only blocks that have changed are written again."""
         # Scrapes are written in threads: read both together, and replace both together.
         last, blocks = self._cache
         if summaries is not last:
@@ -49,12 +50,14 @@ class ResultsText:
         return MetricTexts(self._heads, tuple(blocks.values()))
 
     def _block(self, cached: TextBlock | None, results: tuple[Summary, ...]) -> TextBlock:
+        """Return the block of these results, the cached one if it has the same."""
         if cached is not None and cached.results == results:
             return cached
         families = zip(result_families(results), self._heads, strict=True)
         return TextBlock(results, tuple(self._text(family).removeprefix(head) for family, head in families))
 
     def _text(self, family: Family) -> bytes:
+        """Return the text of one metric with its head."""
         return self._encode(Families([family])).removesuffix(END)
 
 

@@ -18,6 +18,7 @@ PATH = "/metrics"
 REMEMBERED_SECONDS = 60.0
 """Prometheus scrapes every few seconds; one review a minute is enough."""
 MAXIMUM_REMEMBERED = 64
+"""Most answers in the cache; a full cache is emptied."""
 BEARER = "Bearer "
 
 Answer = tuple[int, str]
@@ -56,6 +57,7 @@ class Scrapers:
         return answer
 
     async def _review(self, token: str) -> Answer:
+        """Return the answer for a token, from a TokenReview and a SubjectAccessReview."""
         token_review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status: dict[str, Any] = (await self._api.create(TOKEN_REVIEWS, token_review))["status"]
         if not status.get("authenticated"):
