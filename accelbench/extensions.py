@@ -19,7 +19,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name under which it is found."""
+        """Return the name by which users select the descriptor."""
         ...
 
 
@@ -27,12 +27,15 @@ D = TypeVar("D", bound=Named)
 
 
 class Registry(Generic[D]):
-    """Find the descriptors of one kind."""
+    """Find the descriptors of one kind, such as frameworks, by name."""
 
     def __init__(self, group: str, kind: type[D], error: type[LookupError]) -> None:
-        """Create the registry of `group`, our package and the group of entry points.
+        """Create a registry.
 
-        `error` is raised for a name without a valid descriptor.
+        Args:
+            group: Name of the package with the built-in descriptors, and of the group of entry points.
+            kind: Class of the descriptors.
+            error: Exception for a name without a valid descriptor.
         """
         self._group, self._kind, self._error = group, kind, error
         self._word = kind.__name__.lower()
@@ -52,7 +55,10 @@ class Registry(Generic[D]):
         return (*self._built_in, *sorted(self._installed.keys() - set(self._built_in)))
 
     def find(self, name: str) -> D:
-        """Return the descriptor of that name; raises the registry's error, with the nearest name or the mistake."""
+        """Return the descriptor of that name.
+
+        Raises the registry's error if the name is unknown, or if an installed package's descriptor is invalid.
+        """
         if name in self._built_in:
             descriptor: object = getattr(import_module(f"{self._group}.{name}"), self._word.upper())
         elif name in self._installed:
@@ -60,8 +66,8 @@ class Registry(Generic[D]):
             try:
                 descriptor = point.load()
             except Exception as error:
-                why = f"{type(error).__name__}: {error}"
-                raise self._error(f"{self._word} {name} ({point.value}): {why}") from error
+                reason = f"{type(error).__name__}: {error}"
+                raise self._error(f"{self._word} {name} ({point.value}): {reason}") from error
         else:
             raise self._error(unknown(self._word, name, self.names))
         if not isinstance(descriptor, self._kind) or descriptor.name != name:

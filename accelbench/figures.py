@@ -17,12 +17,13 @@ def significant(value: float, digits: int = 3) -> str:
     """Format `value` with `digits` significant digits; keep trailing zeros and whole numbers."""
     if value == 0:
         return "0"
-    rounded = round(value, _places(value, digits))
+    rounded = round(value, _decimals(value, digits))
     # Rounding may add a digit: with three digits 9.996 is 10.0, not 10.00.
-    return f"{rounded:,.{_places(rounded, digits)}f}"
+    return f"{rounded:,.{_decimals(rounded, digits)}f}"
 
 
-def _places(value: float, digits: int) -> int:
+def _decimals(value: float, digits: int) -> int:
+    """Return the decimal places that show `value` with `digits` significant digits."""
     return max(0, digits - 1 - math.floor(math.log10(abs(value))))
 
 
@@ -36,20 +37,29 @@ def seconds(value: float, digits: int = _DIGITS[0]) -> str:
 
 
 def digits_that_agree(
-    divided: Iterable[tuple[float, float, float]], show: Callable[[float, int], str] = seconds
+    quotients: Iterable[tuple[float, float, float]], show: Callable[[float, int], str] = seconds
 ) -> int:
-    """Return how many digits times need so that their shown ratio is the shown speedup, to its last digit.
+    """Return the fewest digits, 3 to 7, with which the ratios of the shown times are the shown speedups.
 
-    Each of `divided` is a dividend, a divisor and their ratio. Three digits, unless rounding prevents it.
+    Args:
+        quotients: Dividend, divisor and their ratio, for each speedup.
+        show: Formats a time with a number of digits.
+
+    Returns:
+        3 also if even seven digits are not enough.
     """
-    pairs = tuple(divided)
-    return next((digits for digits in _DIGITS if all(_agree(*pair, digits, show) for pair in pairs)), _DIGITS[0])
+    all_quotients = tuple(quotients)
+    return next(
+        (digits for digits in _DIGITS if all(_agree(*quotient, digits, show) for quotient in all_quotients)), _DIGITS[0]
+    )
 
 
 def _agree(dividend: float, divisor: float, ratio: float, digits: int, show: Callable[[float, int], str]) -> bool:
-    shown = speedup(ratio)
-    last = 10.0 ** -len(shown.removesuffix("x").partition(".")[2])
-    return abs(read(show(dividend, digits)) / read(show(divisor, digits)) - read(shown)) <= _ROUNDING * last
+    """Return True if the ratio of the two shown times is the shown ratio, to about half of its last digit."""
+    shown_ratio = speedup(ratio)
+    last_digit = 10.0 ** -len(shown_ratio.removesuffix("x").partition(".")[2])
+    shown_quotient = read(show(dividend, digits)) / read(show(divisor, digits))
+    return abs(shown_quotient - read(shown_ratio)) <= _ROUNDING * last_digit
 
 
 def read(text: str) -> float:
@@ -98,11 +108,11 @@ def spread(ratio: float) -> str:
 
 def quantity(value: float, unit: str) -> str:
     """Format a quantity with a metric prefix: `4.56 TFLOP/s`, `312 MB`."""
-    size = 0
-    while abs(value) >= 999.5 and size < len(_THOUSANDS) - 1:  # noqa: PLR2004 - rounds to 1,000
+    power = 0
+    while abs(value) >= 999.5 and power < len(_THOUSANDS) - 1:  # noqa: PLR2004 - rounds to 1,000
         value /= 1000
-        size += 1
-    return f"{significant(value)} {_THOUSANDS[size]}{unit}"
+        power += 1
+    return f"{significant(value)} {_THOUSANDS[power]}{unit}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -27,8 +27,8 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `did you mean NAME?`, or all known names if none is near."""
     choices = sorted(known)
-    near = similar(name, choices)
-    return f"did you mean {near}?" if near else f"one of: {', '.join(choices)}"
+    suggestion = similar(name, choices)
+    return f"did you mean {suggestion}?" if suggestion else f"one of: {', '.join(choices)}"
 
 
 def similar(name: str, known: Iterable[str]) -> str | None:

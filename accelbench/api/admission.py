@@ -24,9 +24,10 @@ TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: 
 
 @dataclass(frozen=True)
 class Refusal(Problem):
-    """Describe a problem in the API server's words; with a `blocking` one, the server checks no rules."""
+    """Describe a problem in the API server's words."""
 
     blocking: bool = False
+    """True if the server checks no rules of the manifest because of it."""
     field: str = ""
     """Field to blame if the message names it instead of the path."""
 
@@ -39,7 +40,7 @@ def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem
     admitted = defaulted(kind, manifest)
     problems = [*metadata_refusals(admitted.get("metadata")), *_bounds(schema, admitted, "")]
     if not any(isinstance(refusal, Refusal) and refusal.blocking for refusal in problems):
-        problems += _rules(schema, admitted, "")
+        problems += _broken_rules(schema, admitted, "")
     return tuple(problems)
 
 
@@ -74,6 +75,7 @@ def _unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 
 
 def _unknown_metadata(metadata: Any) -> Iterator[Refusal]:
+    """Yield the fields that Kubernetes' metadata does not have."""
     for name in metadata if isinstance(metadata, dict) else ():
         if name not in METADATA_FIELDS:
             field = f"metadata.{name}"
@@ -81,6 +83,7 @@ def _unknown_metadata(metadata: Any) -> Iterator[Refusal]:
 
 
 def _fill_defaults(schema: Schema, value: Any) -> None:
+    """Remove nulls from `value` and add the schema's defaults, in place."""
     if isinstance(value, dict):
         known = schema.get("properties", {})
         rest = schema.get("additionalProperties", {})
@@ -97,7 +100,7 @@ def _fill_defaults(schema: Schema, value: Any) -> None:
 
 
 def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield violations of types, bounds, patterns and enums; like the server's, each check needs its own type."""
+    """Yield violations of types, bounds, patterns and enums; a bound is checked only for a value of its type."""
     yield from _type(schema, value, path)
     if isinstance(value, str):
         yield from _string(schema, value, path)
@@ -167,7 +170,8 @@ def _check_count(path: str, count: int, maximum: int | None) -> Iterator[Refusal
         yield Refusal(path, f"Too many: {count}: must have at most {maximum} item{_plural(maximum)}", blocking=True)
 
 
-def _rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+def _broken_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+    """Yield the rules that the value or a value in it breaks."""
     for validation in schema.get(EXTENSION, ()):
         rule = RULES[validation["rule"]]
         message = rule.refusal(value)
@@ -177,13 +181,14 @@ def _rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
             yield Refusal(path + rule.field_path, text)
     if isinstance(value, dict):
         for name, content in value.items():
-            yield from _rules(schema.get("properties", {}).get(name, {}), content, _child_path(path, name))
+            yield from _broken_rules(schema.get("properties", {}).get(name, {}), content, _child_path(path, name))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _rules(schema.get("items", {}), item, f"{path}[{index}]")
+            yield from _broken_rules(schema.get("items", {}), item, f"{path}[{index}]")
 
 
 def _invalid(path: str, value: Any, detail: str) -> Refusal:
+    """Return the refusal of a value that has the right type."""
     return Refusal(path, f"Invalid value: {quoted(value)}: {path} in body {detail}")
 
 

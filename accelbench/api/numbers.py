@@ -58,7 +58,7 @@ class Number:
     """True if other load does not change it, so that every launch can provide it."""
     estimated_for: tuple[str, ...] = ()
     """Platforms (or `DISPATCHED`) for which a compiler without a device can only estimate it; else it is exact."""
-    asked_by: str = ""
+    checked_by: str = ""
     """Check that tests the same number: if no other check fails, an expectation on it can be decided."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Numbers(Document):
             unit="of the tolerance",
             expected=True,
             undisturbed=True,
-            asked_by="parity",
+            checked_by="parity",
         ),
     ] = None
     flops_per_unit: Annotated[
@@ -178,7 +178,7 @@ class Numbers(Document):
             column="Compiled anew",
             expected=True,
             undisturbed=True,
-            asked_by="recompiled",
+            checked_by="recompiled",
         ),
     ] = None
     device_joules_per_unit: Annotated[
@@ -243,7 +243,7 @@ class Numbers(Document):
             heading="matrix products",
             expected=True,
             undisturbed=True,
-            asked_by="work-present",
+            checked_by="work-present",
         ),
     ] = None
     program_size: Annotated[
@@ -531,7 +531,7 @@ def _measured() -> Mapping[str, Number]:
 
 MEASURED = _measured()
 """Descriptions of the fields of `Numbers`, by field name."""
-READ_OFF = (
+DERIVED = (
     Number(
         "Baseline seconds divided by variant seconds; above 1 the variant is faster.",
         name="speedup",
@@ -584,7 +584,7 @@ READ_OFF = (
     ),
 )
 """Numbers that are derived from other parts of a result."""
-NUMBERS: Mapping[str, Number] = {number.name: number for number in (*READ_OFF, *MEASURED.values())}
+NUMBERS: Mapping[str, Number] = {number.name: number for number in (*DERIVED, *MEASURED.values())}
 """All numbers, by name."""
 
 EXPECTED = tuple(name for name, number in NUMBERS.items() if number.expected)

@@ -56,6 +56,7 @@ def _check_workload(
 
 
 def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
+    """Yield a problem for each compile target that does not exist."""
     for index, name in enumerate(run.spec.accelerator.targets or ()):
         try:
             targets.find(name)
@@ -64,21 +65,24 @@ def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
 
 
 def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
-    """Check the run's compile targets; `run` has its profile's target."""
-    precision, named = run.spec.measurement.precision, run.spec.accelerator.targets or ()
-    lacking = (platforms.find(targets.find(name).platform).lacks.get(precision) for name in named)
+    """Check precision, profile and expectations of a run against its compile targets.
+
+    `run` has the target of its profile already, by `with_target`.
+    """
+    precision, names = run.spec.measurement.precision, run.spec.accelerator.targets or ()
+    reasons = (platforms.find(targets.find(name).platform).lacks.get(precision) for name in names)
     problems = [
-        Problem("spec.measurement.precision", f"{precision} is {lacks}") for lacks in dict.fromkeys(lacking) if lacks
+        Problem("spec.measurement.precision", f"{precision} is {reason}") for reason in dict.fromkeys(reasons) if reason
     ]
-    if named and (profile.platform != "cpu" or profile.resource or profile.device_class):
+    if names and (profile.platform != "cpu" or profile.resource or profile.device_class):
         advice = f"compiling needs no device, but profile {profile.name} has one; use a profile with platform: cpu"
         problems.append(Problem("spec.accelerator.profile", advice))
     for index, expectation in enumerate(run.spec.expectations):
         where = f"spec.expectations[{index}]"
-        if expectation.target is not None and expectation.target not in named:
-            known = f"{unknown('target', expectation.target, named)}" if named else "the run has no compile target"
-            problems.append(Problem(f"{where}.target", known))
-        if named and expectation.subject not in KNOWN_AFTER_COMPILING:
+        if expectation.target is not None and expectation.target not in names:
+            message = unknown("target", expectation.target, names) if names else "the run has no compile target"
+            problems.append(Problem(f"{where}.target", message))
+        if names and expectation.subject not in KNOWN_AFTER_COMPILING:
             offered = ", ".join(sorted(KNOWN_AFTER_COMPILING))
             message = (
                 f"{expectation.subject} is not known for a case that is compiled for a target; expect one of: {offered}"
@@ -123,17 +127,19 @@ def _check_variants(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 
 
 def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Problem]:
+    """Check an axis' name and each of its values by itself."""
     if axis.name not in parameters.model.model_fields:
         yield Problem(f"{path}.name", parameters.unknown(axis.name))
         return
-    for place, value in enumerate(axis.values):
-        for problem in parameters.check(f"{path}.values[{place}]", {axis.name: value}):
+    for index, value in enumerate(axis.values):
+        for problem in parameters.check(f"{path}.values[{index}]", {axis.name: value}):
             # A rule over several fields is checked on the cases, which have values for all of them.
             if problem.path.endswith(f".{axis.name}"):
-                yield Problem(f"{path}.values[{place}]", problem.message)
+                yield Problem(f"{path}.values[{index}]", problem.message)
 
 
 def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[Problem]:
+    """Check that the workload offers the variant, and that its options are valid."""
     kind = workload.variants().get(variant.use)
     if kind is None:
         yield Problem(f"{path}.use", _why_no_variant(workload, variant.use))
@@ -144,6 +150,7 @@ def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[
 
 
 def _why_no_variant(workload: Workload, use: str) -> str:
+    """Describe why the workload has no variant `use`: unknown framework, unknown or missing mode, or not offered."""
     framework, _, mode = use.partition("/")
     offered = workload.variants().values()
     modes = {kind.mode for kind in offered if kind.framework == framework}
@@ -227,6 +234,7 @@ class Fields:
         return unknown(self.kind, name, self.model.model_fields)
 
     def _sentence(self, name: str, detail: ErrorDetails) -> str:
+        """Describe what pydantic found wrong with the field `name`."""
         value, error = detail["input"], detail["type"]
         if error == "extra_forbidden":
             return self.unknown(name)
@@ -238,6 +246,6 @@ class Fields:
 
 
 def _pydantic_message(detail: ErrorDetails) -> str:
-    """Return pydantic's own sentence, without its prefix for a model's error."""
+    """Return pydantic's message with a small first letter, without its prefix for a validator's error."""
     sentence = detail["msg"].removeprefix("Value error, ")
     return sentence[:1].lower() + sentence[1:]

@@ -65,7 +65,7 @@ def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
     """Return the checks that do not affect this number."""
     if number is None or not number.undisturbed:
         return frozenset()
-    return disturbance_names() | {number.asked_by}
+    return disturbance_names() | {number.checked_by}
 
 
 def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | None:

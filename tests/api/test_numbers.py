@@ -1,6 +1,6 @@
 """The registry of numbers: what it says of a number is true of all that is made from it."""
 
-from accelbench.api.numbers import MEASURED, NUMBERS, READ_OFF, Numbers
+from accelbench.api.numbers import DERIVED, MEASURED, NUMBERS, Numbers
 from accelbench.verdict.readings import READERS
 from accelbench_runner.supervisor.numbers import reported_numbers
 from judge.launches import a_launch
@@ -47,12 +47,12 @@ def test_what_a_launch_reports_arrives() -> None:
 
 
 def test_what_an_expectation_can_ask_for_can_be_read() -> None:
-    read_off = {number.name for number in READ_OFF if number.expected and not number.compared}
-    assert read_off == READERS.keys()
+    derived = {number.name for number in DERIVED if number.expected and not number.compared}
+    assert derived == READERS.keys()
 
 
 def test_every_number_has_a_name_of_its_own_and_says_what_it_is() -> None:
-    assert len(NUMBERS) == len(READ_OFF) + len(MEASURED)
+    assert len(NUMBERS) == len(DERIVED) + len(MEASURED)
     for number in NUMBERS.values():
         assert number.meaning.endswith("."), number.name
 
