@@ -48,6 +48,7 @@ def peak_bytes() -> int:
 
 
 def _status_bytes(name: str, *, default: int) -> int:
+    """Return a field of /proc/self/status, in bytes; `default` if it is missing."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -56,7 +57,7 @@ def _status_bytes(name: str, *, default: int) -> int:
 
 
 class Contention(NamedTuple):
-    """Count processor time that this process could not use, since boot or since its control group was created."""
+    """Hold processor time that this process could not use, since boot or since its control group was created."""
 
     periods: int
     """Periods in which the control group was throttled by its quota."""
@@ -90,7 +91,7 @@ class Processors(Protocol):
         ...
 
     def other_threads_seconds(self) -> float:
-        """Return the processor time of this process's threads other than the calling one."""
+        """Return the processor time of this process's other threads and of its children."""
         ...
 
     def other_processes(self) -> processes.Reading:
@@ -105,7 +106,7 @@ def contention() -> Contention:
 
 
 class Usage(NamedTuple):
-    """Count the time of the processors that this process may run on, since boot."""
+    """Hold the use of the processors that this process may run on, since boot."""
 
     all_seconds: float
     """Seconds spent by all processes."""
@@ -155,6 +156,7 @@ def other_threads_seconds() -> float:
 
 
 def _children_seconds() -> float:
+    """Return the processor time of all descendants that have not been waited for."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # fails fast if there are none
     except ChildProcessError:
@@ -168,11 +170,13 @@ def _children_seconds() -> float:
 
 
 def _times_of_allowed_processors() -> list[Any]:
+    """Read psutil's times of each processor that this process may run on."""
     times = dict(enumerate(psutil.cpu_times(percpu=True)))
     return [times[number] for number in os.sched_getaffinity(0) if number in times]
 
 
 def _pressure_seconds() -> float:
+    """Read the CPU pressure of the control group, or else of the machine; 0 if neither reports it."""
     group = cgroup.find("cpu")
     group_files = [group.directory / "cpu.pressure"] if group and group.version == 2 else []  # noqa: PLR2004
     for file in (*group_files, Path("/proc/pressure/cpu")):
@@ -182,6 +186,7 @@ def _pressure_seconds() -> float:
 
 
 def _read_throttling() -> tuple[int, float]:
+    """Read periods and seconds for which the control group was throttled; 0 without a quota."""
     group = cgroup.find("cpu")
     try:
         lines = (group.directory / "cpu.stat").read_text().splitlines() if group else []

@@ -11,11 +11,11 @@ from accelbench_runner.devices import cpu, processes
 from accelbench_runner.devices.cpu import Processors
 
 EVICTION_BYTES = 256 * 1024 * 1024
-"""Bytes to write in order to evict a device's caches: more than any has."""
+"""Bytes to write in order to evict a device's caches; no device has larger ones."""
 
 
 class DeviceReport(NamedTuple):
-    """Report what happened to a device while it was measured; None for what it does not report."""
+    """Hold what happened to a device while it was measured; None for what is unknown."""
 
     reading: DeviceReading | None = None
     energy: Energy | None = None
@@ -23,7 +23,7 @@ class DeviceReport(NamedTuple):
 
 
 class DeviceMonitor:
-    """Monitor one device while a launch measures on it. As it stands, it reports nothing.
+    """Monitor one device while a launch measures on it. By default, report nothing.
 
     A launch calls `prepare`, `identify`, and for each timed phase `begin`, `sample` between blocks, and `end`. A
     monitor runs nothing on the device: that is the framework's part.
@@ -70,7 +70,7 @@ class DeviceMonitor:
 
     @property
     def watches_blocks(self) -> bool:
-        """Return whether to call `sample` between blocks."""
+        """Return True if `sample` is to be called between blocks."""
         return False
 
     def sample(self) -> None:
@@ -90,7 +90,7 @@ class Watch:
         self._processors = processors
 
     def begin(self) -> None:
-        """Read every counter, cheap ones last, so that they cover little besides the phase."""
+        """Read every counter, cheap ones last, so that they cover little more than the phase."""
         self._processes_before = self._processors.other_processes()
         self._monitor.begin()
         self._contention_before, self._usage_before = self._processors.contention(), self._processors.usage()

@@ -20,7 +20,7 @@ POLICIES = {
     "board limit": pynvml.NVML_PERF_POLICY_BOARD_LIMIT,
     "reliability": pynvml.NVML_PERF_POLICY_RELIABILITY,
 }
-"""Cumulative counters of time spent below the requested clocks, by cause."""
+"""Cumulative counters of time below the requested clocks, by cause."""
 REASONS = {
     "power cap": pynvml.nvmlClocksEventReasonSwPowerCap,
     "hardware slowdown": pynvml.nvmlClocksEventReasonHwSlowdown,
@@ -30,7 +30,7 @@ REASONS = {
 }
 """Bits of the instantaneous reasons, which are finer; each sample counts for its share of the phase."""
 CLOCK_REASON_CALLS = (pynvml.nvmlDeviceGetCurrentClocksEventReasons, pynvml.nvmlDeviceGetCurrentClocksThrottleReasons)
-"""The second is its name in drivers before 535."""
+"""The second is the name of the call in drivers before 535."""
 PROCESS_CALLS = (pynvml.nvmlDeviceGetComputeRunningProcesses_v3, pynvml.nvmlDeviceGetComputeRunningProcesses_v2)
 
 T = TypeVar("T")
@@ -158,6 +158,7 @@ class Gpu:
         return DeviceReport(reading, Energy(joules=joules, seconds=seconds, scope="device") if joules else None)
 
     def _counters(self) -> Counters:
+        """Read the counters that NVML supports."""
         held_back = {
             why: status.violationTime
             for why, policy in POLICIES.items()
@@ -200,7 +201,7 @@ class NvidiaMonitor(DeviceMonitor):
             self._gpu.sample()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return clocks, energy and the number of other processes."""
+        """Return clocks, energy and other processes in the `seconds` since `begin`; nothing without NVML."""
         return self._gpu.end(seconds) if self._gpu else DeviceReport()
 
 
@@ -253,6 +254,7 @@ def _find_by_prefix(name: str) -> Any:
 
 
 def _processes(handle: Any) -> frozenset[int] | None:
+    """Return the PIDs that compute on a GPU; None if NVML does not report them."""
     running: Sequence[Any] | None = query_first(PROCESS_CALLS, handle)
     return None if running is None else frozenset(process.pid for process in running)
 

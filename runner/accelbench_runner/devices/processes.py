@@ -12,7 +12,7 @@ ATTRIBUTES = ("pid", "name", "cpu_times", "create_time")
 
 
 class ProcessUsage(NamedTuple):
-    """Count the processor time of a process."""
+    """Hold the processor time of a process."""
 
     name: str
     pid: int
@@ -36,7 +36,7 @@ def read() -> Reading:
 
 
 def busiest(before: Reading, after: Reading) -> list[ProcessUsage]:
-    """Return the busiest processes between two readings, busiest first."""
+    """Return the processes that used most between two readings, at most `MAXIMUM_PROCESSES`, busiest first."""
     usages = [
         usage._replace(seconds=usage.seconds - (before[key].seconds if key in before else 0.0))
         for key, usage in after.items()

@@ -14,7 +14,7 @@ from accelbench_runner.devices.monitor import DeviceMonitor, DeviceReport
 
 SYSFS_CPU = Path("/sys/devices/system/cpu")
 MAXIMUM_EVICTION_BYTES = 256 * 1024 * 1024
-"""Most bytes to walk: a virtual machine in a cloud reports a cache that the whole host shares."""
+"""Maximum bytes to walk: a virtual machine in a cloud reports a cache that the whole host shares."""
 LINE_BYTES = 64
 UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
 POWERCAP = Path("/sys/class/powercap")
@@ -43,7 +43,7 @@ class ProcessorMonitor(DeviceMonitor):
         return host_bytes
 
     def room_bytes(self) -> int | None:
-        """Return what the control group's limit leaves."""
+        """Return the bytes that the control group's limit leaves; None without a limit."""
         limit = cgroup.memory_limit(cgroup.find("memory"))
         return None if limit is None else max(0, limit - cpu.held_bytes())
 
@@ -68,6 +68,7 @@ class ProcessorMonitor(DeviceMonitor):
         return DeviceReport(energy=energy, idle=self._idle(seconds, usage))
 
     def _idle(self, seconds: float, usage: Usage) -> Idle | None:
+        """Return how long the process ran or waited for a processor; None if the kernel does not report waiting."""
         if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
             return None
         # Threads that have exited are missing from the second reading.
@@ -88,6 +89,7 @@ def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:
 
 
 def _parse_size(text: str) -> int:
+    """Return the bytes of a size such as `32K`."""
     unit = UNITS.get(text[-1:])
     return int(text[:-1]) * unit if unit else int(text)
 

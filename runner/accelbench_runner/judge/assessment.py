@@ -28,9 +28,9 @@ from accelbench_runner.judge.payback import payback
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
 
 CHECKED_ROUNDS = 2
-"""Rounds of `accelbench check`: two launches of a variant have to agree."""
+"""Number of rounds of `accelbench check`: two launches of a variant have to agree."""
 MAXIMUM_REASONS = 2
-"""Reasons that are kept of a disturbed round."""
+"""Maximum number of reasons that are stored for a disturbed round."""
 
 
 def judge(request: JudgeRequest) -> Assessment:
@@ -78,7 +78,7 @@ def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, Parity
 
 
 def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
-    """Return how the times of each variant with timed blocks spread.
+    """Return the spread of the times of each variant with timed blocks.
 
     The interval of a variant's own time misses it with probability `alpha`.
     """
@@ -120,7 +120,7 @@ class JudgedCase:
 
     @cached_property
     def rule(self) -> StoppingRule:
-        """Return the rule for stopping with the case's settings."""
+        """Return the stopping rule with the case's settings."""
         measurement = self.case.measurement
         return StoppingRule(
             rounds_min=measurement.rounds_min,
@@ -185,7 +185,7 @@ class JudgedCase:
         }
 
     def _measured_variants(self, quantity: Quantity | None = None) -> MeasuredVariants:
-        """Return the variants' times by `quantity`; None: by the deciding one."""
+        """Return the variants' times by `quantity`, by default the deciding one."""
         shown_quantity = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
         return MeasuredVariants(
             seconds=self._seconds(quantity) if quantity else self.seconds,
@@ -214,7 +214,7 @@ class JudgedCase:
             yield comparison if comparison.verdict is None else self._with_payback(comparison)
 
     def _with_payback(self, comparison: Comparison) -> Comparison:
-        """Add after how many steps a slower first call has paid for itself."""
+        """Add the number of steps after which a slower first call has paid for itself, if it can be estimated."""
         sides = self._counted_launches(comparison.baseline), self._counted_launches(comparison.variant)
         finding = payback(*sides, self.rule.nominal_alpha)
         if finding is None:
@@ -223,11 +223,11 @@ class JudgedCase:
         return comparison.model_copy(update={"pays_back": finding.document, "sentence": sentence})
 
     def stop(self) -> StopReason | None:
-        """Return why measuring may end now; None: another round.
+        """Return why measuring may end now; None if another round is needed.
 
-        Comparisons have to be as precise as the target. Without a baseline, the variants' own times have to be. While
-        every round was disturbed, the next may not be. Variants that are observed need `rounds_min` rounds, to see
-        whether launches agree.
+        Every comparison has to be as precise as the target. If the baseline failed or is invalid, every variant's own
+        time has to be. Fewer than two valid variants leave nothing to compare. While every round so far was disturbed,
+        another is needed. Launches that only observe need `rounds_min` rounds, which show whether they agree.
         """
         if self.only_observes:
             return StopReason.TARGET_MET if len(self.rounds) >= self.rule.rounds_min else None
@@ -257,10 +257,12 @@ class JudgedCase:
         return any(check.name not in self._measured_variants().excused for check in self.certificate.failed(variant))
 
     def _own_interval(self, variant: str) -> Interval | None:
+        """Return the interval of the variant's own time, in logarithms; None with too few rounds."""
         logs = [math.log(value) for value in self.seconds[variant].values()]
         return student_interval(logs, self.rule.nominal_alpha)
 
     def _counted_launches(self, variant: str) -> Mapping[int, LaunchRecord]:
+        """Return the variant's launches in complete rounds that count, by round."""
         return {
             launch.round: launch
             for launch in self.split.counted

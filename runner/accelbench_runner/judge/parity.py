@@ -46,7 +46,7 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
 
 
 def _add_remedy(reading: ParityReading, launch: LaunchRecord | None) -> ParityReading:
-    """Add what to do if a baseline differs from its own program in float64."""
+    """Add advice to the reading of a baseline that differs from its own program in float64."""
     if launch is None or reading.own_program != launch.variant or reading.worst_ratio <= 1:
         return reading
     return reading.model_copy(update={"detail": f"in float64 it computes something else: {REMEDY}; {reading.detail}"})
@@ -129,7 +129,7 @@ def is_within_tolerance(outputs: NamedArrays, reference: Reference) -> bool:
 
 
 def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
-    """Return True if outputs of several variants are alike, even if all differ from the reference.
+    """Return True if outputs of several variants agree with each other, even if all differ from the reference.
 
     They may differ by roundings of their own size, or by the spreads of the reference, which may be wrong as well.
     """
@@ -153,6 +153,7 @@ def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
 
 
 def _shape_problem(outputs: NamedArrays, values: NamedArrays) -> str:
+    """Describe the first difference of names or shapes, or an array without numbers; empty if there is none."""
     if outputs.keys() != values.keys():
         return f"it exports {_list_names(outputs)}, the reference has {_list_names(values)}"
     for name, value in values.items():
@@ -174,6 +175,10 @@ def mismatch(units: int, detail: str) -> ParityReading:
 
 
 def _compare_array(name: str, output: Array, value: Array, reference: Reference, units: int) -> ParityReading:
+    """Return the largest error of one array over its tolerance.
+
+    NaN and infinity are a mismatch, unless the workload declares them and the reference has them in the same places.
+    """
     finite = np.isfinite(output)
     unexpected = finite != np.isfinite(value) if reference.non_finite else ~finite
     if unexpected.any():
@@ -213,4 +218,5 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
 
 
 def _format_index(index: Any, value: Array) -> str:
+    """Format a flat index as `[2, 0]`; empty for a scalar."""
     return str([int(part) for part in np.unravel_index(int(index), value.shape)]) if value.ndim else ""

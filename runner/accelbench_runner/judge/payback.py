@@ -1,4 +1,4 @@
-"""Find after how many steps a variant's first call has paid for itself, from its launches."""
+"""Estimate, from launches, the number of steps after which a variant's slower first call has paid for itself."""
 
 import math
 import statistics
@@ -16,7 +16,7 @@ FIRST_CALL: tuple[Phase, ...] = ("compile", "first-step")
 
 @dataclass(frozen=True)
 class PaybackFinding:
-    """Hold the answer and its sentence, which is empty if the first calls hardly differ."""
+    """Hold the estimate and its sentence, which is empty if the first calls hardly differ."""
 
     document: Payback
     sentence: str
@@ -25,7 +25,7 @@ class PaybackFinding:
 def payback(
     baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRecord], alpha: float
 ) -> PaybackFinding | None:
-    """Compare the launches, given by round; None with fewer than two rounds of known cost."""
+    """Compare the launches of both sides, by round; None with fewer than two rounds of known cost."""
     costs_of_baseline = {round_number: cost for round_number, launch in baseline.items() if (cost := cost_of(launch))}
     costs_of_variant = {round_number: cost for round_number, launch in variant.items() if (cost := cost_of(launch))}
     rounds = sorted(costs_of_baseline.keys() & costs_of_variant.keys())
@@ -73,6 +73,7 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
 
 
 def _document(estimate: PaybackEstimate, first_call: float) -> Payback:
+    """Return the estimate as results store it; `first_call` is the mean of the variant's, in seconds."""
     estimated = estimate.answer in {"after", "until"}
     return Payback(
         answer=estimate.answer,

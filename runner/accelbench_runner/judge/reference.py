@@ -70,8 +70,9 @@ their moves cancel: for 260,000 squares they move the mean by 0.01 ulp, and one 
 """
 
 PERTURBATIONS = 4
+"""Number of runs with moved inputs."""
 MAXIMUM_RERUN_DIFFERENCE = 1e-9
-"""Allowed relative difference of two runs of the reference: sums in another order."""
+"""Maximum difference of two runs of the reference, relative to the array: sums may run in another order."""
 FLOAT64_STEP_ULPS = 2.0**12
 """For float64, inputs are moved by this many ulp and spreads divided by it, because the reference's own roundings hide
 the effect of one ulp. Outputs are still linear in so small a step."""
@@ -123,8 +124,9 @@ class Reference:
 def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
     """Return the reference of `case` after `units` units; it is computed once, and kept in `directory`.
 
-    With `unseen_seed`, the inputs are some that no program was built from. Without a reference of the workload, the
-    baseline's own program is the reference. Raises what either raises, and ValueError if two runs differ.
+    With `unseen_seed`, the inputs are others, from which no program was built. Without a reference of the workload, the
+    baseline's own program is the reference. Raises what the reference raises, InvalidWorkloadError if the baseline's
+    own program fails, and ValueError if two runs of the reference differ.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
@@ -174,7 +176,10 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
 
 
 def leaves_state_unchanged(state: NamedArrays, computed: Reference) -> bool:
-    """Return True if all outputs that are arrays of the state equal their initial values within the tolerance."""
+    """Return True if all outputs that are arrays of the state equal their initial values within the tolerance.
+
+    False if no output is an array of the state.
+    """
     names = [name for name, value in computed.values.items() if name in state and np.shape(state[name]) == value.shape]
     return bool(names) and all(
         bool(np.all(np.abs(state[name] - computed.values[name]) <= computed.tolerance(name))) for name in names
@@ -182,7 +187,10 @@ def leaves_state_unchanged(state: NamedArrays, computed: Reference) -> bool:
 
 
 def counts_units(run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, computed: Reference) -> bool:
-    """Return True if the reference `run` gives other outputs after half of the units, beyond the tolerance."""
+    """Return True if the reference `run` gives other outputs, beyond the tolerance, after half of the units.
+
+    True as well for a single unit, which has no half.
+    """
     if not units // 2:
         return True
     with np.errstate(all="ignore"):
@@ -293,12 +301,13 @@ def round_array(array: Array, precision: Precision) -> Array:
 
 
 def _accumulate(total: Array, outputs: Array, value: Array) -> Array:
-    """Add one run's moves: to the sum of squares for floats, as a maximum for integers."""
+    """Add one run's differences from `value`: floats to the sum of squares, integers to the maximum."""
     moves = np.abs(outputs.astype(np.float64) - value.astype(np.float64))
     return np.asarray(total + np.square(moves) if is_float(value) else np.maximum(total, moves))
 
 
 def _finish_spread(total: Array, value: Array, step_ulps: float) -> Array:
+    """Return the root mean square per ulp for floats, the maximum for integers."""
     return np.asarray(np.sqrt(total / PERTURBATIONS) / step_ulps) if is_float(value) else total
 
 
@@ -317,7 +326,7 @@ class OwnProgram:
     """Run a baseline's own program in float64 on the CPU, step by step, without jit or compile."""
 
     def __init__(self, case: Case, workload: Workload, parameters: Any) -> None:
-        """Import the baseline's framework; errors of the import are raised."""
+        """Import the baseline's framework and initialise it; raise what either raises."""
         variant = next(variant for variant in case.variants if variant.name == case.baseline)
         self._kind = workload.variants()[variant.use]
         framework = frameworks.find(self._kind.framework)
