@@ -50,12 +50,15 @@ class Framework:
     own: frozenset[str] = frozenset()
     """Packages that a launch of another framework must not import."""
     caches: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables for its compile caches, each with a name for the folder."""
+    """Environment variables for its compile caches, each with the name of a folder for a launch."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Other environment variables of its launches."""
 
     def backend(self, platform: str, backends: Mapping[str, str]) -> str:
-        """Return the framework's name of a platform, from its `backends` if listed; raise DoesNotComputeThereError."""
+        """Return the framework's own name of a platform; raise DoesNotComputeThereError.
+
+        `backends` are the platform's (`Platform.backends`), which take precedence.
+        """
         if self.name in backends:
             return backends[self.name]
         if platform not in self.platforms:

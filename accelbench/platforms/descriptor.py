@@ -29,9 +29,9 @@ class Platform:
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Unsupported precisions, each with the reason."""
     caches: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables for its driver's compile caches, each with a name for the folder."""
+    """Environment variables for its driver's compile caches, each with the name of a folder for a launch."""
     largest_product: int = 8192
-    """Rows of the largest matrix product for measuring its limits."""
+    """Maximum rows of the matrix products that measure its limits."""
     triad_bytes: int = 1024 * MEBIBYTE
     """Maximum size of both arrays of the stream triad together."""
 

@@ -65,7 +65,9 @@ class Chip(Document):
     memory_bytes: int | None = None
     """Memory available to a program; None for this machine's memory."""
     per_host: int = 1
+    """Number of chips in one host."""
     links: str = ""
+    """Connections between chips, for people."""
     source: str = Field(min_length=1)
     """Source of these figures."""
     specification: Specification | None = None
@@ -105,7 +107,7 @@ class Target:
 
     @property
     def missing(self) -> str:
-        """Return which packages to install before compiling for the target; empty if they are installed."""
+        """Return the message for missing packages of the target's compiler; empty if all are installed."""
         missing = [name for name in NEEDS.get(self.platform, ()) if not _is_installed(name)]
         if not missing:
             return ""
@@ -133,7 +135,7 @@ def find(name: str) -> Target:
 
 
 def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
-    """Return the number of devices along each axis, in the given order; raise UnevenMeshError.
+    """Return the number of devices along each axis, in the order of `axes`; raise UnevenMeshError.
 
     An axis of 0 gets the devices that the other axes leave. On a single device, every axis has size 1.
     """
@@ -160,6 +162,7 @@ def _targets_by_name() -> Mapping[str, Target]:
 
 
 def _targets_of(chip: Chip) -> list[Target]:
+    """Return the targets of a chip: each slice of a TPU, each supported number of a GPU, or one device."""
     match chip.platform:
         case "tpu":
             return [
@@ -188,6 +191,7 @@ def _chip_count(topology: str) -> int:
 
 
 def _gpu_topology(count: int, chip: Chip) -> str:
+    """Return `SLICESxHOSTSxGPUS` for `count` GPUs in as few hosts as possible."""
     return f"1x{max(1, count // chip.per_host)}x{min(count, chip.per_host)}"
 
 

@@ -17,7 +17,7 @@ from accelbench.workload import Array, Operations, Program
 from accelbench_runner.frameworks.work import Work
 
 NOT_PLACED = "To run a variant of your own as it is written, return Program(..., placed=True)"
-"""Advice for a variant whose mode the framework does not have."""
+"""Advice for a variant whose mode the framework lacks."""
 
 
 class UnsupportedError(Exception):
@@ -134,7 +134,7 @@ class Execution(ABC):
         """Wait until the device has finished all work of this process, including work whose result was dropped."""
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - an override may read it
-        """Return whether all arrays in `value` are computed; None if the framework cannot tell without waiting."""
+        """Return True if all arrays in `value` are computed; None if the framework cannot find out without waiting."""
         return None
 
     @abstractmethod
@@ -152,19 +152,19 @@ class Execution(ABC):
         return None
 
     def out_of_memory(self, error: BaseException) -> bool:
-        """Return whether the error means that memory ran out."""
+        """Return True if the error means that memory ran out."""
         return isinstance(error, MemoryError)
 
 
 class Accounting:
     """Report what a framework compiled, computes and occupies.
 
-    As it stands, it reports nothing. Each override makes a number or a validity check possible.
+    By default, report nothing. Each override makes a number or a validity check possible.
     """
 
     # Compilation.
     def compilations(self) -> Compilations:
-        """Return everything that the framework has compiled until now."""
+        """Return the compilations of the framework so far."""
         return Compilations()
 
     def compile_cache(self) -> CompileCache | None:
@@ -211,7 +211,7 @@ class Accounting:
         return None
 
     def emulated(self) -> str:
-        """Return how several devices are emulated on one; empty if they are real."""
+        """Describe how several devices are emulated on one; empty if they are real."""
         return ""
 
     # Host.
@@ -220,7 +220,7 @@ class Accounting:
         return None
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return host seconds over device seconds (by events) of every timed block so far; empty without events."""
+        """Return host seconds over device seconds of each block so far whose events show more than 0 ms."""
         return []
 
 
@@ -275,7 +275,7 @@ def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
 
 
 def count_cached_files(variable: str) -> int:
-    """Count files in the compile cache whose directory the environment variable names; 0 without either."""
+    """Count files in the compile cache whose directory the environment variable names; 0 if it is not set."""
     directory = os.environ.get(variable)
     return sum(path.is_file() for path in Path(directory).rglob("*")) if directory else 0
 
@@ -301,7 +301,7 @@ def last_out(program: Program) -> Callable[[Any], Any]:
 
 
 def step_loop(program: Program) -> tuple[Any, Any]:
-    """Return a Python function that runs the `inner` steps of a call, and its batches. A single step stays as it is."""
+    """Return a Python function that runs the `inner` steps of a call, and its batches; for one step, the step."""
     if program.inner == 1:
         return program.step, program.batches[0]
     step, inner, period = program.step, program.inner, len(program.batches)

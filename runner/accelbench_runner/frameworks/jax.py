@@ -88,11 +88,13 @@ class Jax(Adapter):
         return jax.tree.map(self._abstract if self.targets.abstract else self._concrete, arrays)
 
     def _abstract(self, array: Array) -> jax.Array:
+        """Return zeros of the shape and type that the array has on the device; traced zeros take no memory."""
         array = cast_complex(np.asarray(array), self._settings.precision)
         floating = np.issubdtype(array.dtype, np.floating)
         return jnp.zeros(array.shape, self._dtype if floating else jax.dtypes.canonicalize_dtype(array.dtype))
 
     def _concrete(self, array: Array) -> jax.Array:
+        """Copy the array to the device; raise UnsupportedError if its integers do not fit JAX's type."""
         array = cast_complex(np.asarray(array), self._settings.precision)
         if np.issubdtype(array.dtype, np.floating):
             return jax.device_put(array.astype(self._dtype))
@@ -135,6 +137,10 @@ class Jax(Adapter):
         )
 
     def _scan(self, program: Program) -> tuple[Any, Any]:
+        """Return a function that runs the steps in one lax.scan, and its batches.
+
+        Raises UnsupportedError if batches differ in shape.
+        """
         length, period = program.inner, len(program.batches)
         if period == 1:
 
@@ -199,11 +205,11 @@ class Jax(Adapter):
             (jax.device_put(np.float32(1), device) + 1).block_until_ready()
 
     def ready(self, value: Any) -> bool | None:
-        """Ask the arrays; PRNG keys cannot be asked."""
+        """Ask each array; PRNG keys cannot be asked."""
         return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a compiled program of one dot."""
+        """Return a call of one compiled matrix product."""
         x = self._normal_numbers(size, size)
         multiply = jax.jit(jnp.matmul, compiler_options=PRODUCT_OPTIONS.get(self._settings.backend))
         return lambda: jax.block_until_ready(multiply(x, x))
@@ -230,9 +236,9 @@ class Jax(Adapter):
         return call
 
     def _normal_numbers(self, *shape: int) -> jax.Array:
-        """Return normal numbers: hardware may handle zeros and denormals at another speed."""
+        """Return an array of normal numbers: hardware may handle zeros and denormals at another speed."""
         return jnp.full(shape, 0.75, dtype=self._dtype)
 
     def out_of_memory(self, error: BaseException) -> bool:
-        """Search XLA's message for the known texts."""
+        """Search the message of XLA's error for the known texts."""
         return isinstance(error, jax.errors.JaxRuntimeError) and any(text in str(error) for text in OUT_OF_MEMORY)

@@ -70,7 +70,7 @@ class JaxAccounting(Accounting):
             self._cache[CACHE_EVENTS[event]] += 1
 
     def compilations(self) -> Compilations:
-        """Sum the spans, which nest: a trace inside a trace, a constant compiled inside one."""
+        """Sum the spans, which nest: a trace can contain other traces, and the compilation of a constant."""
         return Compilations(
             seconds=seconds_by_part(span for span, _ in self._spans),
             causes=[f"{name} was compiled" for span, name in self._spans if span.part == "backend"],
@@ -86,7 +86,7 @@ class JaxAccounting(Accounting):
         return [f"a constant {tuple(array.shape)} {array.dtype}" for array in consts if getattr(array, "ndim", 0)]
 
     def executable_size(self) -> ExecutableSize | None:
-        """Return what XLA reports of the executable; a number that the backend does not give is None."""
+        """Return the numbers that XLA reports of the executable; None for those that the backend does not report."""
         executable, lowered = self._compiled.executable, self._compiled.lowered
         if executable is None:
             return None
@@ -159,11 +159,12 @@ class JaxAccounting(Accounting):
 
 
 def _trace(work: Work) -> Any:
+    """Return the jaxpr of a call."""
     return jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr
 
 
 def try_call(call: Callable[[], Result | None]) -> Result | None:
-    """Return what the call returns, None if it raises: a backend may lack a statistic, which must not fail a launch."""
+    """Return the call's result, or None if it raises: a backend without a statistic must not fail a launch."""
     try:
         return call()
     except Exception:  # noqa: BLE001

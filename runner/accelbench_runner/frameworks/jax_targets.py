@@ -97,6 +97,7 @@ class JaxTargets(Targets):
         return facts, size.model_copy(update=contents.numbers())
 
     def _lower(self, program: Program, work: Work, target: Target) -> None:
+        """Trace and lower the call for the target's devices, divided as the program declares."""
         divided = program.divided or Divided()
         devices = mesh(target, divided.mesh)
         state = work.fresh()
@@ -132,6 +133,7 @@ def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
 
 
 def _devices(target: Target) -> Sequence[Any]:
+    """Return XLA's descriptions of the target's devices; for a CPU, this machine's device."""
     match target.platform:
         case "tpu":
             os.environ.update({name: value for name, value in LIBTPU.items() if name not in os.environ})
@@ -190,12 +192,14 @@ def shardings_of(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
 
 
 def _is_axes(value: Any) -> bool:
+    """Return True for the mesh axes of one array, False for a tree of them."""
     return isinstance(value, PartitionSpec) or (
         isinstance(value, tuple) and all(axis is None or isinstance(axis, str) for axis in value)
     )
 
 
 def _placement(path: Any, leaf: Any, devices: Mesh, axes: Sequence[Any]) -> NamedSharding:
+    """Return the sharding of one array; raise UnsupportedError if a dimension cannot be split evenly."""
     shape = np.shape(leaf)
     for size, axis_names in zip(shape, axes, strict=False):
         mesh_axes = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names or ())
@@ -217,13 +221,13 @@ def shape_structs(tree: Any, shardings: Any) -> Any:
 
 
 def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
-    """Pin the sharding of the next state to that of the state; a compiler may choose another."""
+    """Return the call with the next state sharded like the state; a compiler may choose another sharding."""
     donated = (0,) if program.donate else ()
     return jax.jit(call.__wrapped__, donate_argnums=donated, out_shardings=(state_sharding, None))
 
 
 def memory_plan(plan: Any, platform: str) -> dict[str, int]:
-    """Return the bytes that a call holds on a device by XLA's plan; without a planned peak, the sum of all of them.
+    """Return the bytes that a call holds on a device by XLA's plan; without a planned peak, the peak is their sum.
 
     XLA's peak for processors leaves temporary buffers out, so it is not used.
     """

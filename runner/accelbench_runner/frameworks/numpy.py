@@ -28,7 +28,7 @@ PRODUCTS = frozenset({"matmul", "vecdot", "matvec", "vecmat", "dot", "vdot", "in
 CONVOLUTIONS = frozenset({"convolve", "correlate"})
 SOURCE = "the operations that NumPy ran"
 UNCOUNTED = "uncounted"
-"""Key among the types of arithmetic for functions whose operations are unknown."""
+"""Key in `CountingArray.arithmetic` for functions whose number of operations is unknown."""
 MOVING = frozenset(
     {
         *("array_equal", "atleast_1d", "atleast_2d", "broadcast_to", "concatenate", "copy", "copyto", "empty_like"),
@@ -51,6 +51,10 @@ class CountingArray(np.ndarray[Any, Any]):
         self.arithmetic = source.arithmetic if isinstance(source, CountingArray) else Counter()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
+        """Count a ufunc: 2 k operations per result of a product over k numbers, else one per result.
+
+        A reduction counts one operation per number that it reduces.
+        """
         plain = tuple(map(_without_counting, inputs))
         into = {"out": tuple(map(_without_counting, out))} if out else {}
         result = getattr(ufunc, method)(*plain, **into, **options)
@@ -82,6 +86,7 @@ class CountingArray(np.ndarray[Any, Any]):
 
 
 def _without_counting(value: Any) -> Any:
+    """Return plain views of counting arrays, also of those in tuples, lists and dictionaries."""
     if isinstance(value, CountingArray):
         return value.view(np.ndarray)
     if isinstance(value, tuple | list):
@@ -90,7 +95,7 @@ def _without_counting(value: Any) -> Any:
 
 
 class NumPyAccounting(Accounting):
-    """Count operations by calling with arrays that count."""
+    """Count operations by calls with arrays that count."""
 
     def __init__(self) -> None:
         self.counting = False
@@ -177,6 +182,7 @@ class NumPy(Adapter):
         )
 
     def _fresh(self, state: Any) -> Any:
+        """Return a deep copy of the state, which counts if calls are being counted."""
         fresh = copy.deepcopy(state)
         return self.accounting.counting_views(fresh) if self.accounting.counting else fresh
 

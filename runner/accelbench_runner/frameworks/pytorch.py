@@ -93,6 +93,7 @@ class PyTorch(Adapter):
         return pytree.tree_map(self._tensor, arrays)
 
     def _tensor(self, array: Array) -> torch.Tensor:
+        """Copy the array to the device; for a simulated device, take over only shape and type."""
         array = np.asarray(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
         if self._placement.simulated is not None:
@@ -156,7 +157,7 @@ class PyTorch(Adapter):
         }
 
     def device(self, value: Any) -> Device:
-        """Read the devices from tensors and from models' parameters: a step may return only Python numbers besides."""
+        """Read the devices of tensors and of models' parameters: a step may return no tensor outside a model."""
         leaves = pytree.tree_leaves(value)
         modules = [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -207,10 +208,12 @@ class PyTorch(Adapter):
         return self._synchronise_after(torch.empty(size, dtype=torch.uint8, device=self._placement.device).zero_)
 
     def _normal_numbers(self, *shape: int) -> torch.Tensor:
-        """Return normal numbers: hardware may handle zeros and denormals at another speed."""
+        """Return an array of normal numbers: hardware may handle zeros and denormals at another speed."""
         return torch.full(shape, 0.75, dtype=self._dtype, device=self._placement.device)
 
     def _synchronise_after(self, call: Callable[[], Any]) -> Callable[[], None]:
+        """Return a function that makes the call and waits for the device."""
+
         def run() -> None:
             call()
             self._backend.synchronise()

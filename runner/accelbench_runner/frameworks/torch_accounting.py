@@ -37,7 +37,7 @@ DISPATCHED = ("aten::", "Torch-Compiled Region")
 
 @dataclass
 class Placement:
-    """Say where arrays are made: on the device, or without numbers for a device that is absent."""
+    """Describe where arrays are created: on the device, or without numbers for an absent device."""
 
     device: torch.device
     simulated: DispatchCounter | None = None
@@ -69,7 +69,7 @@ class TorchAccounting(Accounting):
         self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
 
     def compilations(self) -> Compilations:
-        """Read Dynamo's timers; its own share is the time of its frames without the backend that they call."""
+        """Read Dynamo's timers; the part `dynamo` is the time of its frames without the backend that they call."""
         if not self._compiles:
             return Compilations()
         metrics = import_module("torch._dynamo.utils").compilation_time_metrics
@@ -96,7 +96,7 @@ class TorchAccounting(Accounting):
         """Count in one more call, as PyTorch dispatches operations, also from compiled code.
 
         Inductor's own product templates (max-autotune) are not dispatched, so there the count is None. A
-        TorchDispatchMode does not serve: under one, compiled functions run eagerly.
+        TorchDispatchMode is no alternative: under one, compiled functions run eagerly.
         """
         options = self._settings.options
         if isinstance(options, CompileOptions) and options.mode.startswith("max-autotune"):
@@ -174,5 +174,5 @@ class TorchAccounting(Accounting):
         return number
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return the ratios that the device's events gave."""
+        """Return the ratios from the device's events; empty on a processor, which has none."""
         return list(self._backend.events.ratios) if self._backend.events else []

@@ -19,7 +19,7 @@ class TimedEvents:
     def __init__(self, event: Callable[..., Any]) -> None:
         self._started, self._stopped = (event(enable_timing=True) for _ in range(2))
         self.ratios: list[float] = []
-        """Host seconds over device seconds of each block."""
+        """Host seconds over device seconds, of each block whose events show more than 0 ms."""
 
     def start(self) -> None:
         """Record the event before the first call's work."""
@@ -30,7 +30,7 @@ class TimedEvents:
         self._stopped.record()
 
     def compare(self, host_seconds: float) -> None:
-        """Wait for the second event, outside the timed part, and keep the ratio."""
+        """Wait for the second event, outside the timed part, and store the ratio; skip a block of 0 ms."""
         self._stopped.synchronize()
         milliseconds: float = self._started.elapsed_time(self._stopped)
         if milliseconds > 0:
@@ -55,10 +55,10 @@ class HostBackend:
         return {}
 
     def synchronise(self) -> None:
-        """Wait until the device is done."""
+        """Wait until the device is idle."""
 
     def ready(self) -> bool | None:
-        """Return whether the device is done; None if that cannot be asked."""
+        """Return True if the device is idle; None if that cannot be asked."""
         return None
 
     def model(self, device: torch.device) -> str:  # noqa: ARG002 - there is one processor

@@ -45,7 +45,7 @@ FUSED = {
     **dict.fromkeys(("_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data"), 4),
     **dict.fromkeys(("_fused_adam_", "_fused_adamw_"), 3),
 }
-"""Operations per number of ATen operations that fuse several, as many as when written out."""
+"""Operations per number, of ATen operations that fuse several: as many as when written out."""
 
 
 @cache
@@ -67,6 +67,10 @@ def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any],
 
 
 def _count_floats(values: Any) -> int:
+    """Return the size of the largest floating-point tensor; if `values` contains lists, the size of all tensors.
+
+    Fused optimizers take lists of tensors, of which each is updated.
+    """
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
     nested = isinstance(values, tuple | list) and any(isinstance(value, tuple | list) for value in values)
     sizes = [tensor.numel() for tensor in tensors]

@@ -66,6 +66,7 @@ class TorchTargets(Targets):
 
     @contextmanager
     def _simulate(self, target: Target) -> Iterator[None]:
+        """Place arrays on the simulated device from now on."""
         with simulated_device(target.platform) as account:
             self._account = self._placement.simulated = account
             self._placement.device = account.device
@@ -129,7 +130,7 @@ class DeviceAccount(DispatchCounter):
             self.kernels += 1
 
     def begin_call(self) -> None:
-        """Reset the counts for a new call; live allocations stay."""
+        """Reset the counts for a new call, without forgetting live allocations."""
         self.operations, self.kernels, self.recorded = 0.0, 0, False
         self.types.clear()
         self._events.clear()
@@ -158,6 +159,7 @@ class DeviceAccount(DispatchCounter):
         return isinstance(leaf, torch.Tensor) and leaf.device.type == self.device.type
 
     def _allocate(self, tensor: torch.Tensor) -> None:
+        """Record the tensor's storage, unless it is shared with an earlier tensor."""
         address = _address(tensor)
         if address in self._live:
             return
@@ -170,6 +172,7 @@ class DeviceAccount(DispatchCounter):
         weakref.finalize(storage, self._free, address)
 
     def _free(self, address: int) -> None:
+        """Record that the storage at this address was freed."""
         self._events.append((False, self._live.pop(address)))
 
 
@@ -192,7 +195,7 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 @contextmanager
 def simulated_device(platform: str) -> Iterator[DeviceAccount]:
-    """Make arrays without numbers inside, and account for those on the device; raise UnsupportedError."""
+    """Create arrays without numbers inside the context, and record those on the device; raise UnsupportedError."""
     if FakeTensor not in optimizer._foreach_supported_types:  # noqa: SLF001 - DTensor registers itself likewise
         optimizer._foreach_supported_types.append(FakeTensor)  # noqa: SLF001
     account = DeviceAccount(torch.device(platform, 0) if platform != HOST.type else HOST)

@@ -83,6 +83,7 @@ def _count_instruction(  # noqa: PLR0911 - one return a kind of instruction
 
 
 def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
+    """Count a product or convolution, also of a library: 2 operations per multiplied pair; 0 for other calls."""
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0
     left, right = operands[:2]
@@ -112,7 +113,7 @@ def count_jaxpr(jaxpr: Any) -> float | None:
 
 
 def has_callback(jaxpr: Any) -> bool:
-    """Return whether a jaxpr calls back into Python, whose operations cannot be counted."""
+    """Return True if a jaxpr calls back into Python, whose operations cannot be counted."""
     return any(
         equation.primitive.name in {"pure_callback", "io_callback"}
         or any(map(has_callback, inner_jaxprs(equation.params)))
@@ -163,6 +164,7 @@ def _is_float(aval: Any) -> bool:
 
 
 def _count_or_none(count: Callable[[], float]) -> float | None:
+    """Return the count; None if it depends on data."""
     try:
         return count()
     except UncountableError:

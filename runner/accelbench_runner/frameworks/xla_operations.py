@@ -76,6 +76,7 @@ class Module:
         return self._counted[computation]
 
     def _count_one(self, instruction: Instruction) -> Operations:
+        """Count one instruction, with the computations that it runs."""
         inner_counts = [self.count(name) for name in instruction.called]
         match instruction.opcode:
             case "dot" | "ragged-dot" | "scaled-dot":
@@ -132,6 +133,7 @@ def count_kernels(text: str) -> int | None:
 
 
 def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | None:
+    """Apply `count` to the module's entry; None without a module, or if the count depends on data."""
     module = Module(text)
     if not module.entry:
         return None
@@ -159,13 +161,13 @@ def _library_call(line: str) -> Operations:
 
 
 def is_product_call(line: str) -> bool:
-    """Return whether a custom call is a library's matrix product."""
+    """Return True if a custom call is a library's matrix product."""
     match = TARGET.search(line)
     return match is not None and any(word in match[1].lower() for word in ("matmul", "gemm", "dot"))
 
 
 def is_convolution_call(line: str) -> bool:
-    """Return whether a custom call is a library's convolution, or a gradient of one."""
+    """Return True if a custom call is a library's convolution, or a gradient of one."""
     match = TARGET.search(line)
     return match is not None and "conv" in match[1].lower() and "fmha" not in match[1].lower()
 

@@ -24,9 +24,9 @@ LATE_SHARE = 0.04
 """Maximum share of a block for work that its last call leaves behind untimed, such as freeing memory; a little less
 than the check `unsynchronised` allows."""
 FEW_CALLS = 1 / LATE_SHARE
-"""With this many calls in a block, the work that the last one leaves behind stays below that share."""
+"""Minimum calls in a block for which the work that the last one leaves behind stays below that share."""
 WARM_UP_SECONDS = 0.3
-"""Time for caches, allocators and the processor's frequency to settle, after the first call and the parity run."""
+"""Minimum time for caches, allocators and the processor's frequency to settle, after the first call and parity."""
 WARM_UP_CALLS = 2
 BUDGET_SECONDS = 1.0
 """Time for the measured blocks of a launch. Launches, not blocks, are the independent samples, so more launches are
@@ -38,9 +38,9 @@ LONG_BUDGET_SECONDS = 3.0
 MINIMUM_LONG_BLOCKS = 3
 """...unless there are fewer blocks than this: a median of two is a mean."""
 MAXIMUM_REPLANS = 3
-"""Number of plans that may turn out too short before the launch keeps the last one."""
+"""Maximum number of plans that are voided before the launch measures by the last one, whatever its blocks' length."""
 LATENCY_CALLS = 1000
-"""Enough for ten calls above the 99th percentile."""
+"""Number of calls of a launch: ten of them lie above the 99th percentile."""
 LATENCY_BUDGET_SECONDS = 30.0
 """No call begins after this many seconds of calls..."""
 MINIMUM_LATENCY_CALLS = 100
@@ -59,13 +59,13 @@ class BlockPlan:
     """Calls in a block."""
     blocks: int
     length: float = 0.0
-    """Planned minimum of seconds; a block under half of it voids the plan."""
+    """Minimum planned seconds of a block; a block under half of it voids the plan."""
     minimum_blocks: int = MINIMUM_LONG_BLOCKS
-    """Blocks that are measured whatever the budget."""
+    """Number of blocks that are measured whatever the budget."""
     budget: float = LONG_BUDGET_SECONDS
     """No block begins after this many seconds of blocks."""
     keep_garbage: bool = True
-    """True: garbage is collected between blocks and not inside; False: whenever Python likes, as in production."""
+    """True: garbage is collected before each block; False: Python decides when, as in production."""
 
 
 LATENCY = BlockPlan(
@@ -106,7 +106,7 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
 
 
 def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> float:
-    """Make calls in growing runs until time and count are reached; return the seconds per call of the fastest run.
+    """Make calls in growing runs for the minimum time and number; return the seconds per call of the fastest run.
 
     Blocks planned by the fastest run rarely turn out too short once everything has settled. Runs grow until they take
     `longest` seconds; with 0, every run is a single call.
@@ -140,15 +140,17 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
 
 
 def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) -> BlockPlan:
-    """Plan as many blocks as the budget allows, long enough for the clock, the overhead and `late` seconds of work.
+    """Plan blocks within the budget, so long that overhead and late work are small shares of a block.
 
-    Late work lengthens a block at most to the whole budget: more cannot come from the last call alone.
+    `late_seconds` is the work that a block's last call leaves behind untimed. It lengthens a block to at most
+    `LONG_BUDGET_SECONDS`: more cannot come from the last call alone.
     """
     late_work_length = min(late_seconds / LATE_SHARE, LONG_BUDGET_SECONDS)
     return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE, late_work_length))
 
 
 def _plan(seconds_per_call: float, length: float) -> BlockPlan:
+    """Plan blocks of at least `length` seconds."""
     calls = max(1, math.ceil(length / seconds_per_call))
     block = calls * seconds_per_call
     blocks = min(MAXIMUM_BLOCKS, max(MINIMUM_BLOCKS, round(BUDGET_SECONDS / block)))
@@ -157,7 +159,7 @@ def _plan(seconds_per_call: float, length: float) -> BlockPlan:
 
 @dataclass(frozen=True)
 class MeasuredBlocks:
-    """Hold the blocks of a launch, and how often its plan was voided."""
+    """Hold the blocks of a launch, and the number of plans that were voided."""
 
     units: int
     """Units of work in each block."""

@@ -7,7 +7,7 @@ from typing import Any
 
 MAXIMUM_ARRAYS = 8
 MAXIMUM_DEPTH = 3
-"""Nesting of containers, and of functions that call functions of the same file."""
+"""Maximum nesting of containers, and of functions that use other functions."""
 
 
 def captured_arrays(step: Callable[..., Any]) -> list[str]:
@@ -20,6 +20,7 @@ def captured_arrays(step: Callable[..., Any]) -> list[str]:
 
 
 def _captured_by(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield name and array of each array that a function captures, itself or through functions that it uses."""
     if isinstance(function, functools.partial):
         for name, value in [*enumerate(function.args), *function.keywords.items()]:
             yield from _arrays(f"argument {name}", value, depth, seen)
@@ -51,6 +52,7 @@ def _is_set(cell: Any) -> bool:
 
 
 def _arrays(name: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield name and array of each array in a captured value; scalars, modules and classes have none."""
     if inspect.ismodule(value) or inspect.isclass(value):
         return
     if hasattr(value, "shape") and hasattr(value, "dtype"):
@@ -64,6 +66,7 @@ def _arrays(name: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple
 
 
 def _items(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the items of a container and the parameters of a torch.nn.Module, each with its suffix of the name."""
     if isinstance(value, Mapping):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, tuple | list):

@@ -1,6 +1,6 @@
 """Compile a variant for a target and run nothing; report facts about the program and its compilation.
 
-The kernel enforces a memory limit of the process, so that a compiler that needs more fails alone.
+The kernel enforces a memory limit of the process, so that a compiler that needs more fails without harm to others.
 """
 
 import resource
@@ -45,6 +45,7 @@ class Compilation:
         reporter.send(Measured())
 
     def _compile(self, adapter: Adapter, targets: Targets) -> None:
+        """Build and compile the program, and report the facts about it and the compiler's peak memory."""
         task, reporter = self._task, self._reporter
         held_before = cpu.held_bytes()
         program, work = set_up_to_compile(task, adapter, targets)

@@ -25,17 +25,17 @@ from accelbench_runner.launch.captured import captured_arrays
 from accelbench_runner.outputs import UNSEEN, as_real, save
 
 ROUNDS = 2
-"""The first rounds are checked: a program treats its inputs alike in every launch."""
+"""Number of first rounds that are checked: a program treats its inputs alike in every launch."""
 RUNS = (1, 2, 3, 4)
-"""Calls in each run on inputs that were used before."""
+"""Number of calls in each run on inputs that were used before."""
 MINIMUM_CALLS, MAXIMUM_CALLS = 16, 64
 """Range of the calls in a longer run if a block has fewer; the number is random, so no program can expect it."""
 QUICK_SECONDS = 0.25
-"""A longer call is repeated only once, and not replayed: its blocks hold a single call."""
+"""Maximum seconds of a call that is repeated often and replayed; a longer one is repeated once."""
 MANY_SECONDS = 0.02
-"""A longer call is not counted in a long run."""
+"""Maximum seconds of a call whose operations are counted in a long run."""
 MAXIMUM_REPLAYED_CALLS = 4096
-"""A block's calls are replayed twice untimed, where a program that is fast only while timed may be slow."""
+"""Maximum calls of a block that are replayed, twice and untimed: a program may be fast only while it is timed."""
 
 Export = Callable[[Any, Any], Mapping[str, Any]]
 """Takes a state and the last out, and returns the arrays to compare by name."""
@@ -192,11 +192,13 @@ def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) ->
 
 
 def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) -> NamedArrays:
+    """Return the arrays that the program exports for a call's result, in NumPy and as real numbers."""
     state, out = result
     return as_real(adapter.to_numpy(export(state, work.last(out))))
 
 
 def _run_untimed(work: Work, calls: int) -> Any:
+    """Make calls from a fresh state on, without the functions that time blocks; return the last result."""
     state, out = work.fresh(), None
     for _ in range(calls):
         state, out = work.call(state, work.batches)
@@ -207,7 +209,8 @@ def _run_untimed(work: Work, calls: int) -> Any:
 def relative_distance(one: NamedArrays, other: NamedArrays) -> float | None:
     """Return the largest difference between two numbers, relative to their array; None if no number is finite in both.
 
-    The scale is the root mean square of the finite numbers of `other`, or 1 if all are zero.
+    The scale is the root mean square of the numbers of `other` that are finite in both, or 1 if all are zero. Arrays of
+    different shapes are at the largest distance.
     """
     import numpy as np
 

@@ -17,14 +17,14 @@ from accelbench_runner.devices.monitor import DeviceMonitor
 from accelbench_runner.frameworks.adapter import Adapter
 
 ROUNDS = 2
-"""The first rounds measure limits; the best launch of a case sets them."""
+"""Number of first rounds that measure limits; the best launch of a case sets them."""
 BUDGET_SECONDS = 0.1
 """Seconds for the triad, and a third of it per size of the product; first calls may compile and are extra."""
 SMALLEST_PRODUCT = 512
 LONG_SECONDS = 0.010
-"""Length of a product that is large enough."""
+"""Minimum seconds of a product that is large enough."""
 CACHE_MULTIPLE = 4
-"""Ratio of the triad's arrays to the last-level cache."""
+"""Size of the triad's two arrays together, as a multiple of the last-level cache."""
 ROOM_SHARE = 0.25
 """Maximum share of the free memory: a launch that has measured must not run out of memory here."""
 
@@ -63,6 +63,7 @@ def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock:
 
 
 def _product(adapter: Adapter, largest: int, clock: Clock) -> float:
+    """Return the best FLOP/s of products of growing size, up to one of `largest` rows or of `LONG_SECONDS`."""
     best, size = 0.0, SMALLEST_PRODUCT
     while size <= largest:
         fastest = _fastest(adapter.product(size), BUDGET_SECONDS / 3, clock)
@@ -74,11 +75,13 @@ def _product(adapter: Adapter, largest: int, clock: Clock) -> float:
 
 
 def _triad(adapter: Adapter, size: int, clock: Clock) -> float:
+    """Return the bytes/s of the triad on two arrays of `size` bytes together."""
     elements = size // (2 * adapter.float_bytes)
     return 3.0 * elements * adapter.float_bytes / _fastest(adapter.triad(elements), BUDGET_SECONDS, clock)
 
 
 def _triad_bytes(maximum: int, cache_bytes: int | None, room_bytes: int | None) -> int:
+    """Return the size of the triad's arrays, within the platform's maximum and a share of the free memory."""
     size = min(maximum, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum
     room = size if room_bytes is None else int(ROOM_SHARE * room_bytes)
     return max(1024**2, min(size, room))

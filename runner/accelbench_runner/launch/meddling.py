@@ -29,6 +29,7 @@ def functions() -> Functions:
 
 
 def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType | type]]:
+    """Yield the module and its own classes, with their qualified names."""
     yield module.__name__, module
     for name, value in list(vars(module).items()):
         if isinstance(value, type) and value.__module__ == module.__name__:
@@ -36,7 +37,7 @@ def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType |
 
 
 def replaced_functions(before: Functions) -> list[str]:
-    """Return the names of functions that have been replaced since."""
+    """Return the names of functions that were replaced or removed, or got other code, since `before`."""
     now = functions()
     return sorted(name for name, function in before.items() if not _is_same(function, now.get(name)))
 
@@ -46,11 +47,11 @@ def _is_same(one: tuple[object, object], other: tuple[object, object] | None) ->
 
 
 def flags() -> dict[str, str]:
-    """Return the environment variables that frameworks read."""
+    """Return the environment variables whose names begin with one of `FLAGS`."""
     return {name: value for name, value in os.environ.items() if name.startswith(FLAGS)}
 
 
 def changed_flags(before: Mapping[str, str]) -> list[str]:
-    """Return the names of those that have been set, changed or removed since."""
+    """Return the names of flags that were set, changed or removed since `before`."""
     now = flags()
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))

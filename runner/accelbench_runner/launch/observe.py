@@ -30,7 +30,7 @@ class Call:
 
 
 def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> Facts:
-    """Return the observations, and the device of the arrays."""
+    """Make the calls; return the observations and the device of the arrays."""
     check_names(declared)
     calls, state = make_calls(adapter, program, work)
     return Facts(
@@ -94,12 +94,14 @@ def check_names(declared: Mapping[str, str]) -> None:
 
 
 def _in_numpy(adapter: Adapter, out: Any) -> Any:
+    """Return an out with its arrays in NumPy; Python scalars, texts and None are unchanged."""
     if out is None or isinstance(out, bool | int | float | str):
         return out
     return adapter.to_numpy(out) if isinstance(out, Mapping) else adapter.to_numpy({OUT: out})[OUT]
 
 
 def _scalar(name: str, value: Any) -> Scalar:
+    """Return an observed value as a result holds it, lists as text; raise TypeError for other types."""
     import numpy as np
 
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:

@@ -77,7 +77,7 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
 
 
 def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[Program, Work]:
-    """Build the program for a target. If the workload declares its shapes, no numbers are drawn."""
+    """Build and prepare the program for a target; no numbers are drawn if the workload declares its shapes."""
     shapes = task.workload.shapes(task.parameters)
     if shapes is None:
         return set_up(task, adapter)
@@ -114,8 +114,8 @@ def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, a
 def make_first_call(task: Task, adapter: Adapter, work: Work, imported_seconds: float) -> tuple[Any, Any]:
     """Compile, make the first call and return its result.
 
-    The phase `compile` covers imports, compiling ahead and compiling inside the call; `first-step` is the rest. A call
-    that has nothing left to compile, and fails, fails in its first step.
+    The phase `compile` covers imports, compiling ahead and compiling inside the call; `first-step` is the rest. If the
+    call has nothing left to compile, `first-step` starts before it, so that a failure is one of the first step.
     """
     clock, reporter = task.clock, task.reporter
     state = work.fresh()

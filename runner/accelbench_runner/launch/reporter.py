@@ -51,7 +51,7 @@ class Reporter:
         """Seconds of asides that ran inside the current one."""
 
     def send(self, message: Message) -> None:
-        """Write one line, all of it: `os.write` may write less than it is given."""
+        """Write the message as one line, all of it: `os.write` may write less than it gets."""
         line = memoryview(message.to_json().encode() + b"\n")
         while line:
             line = line[os.write(self._descriptor, line) :]
@@ -109,6 +109,7 @@ class Reporter:
         self._mark.write_text("")
 
     def _skip(self, name: Probe, error: Exception) -> str:
+        """Skip the probe from now on; print the traceback, and return the exception as one line."""
         self._skipped.add(name)
         traceback.print_exception(error)  # the message has room for one line
         return f"{type(error).__name__}: {error}"[:MAXIMUM_PROBLEM_CHARACTERS]
@@ -126,7 +127,7 @@ class Reporter:
 
 
 def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
-    """Describe an exception of the variant: its reason, one line for people, and the traceback through their code."""
+    """Describe an exception of the variant: reason, one line for people, and traceback through the user's code."""
     if isinstance(error, UnsupportedError):
         return Failed(reason=FailureReason.UNSUPPORTED, message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
     reason = FailureReason.RAISED

@@ -31,7 +31,7 @@ from accelbench_runner.protocol import PROBE_FILE, Done, LaunchRequest, Measured
 
 OUTPUTS = "outputs.npz"
 MINIMUM_PARITY_UNITS = 2
-"""Two, because a step that ignores its state is right once."""
+"""Minimum units before outputs are compared: two, because a step that ignores its state is right once."""
 
 
 def run_launch(request: LaunchRequest, machine: Machine) -> int:
@@ -50,7 +50,7 @@ def run_launch(request: LaunchRequest, machine: Machine) -> int:
 
 
 class Launch:
-    """Run the stages of a launch, and keep what one passes to the next."""
+    """Run the stages of a launch."""
 
     adapter: Adapter | None = None
     _imported_seconds = 0.0
@@ -102,7 +102,7 @@ class Launch:
         self._report_measured(adapter)
 
     def _report_measured(self, adapter: Adapter) -> None:
-        """Report the last facts that a verdict needs; whatever fails from here on, the measurement stands."""
+        """Report the last facts that a verdict needs; a probe that fails after this does not void the measurement."""
         self._reporter.facts(
             Facts(
                 precision=adapter.precision(),
@@ -174,6 +174,7 @@ class Launch:
             self._write_outputs(adapter, program, state, work.last(out), units)
 
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
+        """Write the outputs after `units` units for the judge."""
         outputs = adapter.to_numpy(workload_checks.call_export(program, state, out))
         save(self._task.directory / OUTPUTS, outputs)
         self._reporter.facts(Facts(parity_units=units))
@@ -224,6 +225,7 @@ class Launch:
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: Work,
     ) -> None:
+        """Run the timed program on inputs that it has not seen, and report how its work depends on inputs."""
         task = self._task
         subject = dependence.Subject(
             workload=task.workload,

@@ -22,21 +22,22 @@ from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 
 LONG_ROUNDS = 2
-"""The first rounds make the longer run: a program's late work is the same in every launch."""
+"""Number of first rounds that make the longer run: a program's late work is the same in every launch."""
 LONG_SECONDS = 0.2
+"""Minimum seconds of the longer run."""
 MAXIMUM_RUNS = 3
-"""Runs of one length; a run is repeated if it seems late."""
+"""Maximum number of runs of one length; a run is repeated if it seems late."""
 PAUSE_SECONDS = 0.001
 BUSY_SHARE = 0.25
-"""Share of one processor that other threads of the process use while it counts as busy."""
+"""Maximum share of one processor that other threads of an idle process use."""
 QUIET_SECONDS = 0.020
-"""Idle time that ends the watch: on a loaded machine a thread with work may wait this long for a processor."""
+"""Idle time that ends the watch: on a busy machine a thread with work may wait up to this long for a processor."""
 PATIENCE_SECONDS = 0.5
-"""Maximum time to wait: no pool spins for so long."""
+"""Maximum seconds to wait for other threads: no pool spins for so long."""
 PRODUCT = 256
 """Rows of a product that uses every thread of a framework's pool."""
 MAXIMUM_BASELINE_SECONDS = 0.5
-"""More products do not make a pool spin longer."""
+"""Maximum seconds of products: more of them do not make a pool spin longer."""
 
 
 Probe = Callable[[Callable[[], Any]], Any]
@@ -110,12 +111,14 @@ class LateWork:
         return WatchedRun(seconds=seconds, late_seconds=max(0.0, late - baseline))
 
     def _first_product(self) -> Callable[[], None]:
+        """Return a call of a product, which is compiled already."""
         product = self._adapter.product(PRODUCT)
         product()
         self._adapter.drain()
         return product
 
     def _lateness_of_products(self, seconds: float) -> float:
+        """Make products for about `seconds`, and return the seconds until the process is idle again."""
         assert self._product is not None  # noqa: S101 - the callers have checked
         began = self._clock.seconds()
         self._product()

@@ -58,7 +58,7 @@ class Task:
 
     @classmethod
     def load(cls, request: LaunchRequest, reporter: Reporter, machine: Machine) -> "Task":
-        """Load the workload; raise what is wrong with it, with its parameters or with the profile's platform."""
+        """Load the workload; raise an error if it, its parameters or the profile's platform is invalid."""
         case = request.case
         variant = next(variant for variant in case.variants if variant.name == request.variant)
         workload = catalogue.find(case.workload)
@@ -89,15 +89,15 @@ class Task:
 
     @property
     def libraries(self) -> Sequence[str]:
-        """Return the libraries that the program needs besides its framework."""
+        """Return the libraries that the program needs in addition to its framework."""
         return self.workload.libraries.get(self.kind.framework, ())
 
     @property
     def timed(self) -> bool:
-        """Return whether this launch measures times."""
+        """Return True if this launch measures times."""
         return self.request.purpose == "measure"
 
     @property
     def counts_calls(self) -> bool:
-        """Return whether this launch counts the operations of calls."""
+        """Return True if this launch counts the operations of calls, which the first rounds do."""
         return self.request.round <= dependence.ROUNDS

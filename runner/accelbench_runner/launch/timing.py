@@ -22,7 +22,7 @@ from accelbench_runner.protocol import BlockTimed
 Inspect = Callable[[Any], None]
 """Receives a block's last result once the clock has stopped."""
 MAXIMUM_CAUSES = 20
-"""Number of causes of recompilations that are reported."""
+"""Maximum number of causes of recompilations that are reported."""
 
 
 class Timing:
@@ -117,11 +117,12 @@ class Timing:
 
     @cached_property
     def _late_work(self) -> LateWork:
+        """Create the measurement of late work on first use, which may compile."""
         probe = partial(self._reporter.probe, "synchronisation")
         return LateWork(self._adapter, self._clock, self._task.machine.processors.other_threads_seconds, probe)
 
     def _time(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
-        """Let `measure` time blocks, and report what else happened meanwhile."""
+        """Time blocks with `measure`, and report them with the facts about the machine and the device meanwhile."""
         adapter, monitor = self._adapter, self._task.monitor
         devices: list[Device] = []
         clock_resolution, clock_reading_seconds = resolution(self._clock), reading_seconds(self._clock)
