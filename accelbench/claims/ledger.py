@@ -63,7 +63,7 @@ class Training(Document):
     """Claim a ratio of two whole trainings, compilation included, against the ratio that an article measured.
 
     A ratio confirms it from half of the article's advantage (or disadvantage) to twice its ratio: one rule for a whole
-    table. If the article only says faster or slower, there is no other end.
+    table. If the article only claims faster or slower, there is no upper end.
     """
 
     variant: VariantName
@@ -123,7 +123,7 @@ class Claim(Document):
     machine: str = ""
     """Part of the name of the only device that can settle a claim about seconds, or `UNNAMED`."""
     can: bool = False
-    """True if the article says that something can happen: one case confirms it, and none refutes it."""
+    """True if the article claims that something can happen: one case confirms it, and none refutes it."""
     manifests: Annotated[tuple[str, ...], Field(min_length=1)]
     """File names next to the ledger; a claim about a suite also names manifests of other rows."""
     beside: tuple[str, ...] = ()

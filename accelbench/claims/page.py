@@ -130,6 +130,7 @@ def _verdict_text(verdict: ClaimVerdict) -> str:
 
 
 def _citation(article: Article) -> str:
+    """Return title with link, author and date of an article."""
     text = escaped(article.title)
     if article.link:
         text = f"[{text}]({article.link})"
@@ -387,6 +388,7 @@ def _in_git(result: str) -> str:
 
 
 def _describe_earlier(earlier: Earlier) -> str:
+    """Return what the condition was, its verdict, and why it was changed."""
     return (
         f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escaped(earlier.asked)}. The verdict was "
         f"{_verdict_text(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}"

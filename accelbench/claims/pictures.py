@@ -64,6 +64,7 @@ class _Training:
 
 
 def _trainings(settled: Sequence[Settled]) -> list[_Training]:
+    """Return a line for each training of each claim."""
     return [
         _Training(
             name=f"row {row.claim.row}: {one.variant}",
@@ -79,6 +80,7 @@ def _trainings(settled: Sequence[Settled]) -> list[_Training]:
 
 
 def _description(rows: Sequence[_Training]) -> str:
+    """Describe the picture of trainings in words."""
     lines = [
         f"{row.name} {times(row.article)} in the article, "
         + (f"{times(row.measured[1], row.measured[0], row.measured[2])} here" if row.measured else "not measured here")
@@ -88,6 +90,7 @@ def _description(rows: Sequence[_Training]) -> str:
 
 
 def _plot(rows: Sequence[_Training]) -> "Plot":
+    """Draw the picture of trainings: the article's ratios, the confirming ranges, the measured ratios."""
     ends = [end for row in rows for end in (*row.bounds, row.article, *(row.measured or ())) if 0 < end < math.inf]
     low, high = min(ends) / 1.3, max(ends) * 1.3
     first = next((row for row in rows if row.measured), None)

@@ -87,8 +87,8 @@ def settle(
 
     `refuted` needs one condition that a sound measurement of a complete case contradicts. `confirmed` needs all
     conditions met in every case of every manifest. Anything failed, invalid, missing or undecided leaves the claim
-    `inconclusive`. If an article says that something can happen, the run of one manifest confirms it, and none refutes
-    it.
+    `inconclusive`. If an article claims that something can happen, the run of one manifest confirms it, and none
+    refutes it.
     """
     decisive = [manifest for manifest in manifests if _can_decide(claim, manifest, here)]
     waiting = tuple(manifest.name for manifest in decisive if manifest.run is None)
@@ -118,6 +118,7 @@ def class_of(target: str) -> Hardware:
 def _verdict(
     claim: Claim, findings: Sequence[ClaimFinding], runs: Sequence[MeasuredRun], *, waiting: bool, all_decide: bool
 ) -> ClaimVerdict:
+    """Return the verdict by the rules of `settle`; `all_decide`: every manifest can be settled here."""
     if claim.can and any(_is_example(claim, run) for run in runs):
         return "confirmed"
     refutable = not (claim.own or claim.can)
@@ -142,6 +143,7 @@ def _is_example(claim: Claim, run: MeasuredRun) -> bool:
 
 
 def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, waiting: bool) -> list[ClaimFinding]:
+    """Return the findings of the claim's majorities, of its trainings and expectations, or of its manifests."""
     measured = [pair for run in runs for pair in run.measured if _decides(claim, pair[0])]
     if claim.own or not measured:
         return []

@@ -62,6 +62,7 @@ def _timed(results: Sequence[Result]) -> list[str]:
 
 
 def _table_of_times(baseline: str, results: Sequence[Result]) -> str:
+    """Return the table of all results with this baseline."""
     rows = [
         row
         for result in results
@@ -125,6 +126,7 @@ def _power(variant: VariantResult) -> str:
 
 
 def _observed(results: Sequence[Result]) -> list[str]:
+    """Return a table with a row for each variant and a column for each observation."""
     if not results:
         return []
     observations = [observed for result in results for observed in result.observations]
@@ -171,6 +173,7 @@ PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
 
 
 def _compiled(results: Sequence[Result]) -> list[str]:
+    """Return a table with a row for each compiled program."""
     if not results:
         return []
     rows = [

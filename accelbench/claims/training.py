@@ -99,6 +99,7 @@ def _seconds(variant: VariantResult) -> float:
 
 
 def _first_call(variant: VariantResult) -> _FirstCall:
+    """Return the seconds of compile and first step over the launches: sum of medians, minima and maxima."""
     phases = [phase for phase in variant.phases if phase.phase in {"compile", "first-step"}]
     return _FirstCall(
         typical=sum(float(phase.median_seconds) for phase in phases),

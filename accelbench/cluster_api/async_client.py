@@ -138,6 +138,7 @@ class AsyncClient:
         seconds: int = REQUEST_SECONDS,
         accept: str = JSON,
     ) -> Any:
+        """Send a request and return the response unread; raise ApiError for an error answer."""
         # The body is left out: it is JSON already, and the client would walk through all of it to make sure.
         method, url, headers, _, _ = await self.client.param_serialize(
             method,

@@ -192,6 +192,7 @@ class Client:
         content_type: str = JSON,
         seconds: float = REQUEST_SECONDS,
     ) -> Any:
+        """Send a request and return the response unread; raise ApiError for an error answer."""
         request = self._api.param_serialize(
             method,
             path,

@@ -1,6 +1,6 @@
 """Define one exception for each answer of the API server that a caller can handle.
 
-ClusterError               the cluster cannot be used; the message says why and what to do
+ClusterError               the cluster cannot be used; the message has the reason and advice
     ApiError               an error answer, or none
         InvalidError       400, 422
         UnauthorizedError  401
@@ -20,7 +20,7 @@ MAXIMUM_MESSAGE = 2048
 
 
 class ClusterError(Exception):
-    """Report that the cluster cannot be used; `message` says why and what to do."""
+    """Report that the cluster cannot be used; `message` has the reason and advice."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
 """Decide which differences between two results refuse their comparison. Pure.
 
-Every setting of a case and every entry of a result's fingerprint is compared, also those that this module has never
-heard of: a new field matters until `ENTRIES` or `NOT_COMPARED` says otherwise. A difference that matters refuses the
+Every setting of a case and every entry of a result's fingerprint is compared, including those that this module does not
+list: a new field matters until `ENTRIES` or `NOT_COMPARED` says otherwise. A difference that matters refuses the
 comparison unless `--allow-different` names the entry or its group; the others are only listed.
 
 An entry that one side lacks was not recorded there (an older accelbench, a framework that did not run) and cannot

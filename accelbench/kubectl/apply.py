@@ -16,7 +16,7 @@ KUBECTL_KIND = "benchmarkrun.accelbench.dev"
 
 
 class ExistsError(ClusterError):
-    """Report that another run has that name; the message says what to do."""
+    """Report that another run has that name; the message has advice."""
 
 
 @dataclass(frozen=True)

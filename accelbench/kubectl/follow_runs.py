@@ -90,6 +90,7 @@ def _follow_one(client: Client, run: Manifest, until: float | None, output: RunO
 
 
 def _print_verdict(client: Client, run: Manifest, output: RunOutput) -> None:
+    """Print the results of a finished run on standard output, in the chosen format; `name` prints none."""
     results = read_run_results(client, run)
     if output is RunOutput.JSON:
         click.echo(json_report(results.measured, results.record))

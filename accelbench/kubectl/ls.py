@@ -46,6 +46,7 @@ def ls(all_namespaces: bool, watch: bool, output: ListOutput, cluster: Cluster) 
 
 
 def _print_objects(client: "Client", path: str, output: ListOutput, *, watch: bool) -> None:
+    """Print all runs as JSON, YAML or names; with `watch`, then each change."""
     items, version = client.items_and_version(path)
     if output is ListOutput.NAME or watch:
         for item in items:
@@ -76,6 +77,7 @@ def _changes(client: "Client", path: str, version: str, *, table: bool) -> Itera
 
 
 def _print_object(manifest: dict[str, Any], output: ListOutput) -> None:
+    """Print one object in the chosen format."""
     import json
 
     import yaml
@@ -89,6 +91,7 @@ def _print_object(manifest: dict[str, Any], output: ListOutput) -> None:
 
 
 def _print_table(client: "Client", path: str, *, wide: bool, everywhere: bool, watch: bool) -> None:
+    """Print the server's table; with `watch`, then the rows that change."""
     table = client.table(path)
     columns = table["columnDefinitions"]
     columns_shown = [index for index, column in enumerate(columns) if wide or not column.get("priority")]

@@ -126,6 +126,7 @@ def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
 
 
 def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
+    """Return the stored results in the form that reports take."""
     return LoadedResults(
         measured=tuple((result.result, _stored_outcomes(result)) for result in results),
         # Only a pod's log has all blocks; the HTML report is drawn from the launches that the results hold.

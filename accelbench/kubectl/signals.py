@@ -42,6 +42,7 @@ class Signals:
             self._handler = None
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
+        """Pass the exception of a signal to the handler, or raise it if there is none."""
         error = TerminatedError() if number == signal.SIGTERM else KeyboardInterrupt()
         handler, self._handler = self._handler, None
         if handler is None:

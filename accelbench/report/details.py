@@ -141,6 +141,7 @@ def spread(result: Result) -> Table | None:
 
 
 def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
+    """Return a variant's outliers, variance between launches and effective number of blocks."""
     return (
         name,
         str(spread.launch_outliers.of),

@@ -163,6 +163,7 @@ class _CasePage:
 
     @property
     def forest_caption(self) -> str:
+        """Return the caption of the speedups: confidence and margin of equivalence."""
         measurement, baseline = self.result.case.measurement, self.result.case.baseline
         margin = f"{100 * float(measurement.equivalence_margin):.4g} %"
         confidence = figures.percent(float(measurement.confidence))
@@ -198,6 +199,7 @@ class _CasePage:
 
     @property
     def blocks_caption(self) -> str:
+        """Return the caption of the blocks, or of the launches if the blocks are not available."""
         unit = self.result.unit
         if not self._series:
             return (

@@ -233,6 +233,7 @@ class LiveTable:
         self._live.stop()
 
     def _draw(self) -> RenderableType:
+        """Draw the current frame; nothing between cases."""
         if self._progress is None:
             return Text()
         now = self._clock()

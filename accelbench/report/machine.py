@@ -28,6 +28,7 @@ def _device(fingerprint: Mapping[str, str]) -> str:
 
 
 def _processors(fingerprint: Mapping[str, str]) -> str:
+    """Return the model with vectors, processors used, cores and virtualization; empty without a model."""
     model, used, installed = (fingerprint.get(key, "") for key in ("cpu", "cpusUsed", "cpus"))
     if not model:
         return ""

@@ -92,6 +92,7 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
 
 
 def _after_launch(lane: Lane, event: LaunchFinished) -> Lane:
+    """Return the lane after one more launch."""
     return replace(
         lane,
         wall_seconds=(*lane.wall_seconds, float(event.wall_seconds)),
@@ -102,6 +103,7 @@ def _after_launch(lane: Lane, event: LaunchFinished) -> Lane:
 
 
 def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progress:
+    """Return the progress after a round is judged."""
     return replace(
         progress,
         lanes=tuple(_lane_after_round(lane, event) for lane in progress.lanes),

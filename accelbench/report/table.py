@@ -45,6 +45,7 @@ class Table:
         return self._with_columns([0, *order])
 
     def _with_columns(self, indices: Iterable[int]) -> "Table":
+        """Return the table with the columns of these indices, in this order."""
         indices = tuple(indices)
         return replace(
             self,

@@ -107,6 +107,7 @@ def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
 
 
 def _phases(result: Result) -> Iterable[RenderableType]:
+    """Yield the table of phases."""
     table = view.phase_table(result)
     if table is None:
         return
@@ -186,6 +187,7 @@ class FittedTable:
         return table
 
     def _columns(self, *, plots: bool) -> list[_Column]:
+        """Return the columns as text; with `plots`, the drawn intervals before the verdict."""
         columns = []
         for number, column in enumerate(self.table.columns):
             if plots and column.kind == "verdict":

@@ -25,6 +25,7 @@ def report(results: Iterable[Result]) -> str:
 
 
 def _rows(result: Result) -> Iterator[dict[str, object]]:
+    """Yield a row for each variant, by column name."""
     case = result.case
     compared = {comparison.variant: comparison for comparison in result.comparisons}
     for variant in result.variants:

@@ -236,6 +236,7 @@ def baseline_first(result: Result) -> tuple[VariantResult, ...]:
 def _row(
     result: Result, variant: VariantResult, comparison: Comparison | None, seconds: float | None, digits: int
 ) -> VariantRow:
+    """Return a variant's row; the spread is empty for a single launch."""
     quantiles, spread = variant.seconds, ""
     if quantiles is not None and len(variant.launches) > 1:
         half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
@@ -250,6 +251,7 @@ def _row(
 
 
 def _verdict(result: Result, variant: VariantResult, comparison: Comparison | None) -> str:
+    """Return the text of `VariantRow.verdict`."""
     if variant.failure is not None:
         return f"failed: {variant.failure.reason}"
     if variant.name == result.case.baseline:
@@ -276,7 +278,7 @@ def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
         ObservationRow(observations.variant, one.name, one.text, differs=len(one.values) > 1)
         for observations in result.observations
         for one in observations.found
-        if not (one.name == "raisedCalls" and one.text == "0")  # `raised: nothing` says the same
+        if not (one.name == "raisedCalls" and one.text == "0")  # it repeats `raised: nothing`
     )
 
 

@@ -67,6 +67,7 @@ def _draw_panel(
     quarantined: AbstractSet[int],
     most: int,
 ) -> None:
+    """Draw a variant's launches side by side: blocks as dots, each launch's value as a line."""
     values = _values(launches)
     low, high = min(values), max(values)
     if axes.get_yscale() == "log":
@@ -120,6 +121,7 @@ def sample_indices(values: Sequence[float], most: int) -> list[int]:
 
 
 def _describe(shown: Mapping[str, Sequence[LaunchSeries]], ordered: Sequence[str]) -> str:
+    """Describe the plot in words."""
     ranges = []
     for variant in ordered:
         values = _values(shown[variant])

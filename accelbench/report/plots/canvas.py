@@ -121,6 +121,7 @@ def text_width(text: str) -> float:
 
 
 def _settings() -> AbstractContextManager[None]:
+    """Set matplotlib's options for drawings that are the same on every machine."""
     import matplotlib as mpl
 
     return mpl.rc_context(
@@ -141,6 +142,7 @@ def _settings() -> AbstractContextManager[None]:
 
 
 def _svg(drawing: "Figure", name: str, description: str) -> str:
+    """Return the drawing as SVG for the page; `name` prefixes its ids."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()

@@ -69,6 +69,7 @@ def _finding(row: view.VariantRow) -> str:
 
 
 def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, at: float, stacked: bool) -> None:
+    """Write the variant's name at the left and its finding at the right."""
     ink, _ = VERDICTS.get(row.verdict, (Ink.BAD, ""))
 
     def write(text: str, side: float, aside: float, **style: Any) -> None:
@@ -82,6 +83,7 @@ def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, at: float,
 
 
 def _draw_interval(axes: "Axes", row: view.VariantRow, *, at: float) -> None:
+    """Draw the interval as a bar and the estimate as a marker, empty if inconclusive."""
     if row.bounds is None:
         return
     ink, marker = VERDICTS.get(row.verdict, (Ink.BAD, "o"))

@@ -74,6 +74,7 @@ def _seconds(value: float) -> str:
 
 
 def _describe(rows: dict[str, dict[Phase, float]]) -> str:
+    """Describe in words how long each variant takes until its first step is done, and its longest phase."""
     sums = []
     for variant, times in rows.items():
         before = sum(seconds for phase, seconds in times.items() if phase not in {"warm-up", "steady"})

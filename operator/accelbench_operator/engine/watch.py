@@ -68,6 +68,7 @@ def _watch_kind(
     changed: Callable[[Key, Manifest], None],
     deleted: Callable[[Key], None],
 ) -> None:
+    """Register a handler that passes each event of a kind on, without `managedFields`."""
     group, _, version = kind.api_version.rpartition("/")
 
     @kopf.on.event(group, version, kind.plural, registry=registry, id=kind.plural)
