@@ -78,7 +78,7 @@ def test_the_longer_a_job_waits_the_less_often_it_is_asked_about(waited: timedel
 
 
 def test_what_was_told_of_an_earlier_wait_is_not_told_of_this_one() -> None:
-    anew = replace(HELD, held=NOW + 60 * MINUTE)
+    anew = replace(HELD, suspended_since=NOW + 60 * MINUTE)
     decision = at(60 * MINUTE, queues=told(MINUTE), job=anew)
     assert "the reason" not in message(decision, "Finished")
 
@@ -111,10 +111,10 @@ def test_a_deadline_counts_in_a_queue_and_is_told_with_the_reason_of_that_moment
 
 def test_a_deadline_counts_anew_where_the_queue_takes_the_job_back_after_hours() -> None:
     hours = timedelta(hours=5)
-    taken_back = replace(HELD, held=NOW + hours)
+    taken_back = replace(HELD, suspended_since=NOW + hours)
     known = told(hours + MINUTE / 2, held=NOW + hours)
     assert at(hours + MINUTE / 2, LIMITED, job=taken_back, queues=known).actions == ()
-    not_noted = replace(HELD, held=None)
+    not_noted = replace(HELD, suspended_since=None)
     assert at(hours, LIMITED, job=not_noted).actions == ()
 
 
@@ -151,7 +151,7 @@ def test_a_job_is_held_from_when_to_when_the_job_controller_has_noted(
 ) -> None:
     job = observe_job(job_body(suspend=suspend, noted=noted))
     assert job is not None
-    assert (job.suspended, job.held) == (suspended, held)
+    assert (job.suspended, job.suspended_since) == (suspended, held)
 
 
 # -- what was taken back ------------------------------------------------------------------------------------------

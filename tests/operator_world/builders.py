@@ -87,7 +87,7 @@ def make_job(plan: Plan, attempt: Attempt, **fields: Any) -> ObservedJob:
         "ended": False,
     }
     if fields.get("suspended"):
-        standard |= {"started": None, "held": NOW, "queue": "team-a"}
+        standard |= {"started": None, "suspended_since": NOW, "queue": "team-a"}
     return ObservedJob(**standard | fields)
 
 

@@ -153,9 +153,9 @@ def _event_question(job: ObservedJob | None, pod: ObservedPod | None, refusal: O
 
 def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
     """Return the state of an attempt whose Job is suspended: without a deadline it waits in a queue for ever."""
-    since = job.held or now
+    since = job.suspended_since or now
     report = observed.queues.get(job.key.name)
-    report = report if report and report.held == job.held else None
+    report = report if report and report.suspended_since == job.suspended_since else None
     wait = Wait.QUEUE if report is None or report.in_queue else Wait.NO_QUEUE
     limit = wait.limit.of(plan.policy)
     deadline = since + limit if limit else None

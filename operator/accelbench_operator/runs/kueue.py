@@ -25,9 +25,9 @@ Manifest = Mapping[str, Any]
 class QueueReport:
     """Describe why a queue held a Job at one moment."""
 
-    held: datetime | None
-    """As `ObservedJob.held`: a Job that is held anew has another reason."""
-    read: datetime
+    suspended_since: datetime | None
+    """As `ObservedJob.suspended_since`: a Job that is held anew has another reason."""
+    read_at: datetime
     """When the Workload was read."""
     message: str
     """A sentence without its full stop."""
@@ -40,8 +40,8 @@ def next_look(since: datetime, report: QueueReport | None, deadline: datetime | 
     if report is None:
         read_at = since + FIRST_LOOK
     else:
-        read_at = report.read + min(max(report.read - since, FIRST_LOOK), LONGEST_PAUSE)
-    if deadline and (report is None or report.read < deadline):
+        read_at = report.read_at + min(max(report.read_at - since, FIRST_LOOK), LONGEST_PAUSE)
+    if deadline and (report is None or report.read_at < deadline):
         return min(read_at, deadline)
     return read_at
 
@@ -65,21 +65,21 @@ async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> Queue
             f"Job {job.key.name} waits in {_queue_name(job)}, and this cluster has no Kueue to admit it: install "
             f"Kueue, or apply the run under another name without the label {labels.QUEUE}"
         )
-        return QueueReport(job.held, now, message, in_queue=False)
+        return QueueReport(job.suspended_since, now, message, in_queue=False)
     except ApiError as error:
         message = (
             f"Job {job.key.name} waits in {_queue_name(job)}; kubectl get workloads says why. The operator cannot "
             "read the Workload"
         )
-        return QueueReport(job.held, now, f"{message}: {error.message.rstrip('.')}")
+        return QueueReport(job.suspended_since, now, f"{message}: {error.message.rstrip('.')}")
     if queues is not None and job.queue not in queues:
-        return QueueReport(job.held, now, _missing_queue(job, queues), in_queue=False)
+        return QueueReport(job.suspended_since, now, _missing_queue(job, queues), in_queue=False)
     if workload and (why := _why_never_admitted(workload)):
-        return QueueReport(job.held, now, f"Job {job.key.name} stays suspended: {why}", in_queue=False)
+        return QueueReport(job.suspended_since, now, f"Job {job.key.name} stays suspended: {why}", in_queue=False)
     reason = (
         _why_waiting(workload) if workload else "Kueue has created no Workload for it: check that its controller runs"
     )
-    return QueueReport(job.held, now, f"Job {job.key.name} waits in {_queue_name(job)}: {reason}")
+    return QueueReport(job.suspended_since, now, f"Job {job.key.name} waits in {_queue_name(job)}: {reason}")
 
 
 def _queue_name(job: ObservedJob) -> str:

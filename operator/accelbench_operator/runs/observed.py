@@ -36,7 +36,7 @@ class ObservedJob:
     """`Reason: message` of the Failed condition."""
     queue: str = ""
     """The LocalQueue that it is to wait in; empty for none."""
-    held: datetime | None = None
+    suspended_since: datetime | None = None
     """Since when it is suspended; None until the Job controller has noted a renewed suspension."""
 
 
@@ -125,7 +125,7 @@ def observe_job(body: Manifest) -> ObservedJob | None:
         ended="Complete" in conditions or "Failed" in conditions,
         failure=describe(conditions.get("Failed")),
         queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
-        held=suspension_changed
+        suspended_since=suspension_changed
         if is_suspended
         else created_at(metadata)
         if suspend and not suspension_changed
