@@ -76,6 +76,7 @@ class Chip(Document):
 
     @model_validator(mode="after")
     def _check_platform_fields(self) -> Self:
+        """Raise ValueError for fields that belong to another platform, or that this one lacks."""
         if (self.platform == "cuda") != (self.specification is not None) or (self.platform == "tpu") != bool(
             self.slices
         ):
@@ -187,6 +188,7 @@ def _is_installed(distribution: str) -> bool:
 
 
 def _chip_count(topology: str) -> int:
+    """Return the number of chips in a topology such as `4x4`."""
     return math.prod(map(int, topology.split("x")))
 
 

@@ -145,6 +145,7 @@ class Jax(Adapter):
         if period == 1:
 
             def one_batch(state: Any, batch: Any) -> tuple[Any, Any]:
+                """Scan without stacking a copy of the batch for each step."""
                 final: tuple[Any, Any] = jax.lax.scan(lambda carry, _: program.step(carry, batch), state, length=length)
                 return final
 

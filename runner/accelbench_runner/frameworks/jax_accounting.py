@@ -62,10 +62,12 @@ class JaxAccounting(Accounting):
         jax.monitoring.register_event_listener(self._count_event)
 
     def _record_span(self, event: str, began: float, ended: float, **details: Any) -> None:
+        """Record how long a part of a compilation took, and for which function."""
         if event in PARTS:
             self._spans.append((Span(began, ended, PARTS[event]), str(details.get("fun_name", "a function"))))
 
     def _count_event(self, event: str, **_details: Any) -> None:
+        """Count a hit or a miss of the compile cache."""
         if event in CACHE_EVENTS:
             self._cache[CACHE_EVENTS[event]] += 1
 

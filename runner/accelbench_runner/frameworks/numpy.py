@@ -47,6 +47,7 @@ class CountingArray(np.ndarray[Any, Any]):
     """Floating-point operations by type."""
 
     def __array_finalize__(self, source: Any) -> None:
+        """Share the counters of the array that this one is made from."""
         self.counts = source.counts if isinstance(source, CountingArray) else Counter()
         self.arithmetic = source.arithmetic if isinstance(source, CountingArray) else Counter()
 
@@ -73,6 +74,7 @@ class CountingArray(np.ndarray[Any, Any]):
         return _map_leaves(self.adopt, result) if isinstance(result, tuple | list) else self.adopt(result)
 
     def _add(self, dtype: Any, operations: float) -> None:
+        """Add operations to those of a type, if it is a floating-point type."""
         if np.issubdtype(dtype, np.floating):
             self.arithmetic[np.dtype(dtype).name] += int(operations)
 
@@ -160,6 +162,7 @@ class NumPy(Adapter):
         return _map_leaves(self._array, arrays)
 
     def _array(self, array: Any) -> Array:
+        """Copy the array, with floats in the policy's type."""
         array = cast_complex(np.asarray(array), self._settings.precision)
         return np.array(array, dtype=self._dtype if np.issubdtype(array.dtype, np.floating) else None)
 

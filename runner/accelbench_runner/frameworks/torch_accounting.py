@@ -66,6 +66,7 @@ class TorchAccounting(Accounting):
         inductor.post_grad_custom_post_pass = self._graphs
 
     def _record_compilation(self, arguments: Any) -> None:
+        """Record the cause of a compilation that starts."""
         self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
 
     def compilations(self) -> Compilations:

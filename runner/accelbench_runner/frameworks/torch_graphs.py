@@ -40,6 +40,7 @@ class _UnknownSizeError(Exception):
 
 
 def _value(node: Any) -> Any:
+    """Return a node's example value, or any other argument, with concrete sizes."""
     return tree_map(_concrete, node.meta.get("val")) if isinstance(node, torch.fx.Node) else _concrete(node)
 
 

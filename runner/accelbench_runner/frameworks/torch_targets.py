@@ -177,6 +177,7 @@ class DeviceAccount(DispatchCounter):
 
 
 def _address(tensor: torch.Tensor) -> int:
+    """Return a number that identifies the tensor's storage while it is live."""
     address: int = tensor.untyped_storage()._cdata  # noqa: SLF001 - identifies the storage, which views share
     return address
 

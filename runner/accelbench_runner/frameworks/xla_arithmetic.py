@@ -50,6 +50,7 @@ def count_hlo(text: str) -> float | None:
 
 
 def _count_computation(module: Module, shapes: dict[str, Shape], counts: dict[str, float], name: str) -> float:
+    """Count a computation; `counts` holds those that have been counted before."""
     if name not in counts:
         instructions = module.instructions(name)
         counts[name] = math.fsum(
@@ -61,6 +62,7 @@ def _count_computation(module: Module, shapes: dict[str, Shape], counts: dict[st
 def _count_instruction(  # noqa: PLR0911 - one return a kind of instruction
     module: Module, shapes: dict[str, Shape], counts: dict[str, float], instruction: Instruction
 ) -> float:
+    """Count one instruction, with the computations that it runs; raise UncountableError."""
     line, result = instruction.line, SHAPE.match(instruction.line)
     shape = _dimensions(result[3]) if result else None
     operands = [shapes[name] for name in OPERANDS.findall(line.partition(" = ")[2]) if name in shapes]
@@ -104,6 +106,7 @@ def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shap
 
 
 def _dimensions(text: str) -> Shape:
+    """Parse dimensions such as `2,3`; empty for a scalar."""
     return tuple(int(number) for number in text.split(",") if number)
 
 
@@ -133,6 +136,7 @@ def _count_jaxpr(jaxpr: Any) -> float:
 
 
 def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return a primitive
+    """Count one equation, with the jaxprs that it runs; raise UncountableError."""
     inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
     operand: Any = equation.invars[0].aval if equation.invars else None
     size: float = float(sum(math.prod(out.aval.shape) for out in equation.outvars if _is_float(out.aval)))

@@ -196,6 +196,7 @@ def count_jaxpr(jaxpr: Any) -> Operations | None:
 
 
 def _count_jaxpr(jaxpr: Any) -> Operations:
+    """Count products and convolutions of one run; raise UncountableError."""
     total = Operations()
     for equation in jaxpr.eqns:
         inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]

@@ -162,6 +162,7 @@ def _parts(shape: str) -> list[str]:
 
 
 def _bytes(kind: str, dimensions: str) -> int:
+    """Return the bytes of an array of type `kind`, such as `bf16`, with dimensions such as `2,3`."""
     width = 8 if kind == "pred" else int(WIDTH.search(kind)[0])  # type: ignore[index]  # the pattern asks for digits
     elements = math.prod(int(dimension) for dimension in dimensions.split(",") if dimension)
     return math.ceil(elements * width / 8)

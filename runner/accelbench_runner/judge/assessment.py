@@ -173,6 +173,7 @@ class JudgedCase:
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
+        """Return seconds per unit by variant and undisturbed round; `quantity` None: by the deciding one."""
         return {
             variant.name: {
                 launch.round: value
@@ -208,6 +209,7 @@ class JudgedCase:
             yield from self._with_baseline(quantity)
 
     def _with_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
+        """Compare each variant with the baseline; comparisons with a verdict get the payback."""
         baseline, measured = self.case.baseline, self._measured_variants(quantity)
         for name in (variant.name for variant in self.case.variants if variant.name != baseline):
             comparison = measured.compare(name, baseline)

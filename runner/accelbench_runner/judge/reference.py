@@ -252,6 +252,7 @@ def _perturb(array: Array, step: float, rng: np.random.Generator) -> Array:
 
 
 def _load(file: Path) -> tuple[NamedArrays, NamedArrays]:
+    """Return the values and the spreads that `_save` wrote."""
     with np.load(file, allow_pickle=False) as archive:
         parts = {name: archive[name] for name in archive.files}
     values, spreads = (
@@ -262,6 +263,7 @@ def _load(file: Path) -> tuple[NamedArrays, NamedArrays]:
 
 
 def _save(file: Path, values: NamedArrays, spreads: NamedArrays) -> None:
+    """Write values and spreads to one archive, which appears under its name only when it is complete."""
     parts = {"value:": values, "spread:": spreads}
     partial_file = file.with_suffix(".partial.npz")
     save(partial_file, {part + name: array for part, arrays in parts.items() for name, array in arrays.items()})

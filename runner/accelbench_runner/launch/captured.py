@@ -44,6 +44,7 @@ def _captured_by(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[st
 
 
 def _is_set(cell: Any) -> bool:
+    """Return True if a closure's cell holds a value; that of a name that is not assigned yet is empty."""
     try:
         cell.cell_contents  # noqa: B018 - an empty cell raises
     except ValueError:

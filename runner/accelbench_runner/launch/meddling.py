@@ -43,6 +43,7 @@ def replaced_functions(before: Functions) -> list[str]:
 
 
 def _is_same(one: tuple[object, object], other: tuple[object, object] | None) -> bool:
+    """Return True if both are the same function with the same code."""
     return other is not None and one[0] is other[0] and one[1] is other[1]
 
 

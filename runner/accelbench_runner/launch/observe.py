@@ -123,4 +123,5 @@ def _text(values: Any) -> str:
 
 
 def _clip(text: str) -> str:
+    """Shorten a text to `MAXIMUM_CHARACTERS`, with an ellipsis."""
     return text if len(text) <= MAXIMUM_CHARACTERS else text[: MAXIMUM_CHARACTERS - 1] + "…"

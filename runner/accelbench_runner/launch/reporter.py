@@ -138,6 +138,7 @@ def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
 
 
 def _out_of_memory(error: BaseException) -> bool:
+    """Return True for errors of Python, C++ or the kernel that mean lack of memory."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
 
 

@@ -254,6 +254,7 @@ def _variant_result(
 
 
 def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
+    """Return a launch's time and quantiles in seconds per unit; p99 only for the protocol `latency`."""
     seconds = [block.seconds / block.units for block in launch.blocks]
     return LaunchSummary(
         round=launch.round,
@@ -348,6 +349,7 @@ def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Co
 
 
 def _compiled_variant(variant: str, target: targets.Target, launch: LaunchRecord, fact: CompiledFor) -> CompiledVariant:
+    """Return the result of a launch that compiled the variant for the target."""
     size, counted_for = known(launch.facts.executable), DISPATCHED if fact.dispatched else target.platform
     return CompiledVariant(
         variant=variant,

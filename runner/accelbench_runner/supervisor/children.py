@@ -54,6 +54,7 @@ class Interruption:
             signal.signal(signal_number, self._handle)
 
     def _handle(self, signal_number: int, _frame: FrameType | None) -> None:
+        """Remember the signal, and kill the running child."""
         self.signal = signal.Signals(signal_number)
         self.kill_group()
 
@@ -173,6 +174,7 @@ def _start(
     parent = os.getpid()
 
     def die_with_parent() -> None:
+        """Have the kernel kill the child when its parent dies; exit if the parent died before."""
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)

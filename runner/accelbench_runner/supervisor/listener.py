@@ -106,6 +106,7 @@ class LaunchListener:
         return self.allowance.seconds_left(elapsed)
 
     def _parse(self, line: bytes) -> None:
+        """Parse one message; after the final message or an error, ignore it."""
         if self.final_message or self.protocol_error:
             return
         try:
@@ -117,6 +118,7 @@ class LaunchListener:
         self._apply(message)
 
     def _apply(self, message: Message) -> None:
+        """Store what the message reports."""
         match message:
             case PhaseStarted(phase=phase):
                 self.phase = phase
@@ -141,6 +143,7 @@ class LaunchListener:
                 self.final_message = message
 
     def _aside_ended(self, name: Aside, seconds: float, problem: str) -> None:
+        """Add the seconds of an aside or probe, and the problem of a probe that failed."""
         self.asides[name] = self.asides.get(name, 0.0) + seconds
         if self.probe == name:
             self.probe = None

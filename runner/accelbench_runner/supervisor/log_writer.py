@@ -129,6 +129,7 @@ class OutputForwarder:
             self._log.notice(f"{self._label} printed {self._dropped} bytes more, which are left out")
 
     def _forward(self, channel: Channel, line: bytes) -> None:
+        """Forward one line, cut to the maximum length; after the launch's maximum, drop it."""
         clipped = line[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._dropped += len(line) - len(clipped)
         if self._forwarded + len(clipped) > MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:

@@ -129,6 +129,7 @@ def _clock_warnings(survey: Survey) -> list[str]:
 
 
 def _describe_use(used: float, survey: Survey) -> str:
+    """Describe the use of `used` processors among those that launches use."""
     if used > ONE_PROCESSOR:
         return f"{used:.1f} of {_describe_processors(survey)}"
     return f"{percent(used)} of {'one of ' if survey.processors > 1 else ''}{_describe_processors(survey)}"
