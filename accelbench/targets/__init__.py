@@ -36,11 +36,11 @@ class UnknownTargetError(LookupError):
 
 
 class UnevenMeshError(ValueError):
-    """Report axes that do not fit the devices; the message says what to change."""
+    """Report axes that do not fit the devices; the message suggests what to change."""
 
 
 class Specification(Document):
-    """Hold what a driver would report to XLA's compiler for GPUs."""
+    """Hold the figures of a GPU that its driver would report to XLA's compiler."""
 
     name: str
     major: int

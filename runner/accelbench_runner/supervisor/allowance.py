@@ -54,9 +54,10 @@ def launch_limit(
         earlier_seconds: Seconds of the same variant's earlier launches.
 
     With earlier launches, the limit is the time after which a launch counts as hung. A first launch gets an equal
-    share of the remaining time, or the time limit divided by the minimum rounds if that is longer, so that a launch
-    that hangs leaves time for the others. It never gets less than an equal share of the whole time limit: if less is
-    left, the case's limit ends it, and no variant is blamed for time that probes or other processes took.
+    share of the remaining time, or the time limit divided by the minimum rounds if that is longer, but at most the
+    remaining time: a launch that hangs leaves time for the others. It never gets less than an equal share of the whole
+    time limit: if less is left, the case's limit ends it, and no variant is blamed for time that probes or other
+    processes took.
     """
     if earlier_seconds:
         longest = max(earlier_seconds)
@@ -77,6 +78,7 @@ class Allowance:
     """Count down the seconds that a running launch may still take."""
 
     own: Limit
+    """Limit of the launch itself."""
     case_seconds: float
     """Seconds left of the case's time limit when the launch starts."""
     probe_seconds: float = PROBE_SECONDS

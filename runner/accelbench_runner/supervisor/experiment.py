@@ -41,10 +41,11 @@ from accelbench_runner.supervisor.launcher import Launcher
 from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder, TerminationMessage
 
 JUDGE_SECONDS = 120.0
-"""The judge may take this long even after the case's time limit, so that measured rounds get a verdict."""
+"""Minimum limit of the judge, even after the case's time limit, so that measured rounds get a verdict."""
 LAST_JUDGE_SECONDS = 5.0
 """The judge's limit after a signal: the sender may kill this process ten seconds later."""
 COLD_PHASES = {"import", "device-init", "setup", "compile", "first-step"}
+"""Phases of a cold start, whose seconds set the limit of a warm probe."""
 
 
 class ProbeError(Exception):
@@ -75,10 +76,12 @@ class Supervisor:
     """Failure by variant."""
     _assessment: Assessment | None = None
     _digest: str | None = None
+    """Digest of the last checkpoint or result in the log."""
     _skipped: dict[Probe, str] = field(default_factory=dict)
     """Why a probe hung or crashed; later launches leave it out."""
     _judge_seconds: float = 0.0
     _round_seconds: list[float] = field(default_factory=list)
+    """Seconds of each complete round, without launches that failed."""
 
     def __post_init__(self) -> None:
         self._began = self.clock()
@@ -206,7 +209,10 @@ class Supervisor:
         return launches, None
 
     def _leaves_no_comparison(self, failure: Failure) -> bool:
-        """Return True if `failure`, in the first round and before the steady phase, leaves nothing to compare."""
+        """Return True if `failure`, in the first round and before the steady phase, leaves nothing to compare.
+
+        Nothing is left to compare if the baseline has failed, or all variants but one.
+        """
         if not self.compares or failure.round > 1 or failure.phase == "steady":
             return False
         return self.case.baseline in self._failed or len(self.case.variants) - len(self._failed) < 2  # noqa: PLR2004

@@ -52,7 +52,7 @@ class MemoryEvents(NamedTuple):
         return MemoryEvents(self.limit, self.kills - before.kills, self.refaulted_bytes - before.refaulted_bytes)
 
     def thrashing(self) -> str | None:
-        """Describe thrashing: more file pages were read again than the group may hold, because they were evicted."""
+        """Describe thrashing: more file pages were evicted and read again than the group may hold; None otherwise."""
         if self.limit is None or self.refaulted_bytes <= self.limit:
             return None
         return (
@@ -63,7 +63,7 @@ class MemoryEvents(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Describe what a launch's end means; by default, that it measured everything."""
+    """Describe the outcome of a launch; by default, it measured everything."""
 
     failure: Failure | None = None
     """The variant's failure."""
@@ -81,7 +81,7 @@ def interpret(
     memory: MemoryEvents,
     others_share: float = 0.0,
 ) -> Outcome:
-    """Return what the end of a launch means.
+    """Return the outcome of a launch that has ended.
 
     `memory` was counted while the launch ran; `others_share` is the share of processor time that others took.
     """

@@ -1,6 +1,6 @@
 """Warn before the first launch about what will disturb the case, and what to do about it.
 
-A child process surveys the machine (`accelbench_runner.supervisor.survey`); `warnings` words its findings, and is pure.
+A child process surveys the machine (`accelbench_runner.supervisor.survey`); `warnings` describes its findings.
 """
 
 import json
@@ -17,6 +17,7 @@ from accelbench.validity.throttled import STEAL
 
 SURVEY = (sys.executable, "-m", "accelbench_runner.supervisor.survey")
 LIMIT_SECONDS = 20.0
+"""Maximum seconds of a survey."""
 MINIMUM_LISTED_SHARE = 0.1
 """Minimum share of a processor for which a process gets a line."""
 MINIMUM_EXPLAINED_SHARE = 0.5
@@ -42,7 +43,7 @@ class Survey(Document):
     """Processor seconds of other processes on these processors."""
     steal_seconds: float = 0.0
     processes: tuple[Process, ...] = ()
-    """The busiest."""
+    """The busiest other processes."""
     load: float = 0.0
     """Tasks that ran or waited, on average over the last minute."""
     limit: float | None = None
@@ -78,7 +79,7 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
 
 def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
-    """Warn of other processes; if few are busy now, warn of a high load average."""
+    """Warn of other processes that are busy now; if hardly any are, warn of a high load average."""
     available_seconds = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
         if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:
