@@ -7,7 +7,7 @@ from accelbench.api.result import Outcome
 
 @dataclass(frozen=True)
 class ClaimFinding:
-    """Describe how one condition of a claim came out; `sentence` has the numbers."""
+    """Hold the outcome of one condition of a claim; `sentence` has the numbers."""
 
     outcome: Outcome
     sentence: str

@@ -100,7 +100,10 @@ def settle(
 
 
 def _can_decide(claim: Claim, manifest: ClaimManifest, here: Hardware) -> bool:
-    """Return True if the run is about hardware that the claim is about."""
+    """Return True if the manifest can settle the claim: its targets, or else `here`, are of the claim's hardware.
+
+    A claim about one machine also needs results, all of that machine.
+    """
     if manifest.targets:
         return any(class_of(target) in claim.hardware for target in manifest.targets)
     if here not in claim.hardware:

@@ -43,7 +43,7 @@ def count(majority: Majority, results: Sequence[Result], *, suites: int) -> Clai
 
 
 def with_baseline(result: Result, over: str) -> Result:
-    """Return the result with `over` as its baseline, from the rounds that are kept; unchanged without that variant."""
+    """Return the result with `over` as its baseline, from the rounds in the result; unchanged without that variant."""
     if result.case.baseline == over or _find(result, over) is None:
         return result
     comparisons = tuple(

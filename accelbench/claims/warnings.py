@@ -15,7 +15,7 @@ UNSHOWN_NOTES = ("discarded", "quarantined", "left out, to fit")
 
 
 def collect(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tuple[str, ...]:
-    """Return each warning once, in the order of results; about intervals of the variants `compared`, if given."""
+    """Return each warning once, in the order of results; intervals only of variants in `compared`, if it has any."""
     results = [result for run in runs for result in run.results]
     named = (
         f"{name}: {warning}" if (name := _distinguishing_name(result, results)) else warning

@@ -104,7 +104,7 @@ class Client:
         self._api.close()
 
     def get(self, path: str, **query: str) -> Manifest:
-        """Get an object; raises NotFoundError."""
+        """Get an object; raises NotFoundError if it does not exist."""
         return self._json("GET", path, query=query)
 
     def items(self, path: str, **query: str) -> list[Manifest]:
@@ -127,7 +127,7 @@ class Client:
         return self._json("GET", path, accept=TABLE)
 
     def create(self, path: str, body: Manifest, **query: str) -> Manifest:
-        """Create an object and return it as stored; raises ConflictError."""
+        """Create an object and return it as stored; raises ConflictError if its name is taken."""
         query = {"fieldManager": "kubectl-accelbench", "fieldValidation": "Strict", **query}
         return self._json("POST", path, query=query, body=body)
 

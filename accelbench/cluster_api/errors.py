@@ -28,7 +28,7 @@ class ClusterError(Exception):
 
 
 class ApiError(ClusterError):
-    """Report an error that the API server answered with."""
+    """Report an error answer of the API server, or the lack of an answer."""
 
     def __init__(self, status: int, message: str, retry_after_seconds: float = 0.0) -> None:
         """Hold the HTTP status (0: no answer) and the time that the server asks to wait before the next request."""
@@ -47,7 +47,7 @@ class ApiError(ClusterError):
 
 
 class InvalidError(ApiError):
-    """Report 400 or 422: no API server will ever accept this request."""
+    """Report 400 or 422: the request itself is wrong, so that repeating it is useless."""
 
 
 class UnauthorizedError(ApiError):

@@ -108,7 +108,7 @@ _event: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="t
 
 
 class Headline(Document):
-    """Describe where the runner is, as its pod's termination message.
+    """Describe the runner's progress, as its pod's termination message.
 
     It is rewritten before each launch, so that after a kill it names the variant that was running.
     """
@@ -307,7 +307,7 @@ def _inflate(payload: str, most: int) -> str:
 
 
 def _is_larger(payload: str, most: int) -> bool:
-    """Return True if the payload inflates to more than `most` bytes."""
+    """Return True if the payload is valid and inflates to more than `most` bytes."""
     try:
         return len(zlib.decompressobj().decompress(base64.b64decode(payload, validate=True), most + 1)) > most
     except (ValueError, zlib.error):

@@ -108,7 +108,11 @@ def _variants(cases: Cases, key: Key) -> tuple[str, ...]:
 
 
 def _quantities(sides: tuple[Side, Side], cases: Cases, key: Key, variant: str) -> tuple[ComparedQuantity, ...]:
-    """Return what to compare: seconds and, for two single runs with the same baseline, seconds relative to it."""
+    """Return what to compare: the median or, for latency, p50 and p99, and possibly seconds relative to the baseline.
+
+    `relative` is added if each side is one result, both have the same baseline, which is another variant, and both
+    results have times of variant and baseline.
+    """
     results = [result for side in cases for result in side[key]]
     seconds: tuple[ComparedQuantity, ...] = (
         ("p50", "p99") if all(result.protocol == "latency" for result in results) else ("median",)

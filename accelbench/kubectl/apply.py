@@ -49,7 +49,10 @@ class AppliedRun:
 
 
 def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun, ...]:
-    """Create the runs that do not exist; raises ExistsError or ApiError before it has created any."""
+    """Create the runs that do not exist, after a dry run of all: if one is refused, none is created.
+
+    Raises ClusterError for a refusal, ExistsError for an existing run with another spec.
+    """
     bodies = [_with_namespace(manifest, client) for manifest in manifests]
     existing = [_existing_run(client, body, manifest.run) for body, manifest in zip(bodies, manifests, strict=True)]
     return tuple(

@@ -26,7 +26,10 @@ class FollowError(Exception):
 
 
 def print_created(applied: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
-    """Print what was created, on standard output if no verdict follows there."""
+    """Print the runs in the chosen format.
+
+    A description goes to standard error if the run existed before, or standard output has anything else.
+    """
     import json
 
     for item in applied:
@@ -39,7 +42,7 @@ def print_created(applied: Sequence[AppliedRun], output: RunOutput, *, wait: boo
 
 
 def follow_runs(client: Client, applied: Sequence[AppliedRun], *, timeout: float | None, output: RunOutput) -> Exit:
-    """Follow each run until it has finished and print its verdict.
+    """Follow each run until it has finished, print its verdict, and return the worst exit code.
 
     If this command ends before, by `timeout` seconds, a signal or an error, the runs continue in the cluster.
     """

@@ -77,7 +77,10 @@ def _read_lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
 
 
 def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
-    """Return the name of the pod whose log to print; raises ClusterError if there is none or several cases run."""
+    """Return the name of the pod whose log to print.
+
+    Raises ClusterError if there is none, it has not started (unless `follow`), or several cases run.
+    """
     from accelbench.api import labels
     from accelbench.cluster_api.errors import ClusterError
     from accelbench.cluster_api.kinds import POD

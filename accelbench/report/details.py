@@ -22,7 +22,7 @@ def tables(result: Result) -> tuple[Table, ...]:
 
 
 def tail(result: Result) -> Table | None:
-    """Return the 99th percentile of calls, with verdicts of its own; None if the protocol is not latency."""
+    """Return a table of the 99th percentile of calls, with its own verdicts; None if the protocol is not latency."""
     rows = [(row.name, row.verdict, row.speedup, row.interval, row.seconds) for row in view.tail_rows(result)]
     columns = (
         TableColumn("variant"),
@@ -35,7 +35,10 @@ def tail(result: Result) -> Table | None:
 
 
 def first_calls(result: Result) -> Table | None:
-    """Return the time of the first call with cold and warm caches, and when it pays back; None if neither is known."""
+    """Return a table of first calls with cold and warm cache, and when they pay back.
+
+    None if no variant has launches with a warm cache, and no comparison has an answer.
+    """
     answers = {comparison.variant: comparison.pays_back for comparison in result.comparisons}
     if not any(variant.warm_phases for variant in result.variants) and not any(answers.values()):
         return None
@@ -86,17 +89,17 @@ def _first_call(phases: Iterable[PhaseTime]) -> str:
 
 
 def work(result: Result, *, whole: bool = True) -> Table | None:
-    """Return rates, shares of the device's limit and memory; without `whole`, only the numbers that are `brief`."""
+    """Return a table of rates, shares of the device's limit and memory; without `whole`, only of `brief` numbers."""
     return _numbers("Work and memory", "work", result, whole=whole)
 
 
 def programs(result: Result) -> Table | None:
-    """Return the numbers of the compiled programs."""
+    """Return a table of the numbers of compiled programs."""
     return _numbers("What was compiled", "program", result)
 
 
 def _numbers(caption: str, table: str, result: Result, *, whole: bool = True) -> Table | None:
-    """Return a column for each number whose `table` is this one; without `whole`, only for those that are `brief`."""
+    """Return a table of the numbers whose `table` is this one; without `whole`, only of those that are `brief`."""
     shown = {field: number for field, number in MEASURED.items() if number.table == table and (whole or number.brief)}
     currency = result.case.accelerator.currency
     columns = [
@@ -127,7 +130,7 @@ def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str
 
 
 def spread(result: Result) -> Table | None:
-    """Return outliers, none of which is dropped, and the sources of variance."""
+    """Return a table of outliers, which stay in all statistics, and of the sources of variance."""
     columns = (
         TableColumn("variant"),
         TableColumn("launches", number=True),
@@ -141,7 +144,7 @@ def spread(result: Result) -> Table | None:
 
 
 def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
-    """Return a variant's outliers, variance between launches and effective number of blocks."""
+    """Return a row: launches, outliers, share of variance between launches, effective number of blocks."""
     return (
         name,
         str(spread.launch_outliers.of),

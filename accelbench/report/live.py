@@ -127,7 +127,7 @@ class Lines:
             self._print(plan(case))
 
     def event(self, event: Event) -> None:
-        """Print the end of a launch, and after each round the times of the variants that passed the checks."""
+        """Print a launch's end, a round's disturbances or its times, and warnings about the machine."""
         if isinstance(event, LaunchFinished):
             outcome = failure_text(event.failure, self._case) if event.failure else self._success
             outcome = UNFINISHED[event.unfinished] if event.unfinished else outcome
@@ -354,7 +354,7 @@ def _phases(current: Phase | None) -> Text:
 
 
 def _bar(progress: Progress, now: float, left: Remaining | None) -> RenderableType:
-    """Return a line with the round, the elapsed time, a bar of complete rounds, and the remaining time."""
+    """Return a line with the round, the elapsed time, a bar of the rounds done, and the remaining time."""
     measurement = progress.case.measurement
     active = [lane for lane in progress.lanes if lane.failure is None]
     in_this_round = sum(lane.last_round == progress.round for lane in active)
@@ -374,7 +374,7 @@ def _bar(progress: Progress, now: float, left: Remaining | None) -> RenderableTy
 
 
 def time_left(left: Remaining | None) -> str:
-    """Format the estimated remaining time; None before the first launch has ended."""
+    """Format the estimated remaining time; `left` is None before the first launch has ended."""
     if left is None:
         return "time left: known after the first launch"
     least, most = figures.duration(left.least), figures.duration(left.most)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Bounds:
-    """Hold a speedup with its interval, as indices to draw."""
+    """Hold a speedup with its interval, as numbers to draw."""
 
     lower: float
     estimate: float

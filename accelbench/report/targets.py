@@ -75,7 +75,7 @@ def memory(results: Sequence[Result]) -> Table | None:
 
 
 def sizes(results: Sequence[Result]) -> Table | None:
-    """Return the parts of one device's memory and the FLOP of all; `reused` are outputs that alias arguments."""
+    """Return a table of one device's memory and the FLOP of all; `reused` are outputs that alias arguments."""
     fields = ("argument_bytes", "output_bytes", "aliased_bytes", "temporary_bytes")
     heads = ("arguments", "outputs", "reused", "temporary", "FLOP")
     columns = (TableColumn("target"), TableColumn("variant"), *(TableColumn(head, number=True) for head in heads))
@@ -89,7 +89,7 @@ def sizes(results: Sequence[Result]) -> Table | None:
 
 
 def programs(results: Sequence[Result]) -> Table | None:
-    """Return the contents of each program, and time and memory of the compiler."""
+    """Return a table of each program's contents, and of time and memory of the compiler."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -117,7 +117,7 @@ def programs(results: Sequence[Result]) -> Table | None:
 
 
 def fused(results: Sequence[Result]) -> Table | None:
-    """Return the kernels that fuse the most operations."""
+    """Return a table of the kernels that fuse the most operations."""
     columns = (TableColumn("target"), TableColumn("variant"), TableColumn("what one kernel computes", kind="sentence"))
     rows = (
         (target, variant.name, "; ".join(compiled.fused))
@@ -175,7 +175,10 @@ def bar(part: int | None, whole: int | None) -> str:
 
 
 def collectives(variant: VariantResult) -> str:
-    """Return the collectives by kind with their bytes on a device: `2 all-reduce (4.19 MB)`; `none`."""
+    """Return the collectives by kind with their bytes on a device: `2 all-reduce (4.19 MB)`, or `none`.
+
+    Empty if they were not counted.
+    """
     numbers = variant.numbers
     if numbers.collectives is None:
         return ""

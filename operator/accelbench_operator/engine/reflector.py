@@ -97,7 +97,7 @@ class Reflector:
         return version
 
     async def _watch(self, version: str) -> str:
-        """Watch until the server ends it; return the resource version to continue from."""
+        """Watch until the server ends it, pause if that was soon; return the resource version to continue from."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
