@@ -11,6 +11,8 @@ from accelbench.cli.main import app
 from accelbench.local.exits import Exit
 from cli.command import MANIFEST, ROOT, accelbench
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -33,7 +35,6 @@ def test_what_init_writes_passes_every_check(started: Path) -> None:
         assert f"{variant}: run 2" in done.stderr
 
 
-@pytest.mark.slow
 def test_a_script_alone_is_checked_and_a_wrong_step_is_named(started: Path) -> None:
     text = (started / "my_filter.py").read_text()
     wrong = started / "wrong_filter.py"

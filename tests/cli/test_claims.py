@@ -14,6 +14,8 @@ from accelbench.cli.main import app
 from accelbench.local.exits import Exit
 from cli.command import accelbench
 
+pytestmark = pytest.mark.slow
+
 
 def cases_begun(done: subprocess.CompletedProcess[str]) -> list[str]:
     """Return the cases that a command has started, such as `2 of 2`."""

@@ -26,7 +26,7 @@ from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 from operator_world.steps import apply, condition, next_pod, succeed
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def measure(
@@ -58,7 +58,6 @@ def test_a_list_has_the_columns_of_kubectl_get(
     assert (absent.returncode, "did you mean accelbench-tests?" in absent.stderr) == (Exit.USAGE, True)
 
 
-@pytest.mark.slow
 def test_a_watched_list_prints_what_changes(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
@@ -92,7 +91,6 @@ def record(title: str, shown: str) -> None:
             file.write(f"=== {title}\n{shown}\n")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_list_on_a_terminal_fits_it(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, columns: int
@@ -107,7 +105,6 @@ def test_a_list_on_a_terminal_fits_it(
     assert "faster" in " ".join(lines)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_terminal_shows_the_picture_of_the_case_that_runs(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, tmp_path: Path, columns: int
@@ -130,7 +127,6 @@ def test_a_terminal_shows_the_picture_of_the_case_that_runs(
     assert max(len(line.rstrip()) for line in re.split(r"[\r\n]+", plain) if "benchmarkrun/" not in line) <= columns
 
 
-@pytest.mark.slow
 def test_logs_are_words_and_go_with_their_pod(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
@@ -203,7 +199,6 @@ def test_runs_and_series_are_compared_as_files_are(jane: User, cluster: Cluster)
     assert "did you mean night-" in jane.plugin("compare", "night-1", "nigt-2").stderr
 
 
-@pytest.mark.slow
 def test_whoever_may_view_reads_everything_and_starts_nothing(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, tmp_path: Path
 ) -> None:
@@ -233,7 +228,6 @@ def test_credentials_that_the_cluster_refuses_end_a_command(jane: User) -> None:
     assert (done.returncode, "credentials" in done.stderr) == (Exit.USAGE, True)
 
 
-@pytest.mark.slow
 def test_inside_of_a_pod_its_own_account_is_used(jane: User, cluster: Cluster, tmp_path: Path) -> None:
     if os.geteuid() or shutil.which("unshare") is None:
         raise ToolMissingError("a pod's directory is made in a mount namespace, by root")

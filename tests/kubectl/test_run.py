@@ -26,7 +26,7 @@ from operator_world.fake_kubelet import FakeKubelet
 from operator_world.process import OperatorProcess
 from operator_world.steps import apply, next_pod, succeed, wait_for
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 EXPECTED = "  expectations: [{metric: speedup, variant: jax/jit, atLeast: '3'}]\n"
 
@@ -157,7 +157,6 @@ def test_a_script_on_a_laptop_is_refused_and_one_in_a_config_map_is_left_to_its_
     assert (done.returncode, done.stdout) == (0, "benchmarkrun.accelbench.dev/chain created\n"), done.stderr
 
 
-@pytest.mark.slow
 def test_a_run_that_is_there_is_followed_if_it_asks_the_same_and_refused_if_not(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
@@ -175,7 +174,6 @@ def test_a_run_that_is_there_is_followed_if_it_asks_the_same_and_refused_if_not(
     assert len(cluster.get("bmr")["items"]) == 1
 
 
-@pytest.mark.slow
 def test_several_runs_with_names_that_the_cluster_makes_up_end_with_the_worst_code(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
@@ -212,7 +210,6 @@ def test_ctrl_c_leaves_the_run_going_and_says_how_to_end_it(
     assert not cluster.get("bmr", "chain")["spec"]["runPolicy"].get("cancel")
 
 
-@pytest.mark.slow
 def test_a_timeout_leaves_it_going_too_and_a_run_that_nobody_takes_up_is_said_to_be_that(
     jane: User, cluster: Cluster
 ) -> None:
@@ -223,7 +220,6 @@ def test_a_timeout_leaves_it_going_too_and_a_run_that_nobody_takes_up_is_said_to
     assert (bad.returncode, "--timeout" in bad.stderr) == (Exit.USAGE, True)
 
 
-@pytest.mark.slow
 def test_a_run_that_is_cancelled_or_deleted_under_way_has_measured_nothing(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
@@ -243,7 +239,6 @@ def test_a_run_that_is_cancelled_or_deleted_under_way_has_measured_nothing(
     assert (code, "deleted" in stderr) == (Exit.NOT_MEASURED, True)
 
 
-@pytest.mark.slow
 def test_what_was_measured_is_measured_again_in_the_same_series_without_what_was_done_to_the_old_run(
     jane: User, cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
@@ -269,7 +264,6 @@ def test_what_was_measured_is_measured_again_in_the_same_series_without_what_was
     assert (wrong.returncode, "did you mean chain?" in wrong.stderr) == (Exit.USAGE, True)
 
 
-@pytest.mark.slow
 def test_whoever_may_read_no_pods_is_told_so_and_gets_the_verdict_all_the_same(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, tmp_path: Path
 ) -> None:

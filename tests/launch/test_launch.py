@@ -23,6 +23,8 @@ from cluster.wait import HANG_SECONDS
 from launch import odd_workloads
 from launch.launching import LaunchOutput, case, launch, launch_anew, started
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"size": 32, "length": 10}
 FACTS = {
     "versions",

@@ -15,6 +15,8 @@ from accelbench_runner.frameworks.xla_operations import count_hlo, count_kernels
 from launch.inside import inside
 from launch.launching import case, install_odd_workloads, launch
 
+pytestmark = pytest.mark.slow
+
 FOUND = "{found} of 4 products in {source}"
 HLO, DISPATCHED = "the optimised HLO", "the operations dispatched"
 

@@ -12,6 +12,8 @@ from accelbench_runner.launch import blocks
 from launch.launching import case, launch
 from launch.simulation import Simulated
 
+pytestmark = pytest.mark.slow
+
 
 def test_latency_times_every_call_by_itself_with_garbage_collection_on(tmp_path: Path) -> None:
     launched = launch(tmp_path, case("by-call", "pytorch/uneven"))

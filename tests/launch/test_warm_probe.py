@@ -7,6 +7,8 @@ import pytest
 from accelbench_runner.protocol import Done
 from launch.launching import case, launch
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"size": 32, "length": 2}
 
 

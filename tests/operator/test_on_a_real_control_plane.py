@@ -19,7 +19,7 @@ from operator_world.fake_kubelet import IMAGE_ID, NODE, FakeKubelet
 from operator_world.process import OperatorProcess
 from operator_world.steps import apply, assert_one_result_for_each, condition, next_pod, patch, succeed, wait_for
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CRDS = Path(__file__).parents[2] / "crds"
 
@@ -142,7 +142,6 @@ def test_an_applied_run_becomes_a_job_and_its_log_a_stored_result(
     assert Counter(reasons) == {"Running": 1, "Succeeded": 1}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["recorded", "created", "running", "ended", "stored"])
 def test_an_operator_killed_at_any_moment_leaves_one_job_and_one_result_for_each_case(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess, moment: str
@@ -269,7 +268,6 @@ def test_a_result_outlives_its_run_where_the_run_says_so(
     assert not cluster.get("bmr")["items"]
 
 
-@pytest.mark.slow
 def test_a_run_that_names_a_queue_where_there_is_no_kueue_says_so_until_its_deadline(
     cluster: Cluster, kubelet: FakeKubelet, operator: OperatorProcess
 ) -> None:
@@ -298,7 +296,6 @@ def replicas(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> Iterator
         assert "Traceback" not in each.log(), each.log()
 
 
-@pytest.mark.slow
 def test_the_follower_goes_on_where_a_leader_was_killed(
     cluster: Cluster, kubelet: FakeKubelet, replicas: tuple[OperatorProcess, ...]
 ) -> None:
@@ -328,7 +325,6 @@ def test_a_leader_that_ends_leaves_its_lease_to_the_next_at_once(
     leader.start()
 
 
-@pytest.mark.slow
 def test_a_leader_that_stood_still_writes_nothing_when_it_goes_on(
     cluster: Cluster, kubelet: FakeKubelet, replicas: tuple[OperatorProcess, ...]
 ) -> None:

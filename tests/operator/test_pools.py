@@ -19,7 +19,7 @@ from operator_world.builders import make_attempt, make_job, make_plan
 from operator_world.pools import OURS, POOLS, PoolNodes, define_device_classes
 from operator_world.process import OperatorProcess
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 CRDS = Path(__file__).parents[2] / "crds"
 GOES_TO = {
