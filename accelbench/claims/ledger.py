@@ -180,7 +180,7 @@ class Claim(Document):
         return tuple(manifest.removesuffix(".yaml") for manifest in self.manifests)
 
     def explains(self, measured: datetime) -> bool:
-        """Return True if a recorded change explains why bounds differ from when a result was measured."""
+        """Return True if a condition was changed at or after the time `measured`, which explains different bounds."""
         return any(
             earlier.changed >= (measured if isinstance(earlier.changed, datetime) else measured.date())
             for earlier in self.history

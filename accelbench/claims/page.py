@@ -263,7 +263,7 @@ def _device(result: Result) -> str:
     """Return the device's name; for a CPU, with the last of its vector extensions."""
     if result.case.accelerator.platform != "cpu":
         return measured_on(result)
-    # Virtual machines give several models one name.
+    # Virtual machines can report the same name for models with different vector extensions.
     processor, vectors = result.fingerprint.get("cpu", ""), result.fingerprint.get("cpuVectors", "")
     return f"{processor} ({vectors.rpartition(', ')[2]})" if vectors else processor
 
@@ -384,6 +384,7 @@ def _replaced_results(claim: Claim) -> list[str]:
 
 
 def _in_git(result: str) -> str:
+    """Return the command that shows a result in git's history; empty without one."""
     return f" The result: `git show {result}/report.md`." if result else ""
 
 

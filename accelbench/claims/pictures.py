@@ -24,7 +24,7 @@ LINE = 30
 
 
 def descriptions_by_row(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
-    """Return by row the file's name and its description."""
+    """Return the name and the description of each row's picture, by row."""
     describers = {"speedups": forest.describe, "pays-back": payback.describe}
     descriptions = {row: describers[shows](result) for row, shows, result in _of_one_result(settled)}
     if rows := _trainings(settled):

@@ -159,7 +159,7 @@ def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, waiting: bool) -> li
 
 
 def _decides(claim: Claim, result: Result) -> bool:
-    """Return True if the result's target, if any, is of the claim's hardware."""
+    """Return True unless the result was compiled for a target that is not of the claim's hardware."""
     target = result.case.accelerator.target
     return target is None or class_of(target) in claim.hardware
 

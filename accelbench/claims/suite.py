@@ -111,12 +111,13 @@ def _find(result: Result, name: str) -> VariantResult | None:
 
 
 def _by_round(result: Result, name: str) -> Mapping[int, float]:
+    """Return the variant's seconds per unit by round; empty without the variant."""
     variant = _find(result, name)
     return {launch.round: float(launch.seconds) for launch in variant.launches} if variant else {}
 
 
 def _alpha(result: Result, comparisons: int) -> float:
-    """Return the nominal alpha of the interval over cases, corrected for early looks as each case is."""
+    """Return the nominal alpha of an interval over rounds: `comparisons` share the error, early looks are corrected."""
     measurement = result.case.measurement
     return StoppingRule(
         rounds_min=measurement.rounds_min,

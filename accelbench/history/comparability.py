@@ -138,7 +138,7 @@ class Difference:
         return self.group is not None and (recorded or max(len(self.before), len(self.after)) > 1)
 
     def allowed(self, names: Iterable[str]) -> bool:
-        """Return True if `names`, of entries or groups, include it."""
+        """Return True if `names` has this entry or its group; always False for the entries in `NEVER`."""
         return self.group not in NEVER and not {self.name, self.group}.isdisjoint(names)
 
     @property
@@ -198,7 +198,7 @@ def parameters(result: Result) -> dict[str, str]:
 
 
 def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Difference, ...]:
-    """Return the entries that are not the same in all results of both sides, those that matter first."""
+    """Return the entries that differ between any two results, or that one side lacks; those that matter first."""
     sides = [[identity(result) for result in side] for side in (before, after)]
     unequal = []
     for name in dict.fromkeys(name for side in sides for entries in side for name in entries):

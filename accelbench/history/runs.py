@@ -204,6 +204,7 @@ def _compare(
     checks = (*before.certificate.checks, *after.certificate.checks)
     clean = Clean(Certificate(checks=checks), after.about, before.about)
     verdict = clean.decide(interval, rules.margin)
+    # The sentence names the variant once, so its baseline is only `in SIDE`.
     baseline = before.about.removeprefix(f"{variant} ").partition(",")[0]
     sentence = verdict_sentence(
         verdict,

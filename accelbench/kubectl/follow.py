@@ -174,7 +174,7 @@ class _Follower:
             raise DeletedError(f"benchmarkrun/{self.run['metadata']['name']} was deleted before it had finished")
 
     def _handle_unreachable(self, error: ApiError) -> None:
-        """Print a warning, once until the cluster answers again."""
+        """Print a warning, but only one until the cluster answers again."""
         if not self._unreachable:
             self._print(f"warning: {error.message}; trying again")
         self._unreachable = True
@@ -208,7 +208,7 @@ class _Follower:
             self._next_log_at = self._clock() + RETRY_SECONDS
 
     def _print_condition(self) -> None:
-        """Print why the run waits; if logs cannot be read, also how many of its cases are done."""
+        """Print why the run waits; while cases run, print how many are done, but only if logs cannot be read."""
         finished = condition(self.run, "Finished")
         if finished.get("reason") != self._printed_reason:
             self._printed_reason, self._printed_messages = finished.get("reason"), set()

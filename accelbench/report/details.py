@@ -62,7 +62,7 @@ def first_calls(result: Result) -> Table | None:
 def pays_back(answer: Payback, unit: str) -> str:
     """Return when the first call pays back: `after 1,240 steps (1,180 to 1,310)`, `never`, `at once`.
 
-    It is `costs nothing more` if the extra seconds are negligible, and has `if ever` if never is within the interval.
+    It is `costs nothing more` if the extra seconds are negligible, and ends with `if ever` if it may be never.
     """
     if abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return "costs nothing more"

@@ -304,7 +304,7 @@ def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[Speed
 
 
 def estimate_text(comparison: SpeedupEstimate) -> str:
-    """Return the state of a comparison: `2.04x (2.01 to 2.07) faster`."""
+    """Return the state of a comparison, `2.04x (2.01 to 2.07) faster`, or why it has no interval."""
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
     if not (comparison.speedup and comparison.lower and comparison.upper):

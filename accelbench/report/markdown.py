@@ -124,4 +124,5 @@ def escaped(text: str) -> str:
 
 
 def _inline(text: str) -> str:
+    """Return the text on one line, with inline markup escaped."""
     return _MARKUP.sub(r"\\\g<0>", on_one_line(" ".join(text.split())))

@@ -166,7 +166,7 @@ def label(result: Result) -> str:
 
 
 def bar(part: int | None, whole: int | None) -> str:
-    """Return a bar of `BAR_WIDTH` characters with the share of memory; an arrow marks more than all of it."""
+    """Return a bar of `BAR_WIDTH` characters and the share; an arrow marks more than all; empty if unknown."""
     if part is None or not whole:
         return ""
     cells = round(BAR_WIDTH * part / whole)
@@ -196,7 +196,7 @@ def flops(variant: VariantResult) -> str:
 
 
 def compiling(variant: VariantResult) -> str:
-    """Return the seconds that compiling took, as text."""
+    """Return the median time of compiling as text; empty if it is unknown."""
     time = next((time for time in variant.phases if time.phase == "compile"), None)
     return figures.seconds(float(time.median_seconds)) if time else ""
 

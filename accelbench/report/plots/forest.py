@@ -65,6 +65,7 @@ def plot(result: Result, name: str) -> Plot | None:
 
 
 def _finding(row: view.VariantRow) -> str:
+    """Return `2.04x (2.01 to 2.07) faster`, or only the verdict if there is no interval."""
     return f"{row.speedup} ({row.interval}) {row.verdict}" if row.bounds else row.verdict or "not compared"
 
 

@@ -135,6 +135,7 @@ def _draw_answer(axes: "Axes", answer: Payback, ink: str, last: float, *, aside:
 
 
 def _steps(value: float) -> str:
+    """Format a number of steps with k, M, G or T."""
     power = max(0, min(4, math.floor(math.log10(value)) // 3))
     return f"{value / 1000**power:g} {'kMGT'[power - 1]}" if power else f"{value:g}"
 

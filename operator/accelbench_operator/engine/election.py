@@ -113,7 +113,10 @@ class Election(LeaderElection):  # type: ignore[misc]
         return self._clock() - self._renewed_at < RENEWAL_SECONDS
 
     async def try_acquire_or_renew(self) -> bool:
-        """Try once to take or renew the Lease; return False after any error, as the caller tries again."""
+        """Try once to take or renew the Lease; return False after any error, because the caller tries again.
+
+        After an error this replica leads until its last renewal expires, unless another holds the Lease.
+        """
         began = self._clock()
         try:
             async with asyncio.timeout(REQUEST_SECONDS):

@@ -160,11 +160,13 @@ class KeyedQueue(Generic[Key]):
             while self._heap:
                 due, _, key = self._heap[0]
                 if self._due.get(key) != due:
+                    # The key became due earlier, or was discarded.
                     heapq.heappop(self._heap)
                 elif due > now:
                     wait = due - now
                     break
                 elif key in self._in_work:
+                    # Only one worker at a time may handle a key.
                     in_work.append(heapq.heappop(self._heap))
                 else:
                     heapq.heappop(self._heap)

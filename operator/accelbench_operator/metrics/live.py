@@ -98,7 +98,7 @@ class LiveCases:
             self._cases.clear()
 
     def _pods_to_follow(self) -> Iterable[ObservedPod]:
-        """Return the pods to follow, none unless this replica leads.
+        """Return the running pods to follow, and count those that are omitted; none unless this replica leads.
 
         The longest-running come first, so that a follower is kept until its case ends.
         """
