@@ -49,7 +49,7 @@ def printable(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Put `text` on one line and escape invisible characters, including those that reverse text."""
+    """Join the lines of `text` and escape invisible characters, such as those that reverse text."""
     return text if text.isprintable() else printable(" ".join(text.split()))
 
 
@@ -67,7 +67,7 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     def model_post_init(self, _context: Any, /) -> None:
-        """Share the set of set fields among documents that set the same ones.
+        """Share one set of field names among all documents that set the same fields.
 
         A set for each document would be nearly half of the memory that an operator needs for a run. Sharing is safe:
         documents are frozen, and a copy gets a set of its own.

@@ -42,11 +42,13 @@ class Registry(Generic[D]):
 
     @cached_property
     def _built_in(self) -> tuple[str, ...]:
+        """Return the names of the package's modules, sorted; `descriptor` only defines the class."""
         modules = (module.name for module in pkgutil.iter_modules(import_module(self._group).__path__))
         return tuple(sorted(name for name in modules if name != "descriptor"))
 
     @cached_property
     def _installed(self) -> Mapping[str, EntryPoint]:
+        """Return the entry points of installed packages, by name."""
         return {point.name: point for point in entry_points(group=self._group)}
 
     @property
@@ -86,6 +88,6 @@ class Registry(Generic[D]):
 
 
 def load(path: str) -> object:
-    """Import `module` and return `name` of it, for the path `module:name`."""
+    """Import the module in `path`, which is `module:name`, and return that name of it."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)

@@ -91,7 +91,7 @@ def interval(lower: float, upper: float) -> str:
 
 
 def prose(value: float) -> str:
-    """Format a ratio for a sentence, with three significant digits."""
+    """Format a ratio for a sentence, rounded to three significant digits."""
     return significant(float(f"{value:.3g}"))  # 1,234 has four
 
 
@@ -116,7 +116,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names: `a`, `a and b`, `a, b and c`."""
+    """Join names with commas and a final `and`: `a`, `a and b`, `a, b and c`."""
     *others, last = names or ("",)
     return f"{', '.join(others)} and {last}" if others else last
 

@@ -77,6 +77,7 @@ class ComparedFunctions:
         return "\n".join([*sentences, self._where()])
 
     def _where(self) -> str:
+        """Return the last line of a report: the directory of the results."""
         return f"results: {self.directory}"
 
     def __str__(self) -> str:
@@ -323,4 +324,5 @@ def _advise_file(name: str) -> str:
 
 
 def _as_yaml(value: object) -> str:
+    """Format a setting's value as YAML reads it: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -75,13 +75,11 @@ class Measure:
     Attributes:
         protocol: How steps are measured; `steady` by default.
         unit: Name of a unit of work, in the singular, as `step` or `epoch`.
-        parity_units: Units that every variant computes at least before it is compared with the reference; a variant
-            whose
-            one call computes more is compared after that call.
+        parity_units: Minimum of units that every variant computes before it is compared with the reference; a variant
+            whose one call computes more is compared after that call.
         non_finite: Why NaN or infinity is expected in the outputs; None if it is not.
         cold: True if every block starts with empty caches (a GPU's L2, a processor's last level), for steps whose data
-            is
-            never cached; only the first call of a block then runs on empty caches.
+            is never cached; only the first call of a block then runs on empty caches.
         differentiates: True if the step computes gradients; other steps run without autograd (`torch.no_grad()`).
     """
 

@@ -45,7 +45,10 @@ def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem
 
 
 def defaulted(kind: CustomResource, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `manifest` as the API server would store it: without nulls and status, with defaults."""
+    """Return `manifest` as the API server would store it: without nulls, with defaults.
+
+    A status is dropped if the kind has it as a subresource.
+    """
     admitted = copy.deepcopy(dict(manifest))
     if kind.status:
         admitted.pop("status", None)
@@ -116,6 +119,7 @@ def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 
 
 def _type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+    """Yield a refusal if the value's type is not the one that the schema declares, if any."""
     wanted = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
     actual = "null" if value is None else TYPES[type(value)]
     if wanted is not None and actual not in wanted.split(","):
@@ -124,6 +128,7 @@ def _type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 
 
 def _string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
+    """Yield the first violation of a string: maximum length, minimum length, pattern."""
     maximum = schema.get("maxLength")
     if maximum is not None and len(value) > maximum:
         yield Refusal(path, f"Too long: may not be more than {maximum} byte{_plural(maximum)}", blocking=True)
@@ -134,6 +139,7 @@ def _string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
 
 
 def _number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
+    """Yield violations of maximum and minimum."""
     if value > schema.get("maximum", value):
         yield _invalid(path, value, f"should be less than or equal to {schema['maximum']}")
     if value < schema.get("minimum", value):
@@ -141,6 +147,7 @@ def _number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
 
 
 def _list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
+    """Yield violations in the items and of the list's length; in a set, also an item's first repetition."""
     for index, item in enumerate(value):
         yield from _bounds(schema.get("items", {}), item, f"{path}[{index}]")
     if len(value) < (minimum := schema.get("minItems", 0)):
@@ -154,6 +161,7 @@ def _list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
 
 
 def _object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
+    """Yield violations in the fields, too many fields, and missing ones that are required."""
     yield from _check_count(path, len(value), schema.get("maxProperties"))
     known = schema.get("properties", {})
     for name, content in value.items():
@@ -166,6 +174,7 @@ def _object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusa
 
 
 def _check_count(path: str, count: int, maximum: int | None) -> Iterator[Refusal]:
+    """Yield a refusal if a list or map has more than `maximum` entries; None is no limit."""
     if maximum is not None and count > maximum:
         yield Refusal(path, f"Too many: {count}: must have at most {maximum} item{_plural(maximum)}", blocking=True)
 

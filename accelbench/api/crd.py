@@ -217,7 +217,7 @@ def structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: s
 
 
 def _inline(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """Merge the referenced definition into `node`; `node`'s own keywords take precedence, rules add up."""
+    """Return `node` with the definition that it refers to merged in; its own keywords take precedence, rules add up."""
     if "$ref" not in node:
         return dict(node)
     target = _inline(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)

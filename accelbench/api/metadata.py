@@ -90,11 +90,13 @@ def metadata_refusals(metadata: Any) -> Iterator[Problem]:
 
 
 def _invalid(path: str, value: str, details: Iterator[str]) -> Iterator[Problem]:
+    """Yield a problem with the value for each of `details`."""
     for detail in details:
         yield Problem(path, f"Invalid value: {json.dumps(value)}: {detail}")
 
 
 def _subdomain(text: str) -> Iterator[str]:
+    """Yield why `text` is no DNS subdomain, which every object's name must be."""
     if len(text) > MAXIMUM_NAME:
         yield f"must be no more than {MAXIMUM_NAME} characters"
     if not re.fullmatch(NAME, text):
@@ -105,6 +107,7 @@ def _subdomain(text: str) -> Iterator[str]:
 
 
 def _label_key(key: str) -> Iterator[str]:
+    """Yield why `key` is no label key: an optional DNS subdomain and `/`, then a name."""
     prefix, slash, name = key.partition("/")
     if "/" in name:
         with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -125,6 +128,7 @@ def _label_key(key: str) -> Iterator[str]:
 
 
 def _label_value(value: str) -> Iterator[str]:
+    """Yield why `value` is no label value."""
     if len(value) > MAXIMUM_LABEL:
         yield f"must be no more than {MAXIMUM_LABEL} bytes"
     if not re.fullmatch(LABEL_VALUE, value):

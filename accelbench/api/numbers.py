@@ -511,7 +511,7 @@ class Numbers(Document):
     ] = None
 
     def value(self, name: str) -> int | float | None:
-        """Return the field as a number."""
+        """Return the field `name` as a number; None if it is missing."""
         value: int | str | None = getattr(self, name)
         return float(value) if isinstance(value, str) else value
 

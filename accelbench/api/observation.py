@@ -47,7 +47,7 @@ class Observations(Document):
     found: tuple[Observation, ...] = Field(description="First the launch's own observations, then the workload's.")
 
     def named(self, name: str) -> Observation | None:
-        """Return the observation of that name, or None."""
+        """Return the observation of that name; None if there is none."""
         return next((observation for observation in self.found if observation.name == name), None)
 
     @property
@@ -63,4 +63,5 @@ class Observations(Document):
 
 
 def _times(count: str) -> str:
+    """Return how often, for a sentence: `nothing`, `once`, `twice`, `3 times`."""
     return {"0": "nothing", "1": "once", "2": "twice"}.get(count, f"{count} times")

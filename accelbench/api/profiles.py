@@ -104,6 +104,7 @@ class Profile(Document):
 
     @model_validator(mode="after")
     def _target_needs_no_device(self) -> Self:
+        """Refuse an unknown target, and a target together with a device."""
         if self.target is None:
             return self
         try:
@@ -116,6 +117,7 @@ class Profile(Document):
 
     @model_validator(mode="after")
     def _one_way_to_get_devices(self) -> Self:
+        """Refuse both a resource and a device class, and a TPU slice without a resource."""
         if self.resource and self.device_class:
             raise ValueError("resource and deviceClass are two ways to get a device: keep one")
         if self.slice_chips and not self.resource:
@@ -153,6 +155,7 @@ class Profiles:
     """Hold the available profiles, by name."""
 
     def __init__(self, added: tuple[Profile, ...] = ()) -> None:
+        """Create it from an administrator's profiles, which replace those of `ALWAYS` with the same name."""
         always = (ready()[name] for name in ALWAYS)
         self._profiles = {profile.name: profile for profile in (*always, *added)}
 
@@ -179,7 +182,7 @@ def ready() -> Mapping[str, Profile]:
 
 
 def load_profiles(environment: Mapping[str, str]) -> Profiles:
-    """Return the presets and the profiles in the file that `ACCELBENCH_PROFILES` names.
+    """Return the profiles of `ALWAYS` and those in the file that `ACCELBENCH_PROFILES` names, if it is set.
 
     Raises:
         InvalidProfilesError: The file cannot be read or is invalid.
@@ -204,6 +207,11 @@ def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
 
 
 def _profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[Profile, ...]:
+    """Parse a YAML document of profiles, in which `preset` names one of `presets`.
+
+    Raises:
+        InvalidProfilesError: It is no YAML, no map of maps, or has an invalid profile.
+    """
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
@@ -218,6 +226,7 @@ def _profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[P
 
 
 def _profile(name: str, entry: dict[str, Any], source: str, presets: Mapping[str, Profile]) -> Profile:
+    """Build a profile of its fields, over those of its preset; raises InvalidProfilesError."""
     if (preset := entry.get("preset")) is not None:
         if not isinstance(preset, str) or preset not in presets:
             raise InvalidProfilesError(f"{source}: profile {name}: preset: {unknown('preset', str(preset), presets)}")

@@ -236,6 +236,11 @@ class Comparison(SpeedupEstimate):
 
     @model_validator(mode="after")
     def _verdict_needs_interval(self) -> Self:
+        """Refuse numbers that contradict each other.
+
+        A verdict needs an interval and no failed check, an invalid comparison has no numbers, a speedup is positive and
+        within its interval, and a noisy comparison has no verdict.
+        """
         numbers = (self.speedup, self.lower, self.upper)
         if self.verdict is not None and (self.invalid or None in numbers):
             raise ValueError(f"{self.variant}: a verdict needs an interval and no failed check")
@@ -259,7 +264,7 @@ class Comparison(SpeedupEstimate):
 
 
 def ranked(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Return the comparisons with the surest gain first, by the lower end of the interval."""
+    """Return the comparisons by the lower end of the interval, highest first; those without an interval come last."""
     return tuple(sorted(comparisons, key=lambda comparison: -float(comparison.lower or 0)))
 
 
@@ -318,6 +323,7 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _verdict_needs_clean_certificate(self) -> Self:
+        """Refuse a verdict without checks, with a failed check of either side, or in a noisy result."""
         for comparison in (*self.comparisons, *self.tail_comparisons):
             failed = self.certificate.failed(comparison.variant, comparison.baseline)
             if comparison.verdict is not None and (failed or not self.certificate.checks):
@@ -329,6 +335,7 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _variants_are_unique(self) -> Self:
+        """Refuse a field that lists a variant twice, or one that the case does not have."""
         known = [variant.name for variant in self.case.variants]
         for field, names in (
             ("variants", [variant.name for variant in self.variants]),
@@ -369,8 +376,8 @@ class Result(Document):
     def valid(self) -> bool:
         """Return True if the case is complete, no variant failed and every comparison has a verdict.
 
-        A variant that was measured alone needs a time. With the protocol observe nothing is compared, and every check
-        must pass.
+        Without comparisons every variant needs a time, unless the case observes or is compiled for a target. If it
+        observes, no check may have failed. If it is compiled, a variant that is unsupported there is a valid answer.
         """
         return (
             self.complete

@@ -104,6 +104,7 @@ def _first_repeated(items: Sequence[Any]) -> Any:
 
 
 def _labels(spec: Manifest) -> list[str]:
+    """Return the names of the run's variants in results."""
     return [label(variant) for variant in spec["variants"]]
 
 
@@ -219,6 +220,7 @@ EXPECTATION_CAN_BE_MET = Rule(
 
 
 def _axis_names(sweep: Sequence[Manifest]) -> list[str]:
+    """Return the names of the swept parameters."""
     return [axis["name"] for axis in sweep]
 
 

@@ -74,6 +74,7 @@ def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
 
 
 def _read(loader: "_Loader") -> Iterator[YamlDocument]:
+    """Yield the loader's documents except empty ones; raises ValueError if aliases expand to too many values."""
     while loader.check_node():
         node = loader.get_node()
         if node is not None and _expanded_size(node, {}) > MAXIMUM_NODES:
@@ -94,6 +95,7 @@ def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def _line_of(node: yaml.Node, keys: list[str]) -> int:
+    """Return the line of the field to which `keys` lead from the node, or of the last node on the way that exists."""
     if keys and isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if key.value == keys[0]:
@@ -112,6 +114,7 @@ class _Loader(yaml.SafeLoader):
     }
 
     def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
+        """Refuse a mapping that has the same key twice."""
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:
@@ -130,6 +133,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _integer(text: str) -> int:
+    """Parse an integer of YAML 1.1: decimal, 0x, 0b, 0o, or octal with a leading 0; `_` separates digits."""
     digits = text.replace("_", "")
     sign, digits = (digits[0], digits[1:]) if digits[0] in "+-" else ("", digits)
     octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()

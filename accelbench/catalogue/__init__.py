@@ -32,12 +32,14 @@ class UnknownWorkloadError(LookupError):
 
 @cache
 def _built_in() -> frozenset[str]:
+    """Return the names of accelbench's own workloads."""
     modules = (module.name for module in pkgutil.iter_modules(workloads.__path__))
     return frozenset(name.replace("_", "-") for name in modules if not name.startswith("_"))
 
 
 @cache
 def _installed() -> Mapping[str, EntryPoint]:
+    """Return the entry points of installed packages' workloads, by name."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
@@ -54,11 +56,10 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Workload:
     """Return the workload of that name.
 
-    A script takes precedence over an installed package's workload of the same name, so that its author can work on it,
-    but not over a built-in workload.
+    A script takes precedence over an installed package's workload of the same name, so that its author can work on it.
 
     Raises:
-        UnknownWorkloadError: There is no such workload, or its code is invalid.
+        UnknownWorkloadError: There is no such workload, its code is invalid, or a script has a built-in one's name.
     """
     file = script.path()
     if file is None or name_of_file(file.name) != name:
@@ -75,6 +76,7 @@ def find(name: str) -> Workload:
 
 @cache
 def _find(name: str) -> Workload:
+    """Return accelbench's own or an installed package's workload; raises UnknownWorkloadError."""
     if is_built_in(name):
         module = importlib.import_module(f"{workloads.__name__}.{name.replace('-', '_')}")
         return workload_class(module, name)()

@@ -31,7 +31,7 @@ MAXIMUM_DIGITS = 40
 
 
 def names(workload: Workload) -> tuple[str, ...]:
-    """Return the names of everything that can be observed of the workload."""
+    """Return the names of the standard observations, then of the workload's own."""
     return (*STANDARD, *workload.observes)
 
 

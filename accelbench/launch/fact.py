@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 def known(fact: T | Unreadable) -> T | None:
-    """Return the value, or None if there is none."""
+    """Return the fact's value, or None if the fact is `Unreadable`."""
     return None if isinstance(fact, Unreadable) else fact
 
 
@@ -62,6 +62,7 @@ def tag_of(value: Any) -> str:
 
 
 def _read(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    """Validate a reported fact; return `Unreadable` with the first problem if it is invalid."""
     try:
         return validate(value)
     except ValidationError as error:

@@ -397,7 +397,10 @@ class Facts(Document):
 
     @classmethod
     def parse(cls, reported: Mapping[str, Any], unanswered: Mapping[Probe, str] = MappingProxyType({})) -> Self:
-        """Parse the facts that a launch `reported`, by name, without those of `unanswered` probes."""
+        """Parse the facts that a launch `reported`, by name.
+
+        A missing fact whose probe is in `unanswered` becomes `Unreadable` with `probe_failed` and that reason.
+        """
         # A launch must not mark its own facts as unreadable: it could make a failed check untested.
         values = {name: _CLAIMED if tag_of(value) == "unreadable" else value for name, value in reported.items()}
         missing = {
@@ -410,6 +413,7 @@ class Facts(Document):
     @model_validator(mode="before")
     @classmethod
     def _fill_missing(cls, reported: Any) -> Any:
+        """Replace each fact that is absent or None by an `Unreadable` that names it."""
         if not isinstance(reported, Mapping):
             return reported
         given = {to_camel(name): value for name, value in reported.items() if value is not None}
@@ -418,6 +422,7 @@ class Facts(Document):
 
     @model_serializer(mode="wrap")
     def _omit_missing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the facts that the launch did not report."""
         facts: dict[str, Any] = serialise(self)
         return {name: value for name, value in facts.items() if tag_of(value) == "value" or value["reported"]}
 

@@ -83,7 +83,7 @@ def of_host(
 
 
 def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
-    """Describe versions and device as launches read them back; different values are joined by ` | `."""
+    """Describe the versions and the device that launches reported; different values are joined by ` | `."""
     merged: dict[str, set[str]] = {}
     for facts in launches:
         device = known(facts.device)
@@ -169,6 +169,7 @@ def _bracketed_word(text: str) -> str:
 
 
 def _format_number(value: float | None) -> str:
+    """Format an integer, or a fraction without trailing zeros; empty for None."""
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -69,6 +69,7 @@ def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | N
 
 
 def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, accelerator: CaseAccelerator) -> Case:
+    """Return the case with these swept values; `cases` is the number of cases of the run."""
     spec = run.spec
     return Case(
         # The target is part of the name: results of one series for several targets must not replace each other.
@@ -91,6 +92,7 @@ def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, accel
 
 
 def _measurement(measurement: Measurement) -> CaseMeasurement:
+    """Convert a run's measurement to a case's: percentages become decimals."""
     return CaseMeasurement(
         **{name: getattr(measurement, name) for name in MeasurementSettings.model_fields},
         rounds_min=measurement.rounds.min,

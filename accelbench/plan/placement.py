@@ -89,7 +89,7 @@ def profile_requests(profile: Profile) -> Amounts:
 
 
 def uncovered(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
-    """Return the devices that no profile can use, by resource, with the nodes that offer them."""
+    """Return the extended resources of nodes that no profile can use there, with those nodes."""
     profiles, offering = tuple(profiles), defaultdict(list)
     for node in nodes:
         covered = {profile.resource for profile in profiles if fits(profile, node)}
@@ -99,6 +99,7 @@ def uncovered(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str
 
 
 def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
+    """Yield each label of the profile's node selector that the node lacks, or has with another value."""
     for key, wanted in profile.node_selector.items():
         value = node.labels.get(key)
         if value is None:
@@ -108,6 +109,7 @@ def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
 
 
 def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iterator[Misfit]:
+    """Yield each taint that keeps pods off the node and that no toleration matches."""
     for taint in node.taints:
         if taint.effect in REPELLING_EFFECTS and not any(_tolerates(toleration, taint) for toleration in tolerations):
             yield Misfit("taint", f"has the taint {taint}")
@@ -138,11 +140,13 @@ def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
 
 
 def _claim_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
+    """Yield a misfit if the profile claims devices by a DeviceClass, and no driver publishes devices of the node."""
     if profile.device_class and not node.drivers:
         yield Misfit("resource", f"has no driver that publishes devices: none of DeviceClass {profile.device_class}")
 
 
 def _exclusion_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
+    """Yield a misfit if a case has the node to itself, or if this profile needs that and the node has cases."""
     if node.exclusive:
         yield Misfit("occupied", "a case has it to itself")
     elif profile.takes_whole_node and node.cases:

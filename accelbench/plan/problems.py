@@ -19,9 +19,10 @@ from accelbench.workload import ProtocolName, Workload
 
 
 def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Return everything in the run's workload, parameters, variants and sweep that cannot be run.
+    """Return what in the run's workload, parameters, variants and sweep cannot be run.
 
-    A script that is not on this machine is not checked: its runner reports what it cannot run.
+    If a compile target is unknown, only that is returned. A script that is not on this machine is not checked here: its
+    runner does that.
     """
     return tuple(_unknown_targets(run)) or _check_workload(run, _check_spec)
 
@@ -34,7 +35,10 @@ def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
 def _check_workload(
     run: BenchmarkRun, check: Callable[[BenchmarkRun, Workload], Iterable[Problem]]
 ) -> tuple[Problem, ...]:
-    """Run `check` with the run's workload, or return what is wrong with the workload itself."""
+    """Run `check` with the run's workload, or return what is wrong with the workload itself.
+
+    If a user's code raises, that is the only problem. A script that is not on this machine has none.
+    """
     reference = run.spec.workload
     if reference.script and script.path() is None:
         return ()
@@ -92,7 +96,10 @@ def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
 
 
 def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Problem, ...]:
-    """Check the run against what its profile's platform supports."""
+    """Check the run's precision and variants against what its profile's platform supports.
+
+    Nothing is checked if the run has compile targets, and no variant whose framework is unknown here.
+    """
     if run.spec.accelerator.targets:
         return ()
     precision, problems = run.spec.measurement.precision, []
@@ -122,6 +129,7 @@ def _check_spec(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
 
 
 def _check_variants(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
+    """Yield the problems of each variant."""
     for index, variant in enumerate(run.spec.variants):
         yield from _check_variant(f"spec.variants[{index}]", workload, variant)
 
@@ -167,7 +175,10 @@ def _why_no_variant(workload: Workload, use: str) -> str:
 
 
 def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
-    """Check parameters together, and expectations that no case can meet."""
+    """Check each case's parameters together, and the run's expectations against its protocol.
+
+    Expectations are checked up to the first case that cannot meet one, and never for a compile target.
+    """
     for case in plan_cases(run):
         try:
             parameters = catalogue.parse_parameters(workload, case.parameters)
@@ -184,7 +195,7 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 
 
 def _check_expectations(run: BenchmarkRun, workload: Workload, protocol: ProtocolName) -> Iterator[Problem]:
-    """Check that times are expected only if something is timed, and observations only if observed."""
+    """Yield expectations of a metric where nothing is timed, and of observations that are not made."""
     known = observations.names(workload)
     for index, expectation in enumerate(run.spec.expectations):
         path = f"spec.expectations[{index}]"

@@ -74,7 +74,10 @@ def estimate_payback(
 def _fieller_interval(
     extra: Sequence[float], saved: Sequence[float], alpha: float
 ) -> tuple[float | None, float | None]:
-    """Return the smallest and largest N >= 0 for which Student's t does not reject that extra - N saved is 0."""
+    """Return the smallest and largest N >= 0 for which Student's t does not reject that extra - N saved is 0.
+
+    Both ends are None if there is no such N; the upper end is None if there is no largest N.
+    """
     # Scale by the largest values: the square of a very small number would be 0.
     largest_extra, largest_saved = max(map(abs, extra)) or 1.0, max(map(abs, saved)) or 1.0
     lower, upper = _scaled_interval(
@@ -85,6 +88,10 @@ def _fieller_interval(
 
 
 def _scaled_interval(extra: Sequence[float], saved: Sequence[float], alpha: float) -> tuple[float | None, float | None]:
+    """Return Fieller's interval for N >= 0, from values of which the largest is 1.
+
+    Both ends are None if the interval is empty; the upper end is None if there is none.
+    """
     count = len(extra)
     cost, gain = math.fsum(extra) / count, math.fsum(saved) / count
     # The interval's ends are the roots of a N² - 2 b N + c, from t² times the (co)variances of the two means.
@@ -150,6 +157,7 @@ def whole_steps(steps: float) -> int:
 
 
 def _format_seconds(seconds: float) -> str:
+    """Format seconds with two significant digits, three from 10 s, and as whole seconds from 1,000 s."""
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"  # noqa: PLR2004
 
 
@@ -161,10 +169,12 @@ def _round_steps(steps: float) -> int:
 
 
 def _format_steps(steps: float, unit: str) -> str:
+    """Format a number of steps, rounded to three digits: `1,240 steps`."""
     return figures.count(_round_steps(steps), unit)
 
 
 def _format_range(payback: PaybackEstimate) -> str:
+    """Format the interval after its estimate: ` (1,180 to 1,310)`, ` or later`, or nothing."""
     if payback.lower is None or payback.upper is None:
         return " or later" if payback.upper is None else ""
     low, high = _round_steps(payback.lower), _round_steps(payback.upper)

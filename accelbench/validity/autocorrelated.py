@@ -9,6 +9,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    """Yield a finding for each variant but the baseline, from its log-speedups in the order of the rounds."""
     case = evidence.case
     seconds = {
         variant.name: {

@@ -91,7 +91,7 @@ class LaunchCheck:
     """Reads the fact that the check needs, if only some launches report it; the other launches are skipped."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Yield one reading for each variant that has launches."""
+        """Yield one reading for each variant that has launches; untested if no launch reports the fact it needs."""
         for variant in evidence.variants:
             launches = evidence.launches_of(variant) + (
                 evidence.quarantined_of(variant) if self.include_quarantined else ()
@@ -108,6 +108,7 @@ class LaunchCheck:
                 yield _check(self, untested(unreported[launches[0].round]), variant)
 
     def _unreported(self, launch: LaunchRecord) -> Unreadable | None:
+        """Return the fact that the check needs if the launch did not report it, else None."""
         fact = self.fact(launch.facts) if self.fact else None
         return fact if isinstance(fact, Unreadable) and not fact.reported else None
 
@@ -152,11 +153,16 @@ _SEVERITY: dict[CheckOutcome, int] = {"passed": 0, "untested": 2, "failed": 3}
 
 
 def _severity(finding: Finding) -> int:
+    """Return 0 for passed, 1 for passed with wider spread, 2 for untested, 3 for failed."""
     return _SEVERITY[finding.outcome] + finding.widened
 
 
 def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
-    """Return the most severe finding; ties: the newest if all passed, else the first."""
+    """Return the most severe finding; ties: the newest if all passed, else the first.
+
+    Unless all passed, the reading names the round and the number of other rounds that are as severe. With `disturbance`
+    these are called disturbed.
+    """
     severity = max(_severity(finding) for _, finding in findings)
     worst = [(number, finding) for number, finding in findings if _severity(finding) == severity]
     if severity == 0:
@@ -171,6 +177,7 @@ def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = Fals
 
 
 def _check(check: ValidityCheck, finding: Finding, variant: str | None) -> Check:
+    """Return the finding as a result stores it."""
     return Check(
         name=check.name,
         outcome=finding.outcome,

@@ -7,6 +7,10 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
+    """Fail if the cache was not empty or the launch hit it without a miss; then judge the warm probe.
+
+    A warm probe that failed, missed or reported nothing makes the check untested.
+    """
     cold = launch.facts.compile_cache
     if not is_reported(cold):
         return passed("nothing is compiled")

@@ -8,6 +8,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    """Pass if all launches flush denormals, or if all keep them; untested otherwise, or if one did not report it."""
     flushed: dict[bool, list[str]] = {True: [], False: []}
     for launch in evidence.launches:
         precision = launch.facts.precision

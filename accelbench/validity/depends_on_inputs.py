@@ -25,6 +25,10 @@ factors were chosen, 300 or more in float32 and 2 or more in bfloat16.
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
+    """Fail if the step raises on unseen inputs, or if its outputs there are wrong.
+
+    Untested if it was not given any, or if its outputs are wrong even on the inputs that it was built from.
+    """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)
@@ -46,6 +50,10 @@ def _is_right_on_original_inputs(launch: LaunchRecord) -> bool:
 
 
 def _judge_unseen(unseen: UnseenReading, allowed: float) -> Finding:
+    """Compare the largest error on unseen inputs with `allowed`, a multiple of parity's tolerance.
+
+    Untested if nothing can be compared, or if the right outputs are the same on other inputs.
+    """
     reading = unseen.reading
     if not (reading.finite and reading.compared):
         return untested(f"on unseen inputs: {reading.detail}")

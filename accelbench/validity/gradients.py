@@ -11,6 +11,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
+    """Fail if the step changed the state of autograd that was set for the workload."""
     gradients = launch.facts.gradients
     if isinstance(gradients, Unreadable):
         return untested(gradients)

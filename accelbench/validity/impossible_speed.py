@@ -24,6 +24,7 @@ F(4x4, 3x3) needs a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convoluti
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    """Yield a finding for each variant, by its fastest launch; untested without limits or a declared cost."""
     limits = roof(evidence.case, (*evidence.launches, *evidence.quarantined))
     for variant in evidence.variants:
         launches = [launch for launch in evidence.launches_of(variant) if launch.seconds()]
@@ -36,7 +37,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
-    """Return why the limits are unknown: our own probe's failure if it failed."""
+    """Return why the limits are unknown: the failure of accelbench's own probe, if it failed."""
     limits = (launch.facts.limits for launch in launches)
     failures = (limit for limit in limits if isinstance(limit, Unreadable) and limit.probe_failed)
     return next(failures, "the device's limits are neither published nor measured")
@@ -73,6 +74,7 @@ def _judge_fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
 
 
 def _has_convolutions(launch: LaunchRecord) -> bool:
+    """Return True if the workload declares convolutions."""
     operations = launch.facts.operations
     return not isinstance(operations, Unreadable) and operations.declared.convolutions > 0
 

@@ -7,6 +7,11 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
+    """Fail if the outputs were not compared, or if an error exceeds its tolerance.
+
+    Untested if the outputs are not finite, if right and wrong look the same, or if the reference uses the variant's
+    framework.
+    """
     if launch.parity is None:
         return failed("its outputs were not compared with the reference")
     if not launch.parity.finite:

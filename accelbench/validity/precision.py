@@ -26,6 +26,7 @@ PRODUCTS: dict[bool, set[str]] = {True: {"tf32", "tensorfloat32"}, False: {"ieee
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
+    """Fail if the policy, the arrays' type or a setting for products is not that of the requested precision."""
     requested = case.measurement.precision
     precision = launch.facts.precision
     if isinstance(precision, Unreadable):
@@ -41,7 +42,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
-    """Return a finding if the program itself changes the precision, else None."""
+    """Return a finding if the step computes in other types (failed) or its file sets flags (untested), else None."""
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable) and (others := sorted(set(arithmetic.types) - TYPES[requested])):
         return failed(f"the step computes in {', '.join(others)}, {requested} was requested")

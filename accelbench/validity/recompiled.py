@@ -7,6 +7,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
+    """Fail if anything was compiled while blocks were timed, except in an episode, whose time includes it."""
     count = launch.facts.recompilations
     if isinstance(count, Unreadable):
         return failed(count)

@@ -87,7 +87,10 @@ def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
 
 
 def works_from_memory(launch: LaunchRecord) -> bool | None:
-    """Return True if the working set exceeds the last-level cache; None if that is unknown."""
+    """Return True if the working set exceeds `CACHE_MULTIPLE` last-level caches, so that it cannot fit in one.
+
+    None if its size or the cache's is unknown.
+    """
     working_set = launch.facts.working_set
     device = launch.facts.device
     if isinstance(working_set, Unreadable):

@@ -9,6 +9,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    """Fail at the first launch without a digest of its inputs, or if digests differ."""
     digests: Counter[str] = Counter()
     for launch in evidence.launches:
         digest = launch.facts.inputs_digest

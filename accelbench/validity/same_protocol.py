@@ -7,6 +7,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    """Fail if launches used different protocols."""
     protocols = sorted({launch.protocol for launch in evidence.launches})
     if protocols:
         yield None, passed(protocols[0]) if len(protocols) == 1 else failed(" and ".join(protocols))

@@ -32,11 +32,16 @@ def could_use_fewer(fingerprint: Mapping[str, str]) -> bool:
 
 
 def _advice(fingerprint: Mapping[str, str]) -> str:
+    """Return what to do; using fewer processors only if launches use all of several."""
     fewer = ", or leave it some processors (--processors 1 on a laptop)"
     return f"end the other work{fewer if could_use_fewer(fingerprint) else ''}"
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
+    """Fail if other processes used more than the allowed share of processor time, or used the device.
+
+    Untested if the device's monitor does not list its processes, where the platform's device can have other users.
+    """
     neighbours = launch.facts.neighbours
     if isinstance(neighbours, Unreadable):
         return untested(neighbours)

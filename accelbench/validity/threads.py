@@ -7,6 +7,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
+    """Fail unless the allowed processors and the framework's own number, if it has one, are as requested."""
     threads = launch.facts.threads
     if isinstance(threads, Unreadable):
         return failed(threads)

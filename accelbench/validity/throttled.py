@@ -25,7 +25,7 @@ LAWFUL = {"power cap", "board limit", "reliability"}
 
 
 def quota_share(launch: LaunchRecord) -> float | None:
-    """Return the throttled seconds over the timed seconds; None if unknown."""
+    """Return the throttled seconds over the timed seconds; None if either is unknown."""
     throttling = launch.facts.throttling
     timed = sum(block.seconds for block in launch.blocks)
     return None if isinstance(throttling, Unreadable) or not timed else throttling.seconds / timed
@@ -48,7 +48,10 @@ def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
 
 
 def _shares(launch: LaunchRecord) -> Iterator[tuple[float, DisturbanceLimit, str]]:
-    """Yield each share that was taken away, its limit and its description."""
+    """Yield each share of time that was taken away, its limit and its description.
+
+    A reason for lower clocks is left out below its limit, and counts as 0 if it is in `LAWFUL`.
+    """
     if (held_back := quota_share(launch)) is not None:
         yield held_back, QUOTA, f"Held back by the CPU quota: {percent(held_back)} of the timed seconds"
     stolen = steal_share(launch)
@@ -59,6 +62,7 @@ def _shares(launch: LaunchRecord) -> Iterator[tuple[float, DisturbanceLimit, str
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
+    """Fail if a share exceeds its limit; untested if the device should report its clocks and does not."""
     throttling = launch.facts.throttling
     if isinstance(throttling, Unreadable):
         return untested(throttling)

@@ -19,6 +19,7 @@ MAXIMUM_DRIFT_FRACTION = 0.5
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    """Yield a finding for each variant that has launches; an episode passes."""
     measurement = evidence.case.measurement
     relevant = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
     for variant in evidence.variants:
@@ -59,6 +60,7 @@ def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
 
 
 def _change(log_change: float) -> str:
+    """Describe the logarithm of a ratio of times: `3 % slower`."""
     return f"{100 * abs(math.expm1(log_change)):.2g} % {'slower' if log_change > 0 else 'faster'}"
 
 

@@ -21,6 +21,7 @@ MINIMUM_RATIO = 0.98
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    """Yield a finding for each variant, over all of its launches including quarantined ones."""
     for variant in evidence.variants:
         yield variant, _judge((*evidence.launches_of(variant), *evidence.quarantined_of(variant)))
 

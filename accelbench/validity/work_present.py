@@ -25,6 +25,7 @@ MAXIMUM_IDLE_SHARE = 0.5
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    """Yield the most severe finding on each variant's operations, idle time and claimed units of work."""
     counts = [(run, launch.variant) for launch in evidence.launches if (run := _operations_per_unit(launch))]
     most, least = max(counts, default=(0.0, "")), min(counts, default=(0.0, ""))
     for variant in evidence.variants:
@@ -96,6 +97,7 @@ def _operations_per_unit(launch: LaunchRecord) -> float | None:
 
 
 def _judge_declared(launch: LaunchRecord) -> Finding:
+    """Fail if fewer products or convolutions were counted than declared; untested if they cannot be counted."""
     operations = launch.facts.operations
     if isinstance(operations, Unreadable):
         return failed(operations)
@@ -108,6 +110,7 @@ def _judge_declared(launch: LaunchRecord) -> Finding:
 
 
 def _format_counts(counts: OperationCounts) -> str:
+    """Format counts: `4 products and 2 convolutions`, or `none`."""
     kinds = {"products": counts.products, "convolutions": counts.convolutions}
     return " and ".join(f"{number} {kind}" for kind, number in kinds.items() if number) or "none"
 

@@ -40,6 +40,7 @@ order."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
+    """Fail if timed calls give other results than untimed ones, or if repeated or later calls run too little."""
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)

@@ -8,6 +8,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+    """Fail a variant at its first launch on another platform, and all if launches ran on different device models."""
     requested = evidence.case.accelerator.platform
     names: set[str] = set()
     for variant in evidence.variants:

@@ -40,6 +40,11 @@ def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[Expec
 
 
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
+    """Evaluate one expectation: a comparison, another number, or an observation.
+
+    Not met if the variant is missing, failed, or fails a check that affects the number; undecided if only other load
+    failed the checks, in a noisy result.
+    """
     variant = next((variant for variant in result.variants if variant.name == expectation.variant), None)
     if variant is None:
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: this case has no such variant.")
@@ -62,7 +67,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
 
 
 def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
-    """Return the checks that do not affect this number."""
+    """Return the names of checks that do not affect the number; none for observations and what load can change."""
     if number is None or not number.undisturbed:
         return frozenset()
     return disturbance_names() | {number.checked_by}
@@ -80,6 +85,10 @@ def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | N
 def _evaluate_number(
     expectation: Expectation, number: Number, variant: VariantResult, result: Result
 ) -> ExpectationOutcome:
+    """Evaluate a number that is not a comparison's, on the range of its launches.
+
+    Undecided if it was not measured, or if it depends on times and there are too few rounds.
+    """
     baseline = next((variant for variant in result.variants if variant.name == result.case.baseline), None)
     if number.over_baseline and baseline and baseline.failure:
         why = f"the baseline failed in round {baseline.failure.round} ({baseline.failure.reason})"
@@ -93,6 +102,11 @@ def _evaluate_number(
 
 
 def _evaluate_comparison(expectation: Expectation, result: Result) -> ExpectationOutcome:
+    """Evaluate the speedup, or the steps until compiling pays back.
+
+    Not met if the variant is the baseline, was not compared, its comparison is invalid, or the baseline failed.
+    Undecided without a verdict, or with fewer rounds than the minimum.
+    """
     comparison = next((compared for compared in result.comparisons if compared.variant == expectation.variant), None)
     if comparison is None:
         why = (
@@ -127,6 +141,7 @@ def _time_saved(speedup: float) -> str:
 
 
 def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: str) -> ExpectationOutcome:
+    """Evaluate the steps after which a variant is ahead; not met if it certainly falls behind later."""
     if payback is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
     lower, upper = steps(payback)
@@ -141,6 +156,7 @@ def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: s
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:
+    """Evaluate an observation's value, or the range of its values over launches."""
     of_variant = next((observed for observed in result.observations if observed.variant == expectation.variant), None)
     observation = of_variant.named(expectation.subject) if of_variant else None
     if observation is None:
@@ -168,12 +184,13 @@ def _equal(observed: str, expected: str) -> bool | None:
 
 
 def _evaluate_range(expectation: Expectation, lower: float, upper: float, reading: str) -> ExpectationOutcome:
+    """Evaluate the bounds on a range that a valid measurement gave."""
     outcome = compare_with_bounds(lower, upper, expectation.at_least, expectation.at_most)
     return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {reading}.", sound=True)
 
 
 def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
-    """Compare the interval with both bounds: met by all of it, by none, or by a part."""
+    """Return `met` if all of the interval is within the bounds, `not-met` if none is, else `undecided`."""
     floor = float(at_least) if at_least is not None else float("-inf")
     ceiling = float(at_most) if at_most is not None else float("inf")
     if lower >= floor and upper <= ceiling:
@@ -182,12 +199,14 @@ def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_mos
 
 
 def _interval(comparison: Comparison) -> tuple[float, float] | None:
+    """Return the ends of the speedup's interval; None without one."""
     if comparison.lower is None or comparison.upper is None:
         return None
     return float(comparison.lower), float(comparison.upper)
 
 
 def _subject(expectation: Expectation) -> str:
+    """Describe what is expected: `compileSeconds of jax/jit on h100x8 at most 3.00 s`."""
     number = NUMBERS[expectation.metric] if expectation.metric else None
     as_reading = _seconds if number and number.unit == "s" else None
     bounds = describe_bounds(expectation.at_least, expectation.at_most, expectation.equals, as_reading)

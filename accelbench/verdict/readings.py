@@ -50,6 +50,7 @@ def _without_range(value: float, words: str) -> Reading:
 
 
 def _seconds(time: Launches | None) -> Reading | None:
+    """Return the reading of a time, as `117 ms (115 ms to 121 ms)`."""
     if time is None:
         return None
     bounds = f" ({figures.seconds(time.minimum)} to {figures.seconds(time.maximum)})"
@@ -74,6 +75,7 @@ def _phase(phases: Iterable[PhaseTime], name: str) -> Launches | None:
 
 
 def _baseline(result: Result) -> VariantResult | None:
+    """Return the baseline's result, or None."""
     return next((variant for variant in result.variants if variant.name == result.case.baseline), None)
 
 
@@ -83,6 +85,7 @@ def _compiling(variant: VariantResult | None) -> Launches | None:
 
 
 def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
+    """Return the compile time over the baseline's; None if either compiled nothing."""
     own, baseline = _compiling(variant), _compiling(_baseline(result))
     if own is None or baseline is None or not baseline.minimum:
         return None
@@ -108,12 +111,14 @@ def _ratio(value: Launches, over: Launches, words: str) -> Reading:
 
 
 def _format_range(ratio: Launches) -> str:
+    """Format the range; empty if its ends are equal."""
     if ratio.minimum == ratio.maximum:
         return ""
     return f"{figures.prose(ratio.minimum)} to {figures.prose(ratio.maximum)}"
 
 
 def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
+    """Return the peak memory over the baseline's; None if either is unknown."""
     baseline = _baseline(result)
     value, over = variant.numbers.peak_memory_bytes, baseline.numbers.peak_memory_bytes if baseline else None
     if value is None or not over:

@@ -35,6 +35,7 @@ class Clean:
     baseline: str
 
     def __post_init__(self) -> None:
+        """Raise UncleanError unless the certificate supports a verdict."""
         if names := unclean(self.certificate, self.variant, self.baseline):
             raise UncleanError(self.variant, names)
 
@@ -107,4 +108,5 @@ def noisy_sentence(interval: Interval, *, variant: str, baseline: str, confidenc
 
 
 def _bounds(interval: Interval, confidence: str) -> str:
+    """Format an interval after its estimate: `(1.99 to 2.09, 95 %)`."""
     return f"({figures.prose(interval.lower)} to {figures.prose(interval.upper)}, {confidence})"
