@@ -12,7 +12,7 @@ class Clock(Protocol):
     """Measure monotonic seconds from any origin."""
 
     def seconds(self) -> float:
-        """Return the current time."""
+        """Return the current time in seconds."""
         ...
 
     def raw_seconds(self) -> float:
@@ -42,7 +42,7 @@ class MonotonicClock:
 
     @staticmethod
     def pause(seconds: float) -> None:
-        """Sleep."""
+        """Sleep for at least this many seconds."""
         sleep(seconds)
 
 
@@ -62,7 +62,7 @@ class ClockDrift:
 
 
 def _read_both(clock: Clock, readings: int = 9) -> tuple[float, float]:
-    """Read both clocks at one moment: of several attempts, use the quickest.
+    """Read both clocks at one moment; return the quickest of several attempts.
 
     On a busy machine the process may be suspended between the two readings for longer than any drift.
     """
@@ -75,7 +75,7 @@ def _read_both(clock: Clock, readings: int = 9) -> tuple[float, float]:
 
 
 def reading_seconds(clock: Clock, readings: int = 1000) -> float:
-    """Return the seconds that reading the clock once takes."""
+    """Return the mean seconds that one reading of the clock takes."""
     began = clock.seconds()
     for _ in range(readings):
         clock.seconds()

@@ -17,7 +17,7 @@ class JudgeRequest(Document):
     case: Case
     launches: tuple[LaunchRecord, ...]
     outputs: dict[str, str] = {}
-    """`ROUND/VARIANT` to the directory with `outputs.npz`, for each launch without a parity reading."""
+    """Directory with `outputs.npz` by `ROUND/VARIANT`, for each launch without a parity reading."""
     directory: str
     """Directory in which references are kept between rounds."""
     unseen_seed: int = 0
@@ -27,10 +27,10 @@ class JudgeRequest(Document):
 
 
 class Assessment(Document):
-    """Assess the rounds so far."""
+    """Hold the judge's assessment of the rounds so far."""
 
     parity: dict[str, ParityReading] = {}
-    """`ROUND/VARIANT` to the reading, for each of the request's outputs."""
+    """Reading by `ROUND/VARIANT`, for each of the request's outputs."""
     certificate: Certificate
     comparisons: tuple[Comparison, ...]
     tail_comparisons: tuple[Comparison, ...] = ()
@@ -41,4 +41,4 @@ class Assessment(Document):
     spread: dict[str, Spread] = {}
     """Spread by variant, over the launches that count."""
     stop: StopReason | None = None
-    """Why measuring may end; None: another round."""
+    """Why measuring may end; None if another round is needed."""

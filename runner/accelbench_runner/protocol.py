@@ -38,11 +38,11 @@ class LaunchRequest(Document):
     variant: str
     round: int
     directory: str
-    """Directory of this launch alone: temporary files, compile caches, and `outputs.npz` for the parity check."""
+    """Directory of this launch: temporary files, compile caches, and `outputs.npz` for the parity check."""
     descriptor: int
     """File descriptor for messages."""
     threads: int
-    """Threads of either framework: as many as the process has processors."""
+    """Threads for a framework: the number of processors that the process may use."""
     purpose: Purpose = "measure"
     skip: tuple[Probe, ...] = ()
     """Probes to leave out, because they hung or crashed in an earlier launch of the case."""

@@ -70,7 +70,7 @@ class Contention(NamedTuple):
     process that wait for each other count too."""
 
     def since(self, earlier: "Contention") -> "Contention":
-        """Return the difference between two readings."""
+        """Return the difference from an earlier reading."""
         return Contention(
             self.periods - earlier.periods,
             self.seconds - earlier.seconds,

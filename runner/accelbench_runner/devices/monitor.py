@@ -34,7 +34,7 @@ class DeviceMonitor:
 
     # Identity.
     def model(self) -> str:
-        """Return the device's model, for frameworks that cannot report it."""
+        """Return the device's model, for frameworks that cannot report it; empty if unknown."""
         return ""
 
     def prepare(self) -> None:
@@ -46,7 +46,10 @@ class DeviceMonitor:
 
     # Memory and caches.
     def peak_bytes(self, host_bytes: int) -> int | None:  # noqa: ARG002 - the processors return it
-        """Return the program's peak memory, for frameworks that do not report it; `host_bytes` is the host's."""
+        """Return the program's peak memory on the device, for frameworks that do not report it; None if unknown.
+
+        `host_bytes` is the peak on the host.
+        """
         return None
 
     def room_bytes(self) -> int | None:
@@ -54,7 +57,7 @@ class DeviceMonitor:
         return None
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the last-level cache, for frameworks that do not report it."""
+        """Return the size of the last-level cache, for frameworks that do not report it; None if unknown."""
         return None
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:

@@ -120,7 +120,7 @@ class Gpu:
         return {name: value for name, value in settings.items() if value}
 
     def begin(self) -> None:
-        """Begin a timed phase."""
+        """Begin a timed phase: drop earlier samples, and read the counters."""
         self.samples.clear()
         self.clocks_megahertz.clear()
         self.began = self._counters()
@@ -178,7 +178,7 @@ class NvidiaMonitor(DeviceMonitor):
 
     @property
     def watches_blocks(self) -> bool:
-        """Return True if there is a GPU: NVML reports the reasons for its clocks only for the moment."""
+        """Return True if there is a GPU, because NVML reports reasons for low clocks only at the moment of a call."""
         return self._gpu is not None
 
     def prepare(self) -> None:
@@ -191,12 +191,12 @@ class NvidiaMonitor(DeviceMonitor):
         return self._gpu.settings() if self._gpu else {}
 
     def begin(self) -> None:
-        """Read every counter."""
+        """Begin a timed phase; do nothing without NVML."""
         if self._gpu:
             self._gpu.begin()
 
     def sample(self) -> None:
-        """Sample the clock and the reasons for it."""
+        """Sample the clock and the reasons for it; do nothing without NVML."""
         if self._gpu:
             self._gpu.sample()
 

@@ -39,7 +39,7 @@ class ProcessorMonitor(DeviceMonitor):
         return cpu.model()
 
     def peak_bytes(self, host_bytes: int) -> int | None:
-        """Return the host's peak: its memory is the device's."""
+        """Return the host's peak, because its memory is the device's."""
         return host_bytes
 
     def room_bytes(self) -> int | None:
@@ -48,20 +48,20 @@ class ProcessorMonitor(DeviceMonitor):
         return None if limit is None else max(0, limit - cpu.held_bytes())
 
     def cache_bytes(self) -> int | None:
-        """Return the last-level cache that the kernel reports."""
+        """Return the size of the last-level cache; None if the kernel does not report it."""
         return last_level_bytes()
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:  # noqa: ARG002
-        """Walk through more than the last level holds; this works for every framework."""
+        """Return a call that walks through twice the last-level cache, which works for every framework."""
         return cache_evictor(last_level_bytes())
 
     def begin(self) -> None:
-        """Read every counter."""
+        """Begin a timed phase: read the energy counters and the use of the processors."""
         self._packages = read_packages()
         self._usage_before = self.processors.usage()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return the energy of whole packages, and how long the process was idle."""
+        """Return the energy of whole processor packages, and how long the process was busy."""
         usage = self.processors.usage()
         joules = joules_between(self._packages, read_packages())
         energy = Energy(joules=joules, seconds=seconds, scope="processors") if joules else None

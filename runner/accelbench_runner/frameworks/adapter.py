@@ -181,7 +181,7 @@ class Accounting:
 
     # Operations of a call.
     def operations(self, work: Work) -> CountedOperations | None:  # noqa: ARG002 - an override may read it
-        """Count products and convolutions of one optimised call, which it may make; None if unknown."""
+        """Count products and convolutions of one call as optimised, by making one if need be; None if unknown."""
         return None
 
     def arithmetic(self, work: Work) -> Arithmetic:  # noqa: ARG002 - an override may read it
@@ -230,7 +230,7 @@ class Targets(ABC):
     def for_target(self, target: Target) -> AbstractContextManager[object]:  # noqa: ARG002 - an override may read it
         """Return a context in which programs are built for the target.
 
-        Raises UnsupportedError at once, before anything is initialised, if nothing is known about the target.
+        Raises UnsupportedError at once, before anything is initialised, if the framework does not support the target.
         """
         return nullcontext()
 

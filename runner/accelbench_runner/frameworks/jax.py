@@ -174,7 +174,7 @@ class Jax(Adapter):
         }
 
     def device(self, value: Any) -> Device:
-        """Read the devices from the arrays; JAX calls several backends `gpu`, so ask the backend which are its own."""
+        """Read the devices from the arrays; JAX calls several backends `gpu`, so the backend's own list decides."""
         devices = {
             device for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array) for device in leaf.devices()
         }
@@ -206,7 +206,7 @@ class Jax(Adapter):
             (jax.device_put(np.float32(1), device) + 1).block_until_ready()
 
     def ready(self, value: Any) -> bool | None:
-        """Ask each array; PRNG keys cannot be asked."""
+        """Return True if every array is computed; PRNG keys cannot be asked."""
         return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 
     def product(self, size: int) -> Callable[[], None]:
@@ -216,7 +216,7 @@ class Jax(Adapter):
         return lambda: jax.block_until_ready(multiply(x, x))
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Update `a` in place: a fresh array each time would measure the kernel's page allocation."""
+        """Return a call that updates `a` in place: a new array each time would measure the kernel's page allocation."""
         b, buffer = self._normal_numbers(elements), [self._normal_numbers(elements)]
         add = jax.jit(lambda a, b: b + jnp.asarray(0.5, a.dtype) * a, donate_argnums=0)
 
@@ -241,5 +241,5 @@ class Jax(Adapter):
         return jnp.full(shape, 0.75, dtype=self._dtype)
 
     def out_of_memory(self, error: BaseException) -> bool:
-        """Search the message of XLA's error for the known texts."""
+        """Return True if the message of XLA's error contains one of `OUT_OF_MEMORY`."""
         return isinstance(error, jax.errors.JaxRuntimeError) and any(text in str(error) for text in OUT_OF_MEMORY)

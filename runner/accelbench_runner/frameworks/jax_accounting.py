@@ -154,7 +154,7 @@ class JaxAccounting(Accounting):
         return next((int(statistics[name]) for name in RESERVED if statistics.get(name)), None)
 
     def emulated(self) -> str:
-        """Detect several CPU devices in one process, which XLA_FLAGS or jax_num_cpu_devices ask for."""
+        """Describe several CPU devices in one process, which XLA_FLAGS or jax_num_cpu_devices create."""
         devices = jax.local_devices()
         several = devices[0].platform == "cpu" and len(devices) > 1
         return f"XLA makes {len(devices)} devices of one host's processor" if several else ""

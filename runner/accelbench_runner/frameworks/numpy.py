@@ -212,7 +212,7 @@ class NumPy(Adapter):
         return True
 
     def product(self, size: int) -> Callable[[], None]:
-        """Multiply into memory that is already allocated."""
+        """Return a call that multiplies into allocated memory."""
         x = np.full((size, size), 0.75, self._dtype)
         into = np.empty_like(x)
 
@@ -222,7 +222,7 @@ class NumPy(Adapter):
         return run
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Make two passes: NumPy has no operation that scales as it adds."""
+        """Return a call of two passes: NumPy has no operation that scales as it adds."""
         a, b = (np.full(elements, 0.75, self._dtype) for _ in range(2))
         half = self._dtype.type(0.5)
 

@@ -190,21 +190,21 @@ class PyTorch(Adapter):
         self._backend.synchronise()
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - tensors cannot be asked
-        """Ask the device's current stream."""
+        """Return True if the device's current stream is idle; None on a processor."""
         return self._backend.ready()
 
     def product(self, size: int) -> Callable[[], None]:
-        """Multiply into memory that is already allocated."""
+        """Return a call that multiplies into allocated memory."""
         x = self._normal_numbers(size, size)
         return self._synchronise_after(partial(torch.mm, x, x, out=torch.empty_like(x)))
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Make one pass: `add` scales its second operand."""
+        """Return a call of one pass: `add` scales its second operand."""
         a, b = self._normal_numbers(elements), self._normal_numbers(elements)
         return self._synchronise_after(partial(torch.add, b, a, alpha=0.5, out=a))
 
     def overwrite(self, size: int) -> Callable[[], None]:
-        """Write zeros."""
+        """Return a call that writes zeros."""
         return self._synchronise_after(torch.empty(size, dtype=torch.uint8, device=self._placement.device).zero_)
 
     def _normal_numbers(self, *shape: int) -> torch.Tensor:
@@ -221,7 +221,7 @@ class PyTorch(Adapter):
         return run
 
     def out_of_memory(self, error: BaseException) -> bool:
-        """Recognise CUDA's exception, and the message of the CPU's allocator, which has no exception of its own."""
+        """Return True for PyTorch's exception, and for the message of the CPU's allocator, which raises another."""
         return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
 
 

@@ -145,23 +145,23 @@ class TorchAccounting(Accounting):
         return Counter(name for name in operations if name not in MOVING)
 
     def peak_memory_bytes(self) -> int | None:
-        """Ask the device's allocator."""
+        """Return the peak that tensors occupied, by the device's allocator."""
         return self._backend.peak_memory_bytes()
 
     def reserved_memory_bytes(self) -> int | None:
-        """Ask the device's allocator."""
+        """Return the peak that the device's allocator held."""
         return self._backend.reserved_memory_bytes()
 
     def cache_bytes(self) -> int | None:
-        """Ask the device's driver."""
+        """Return the size of the last-level cache, by the device's driver."""
         return self._backend.cache_bytes()
 
     def device_id(self) -> str | None:
-        """Ask the device's driver."""
+        """Return the device's UUID, by its driver."""
         return self._backend.id()
 
     def emulated(self) -> str:
-        """Detect processes of one host that communicate through gloo, and so share its processor and memory."""
+        """Describe processes of one host that communicate through gloo, and so share its processor and memory."""
         if not (distributed.is_available() and distributed.is_initialized()):
             return ""
         processes = distributed.get_world_size()
@@ -170,7 +170,7 @@ class TorchAccounting(Accounting):
         return f"{local} processes of one host communicate through gloo" if backend == "gloo" and local > 1 else ""
 
     def threads(self) -> int | None:
-        """Return the threads within one operation."""
+        """Return the number of threads within one operation."""
         number: int = torch.get_num_threads()
         return number
 

@@ -90,7 +90,7 @@ class AcceleratorBackend(HostBackend):
         self._module = torch.get_device_module(name)
 
     def start(self, *, compiles: bool) -> None:  # noqa: ARG002 - only the processor needs preparation
-        """Create the events, which need a device."""
+        """Create the events, which need a device; raise UnsupportedError without one."""
         if not self._module.is_available():
             raise UnsupportedError(f"no {self.device.type.upper()} device is visible to PyTorch")
         self.events = TimedEvents(self._module.Event)
@@ -106,11 +106,11 @@ class AcceleratorBackend(HostBackend):
         return {name: str(value) for name, value in versions.items() if value}
 
     def synchronise(self) -> None:
-        """Wait for all streams."""
+        """Wait for all streams of the device."""
         self._module.synchronize()
 
     def ready(self) -> bool | None:
-        """Ask the current stream; a single tensor cannot be asked."""
+        """Return True if the current stream is idle; a single tensor cannot be asked."""
         done: bool = self._module.current_stream().query()
         return done
 
@@ -125,12 +125,12 @@ class AcceleratorBackend(HostBackend):
         return f"GPU-{uuid}" if uuid else None
 
     def peak_memory_bytes(self) -> int | None:
-        """Read the caching allocator."""
+        """Return the peak that tensors occupied in the caching allocator."""
         peak: int = self._module.max_memory_allocated()
         return peak
 
     def reserved_memory_bytes(self) -> int | None:
-        """Read the caching allocator."""
+        """Return the peak that the caching allocator held."""
         reserved: int = self._module.max_memory_reserved()
         return reserved
 

@@ -73,7 +73,7 @@ class TorchTargets(Targets):
             yield
 
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Dispatch two calls and report the second."""
+        """Dispatch two calls, and return the facts about the second."""
         assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
         size = measure_call(self._account, program, work.call, work.batches)
         available = target.chip.memory_bytes or memory.available()
@@ -146,7 +146,7 @@ class DeviceAccount(DispatchCounter):
         return {allocation.serial: allocation for allocation in self._live.values()}
 
     def peak_bytes(self, before: Mapping[int, Allocation], without: frozenset[int] = frozenset()) -> int:
-        """Return the peak since the call began, with the allocations `before` it and except those in `without`."""
+        """Return the peak since the call began, of allocations `before` it and its own, except those in `without`."""
         now = peak = sum(allocation.rounded for serial, allocation in before.items() if serial not in without)
         for is_new, allocation in self._events:
             serial = allocation.serial

@@ -99,7 +99,7 @@ def _collectives(module: Module) -> Iterator[Instruction]:
 
 
 def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
-    """Yield kernels where they are called. What a fusion, reduction or sort calls runs inside its kernel."""
+    """Yield each kernel once for each place that calls it; computations that a fusion or sort calls are part of it."""
     for instruction in module.instructions(computation):
         match instruction.opcode:
             case "while":
@@ -119,7 +119,7 @@ def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
 
 
 def _walk(module: Module, computation: str) -> Iterator[Instruction]:
-    """Yield every instruction where it is called, also inside fusions."""
+    """Yield every instruction once for each place that calls its computation, also inside fusions."""
     for instruction in module.instructions(computation):
         yield instruction
         for name in instruction.called:

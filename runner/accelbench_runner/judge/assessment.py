@@ -65,7 +65,7 @@ def judge(request: JudgeRequest) -> Assessment:
 
 
 def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
-    """Assess launches that were not timed: what they compute, which other load cannot disturb."""
+    """Assess launches that were not timed by their outputs alone, which other load cannot disturb."""
     successful = tuple(launch for launch in launches if launch.failure is None)
     rounds = len({launch.round for launch in launches})
     return Assessment(
@@ -173,7 +173,7 @@ class JudgedCase:
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
-        """Return seconds per unit by variant and undisturbed round; `quantity` None: by the deciding one."""
+        """Return seconds per unit by variant and undisturbed round; by the deciding quantity if `quantity` is None."""
         return {
             variant.name: {
                 launch.round: value
@@ -204,7 +204,7 @@ class JudgedCase:
             yield from self._with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
-        """Compare by the quantities that do not decide."""
+        """Compare each variant with the baseline by the quantities that do not decide."""
         for quantity in self.quantities[1:]:
             yield from self._with_baseline(quantity)
 

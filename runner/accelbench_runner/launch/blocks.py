@@ -28,23 +28,24 @@ FEW_CALLS = 1 / LATE_SHARE
 WARM_UP_SECONDS = 0.3
 """Minimum time for caches, allocators and the processor's frequency to settle, after the first call and parity."""
 WARM_UP_CALLS = 2
+"""Minimum number of calls of the warm-up."""
 BUDGET_SECONDS = 1.0
-"""Time for the measured blocks of a launch. Launches, not blocks, are the independent samples, so more launches are
+"""Planned seconds of all blocks of a launch. Launches, not blocks, are the independent samples, so more launches are
 worth more than more blocks."""
 MINIMUM_BLOCKS = 10
 MAXIMUM_BLOCKS = 200
 LONG_BUDGET_SECONDS = 3.0
-"""No block begins after this many seconds of blocks..."""
+"""Maximum seconds of blocks after which another block begins, once there are `MINIMUM_LONG_BLOCKS`."""
 MINIMUM_LONG_BLOCKS = 3
-"""...unless there are fewer blocks than this: a median of two is a mean."""
+"""Minimum number of long blocks: a median of two is a mean."""
 MAXIMUM_REPLANS = 3
 """Maximum number of plans that are voided before the launch measures by the last one, whatever its blocks' length."""
 LATENCY_CALLS = 1000
 """Number of calls of a launch: ten of them lie above the 99th percentile."""
 LATENCY_BUDGET_SECONDS = 30.0
-"""No call begins after this many seconds of calls..."""
+"""Maximum seconds of calls after which another call begins, once there are `MINIMUM_LATENCY_CALLS`."""
 MINIMUM_LATENCY_CALLS = 100
-"""...unless there are fewer calls than this: with fewer, the 99th percentile is the slowest call."""
+"""Minimum number of calls: with fewer, the 99th percentile is the slowest call."""
 
 
 def _ignore(_result: Any) -> None:
@@ -63,7 +64,7 @@ class BlockPlan:
     minimum_blocks: int = MINIMUM_LONG_BLOCKS
     """Number of blocks that are measured whatever the budget."""
     budget: float = LONG_BUDGET_SECONDS
-    """No block begins after this many seconds of blocks."""
+    """Maximum seconds of blocks after which another block begins, once there are `minimum_blocks`."""
     keep_garbage: bool = True
     """True: garbage is collected before each block; False: Python decides when, as in production."""
 
@@ -109,7 +110,7 @@ def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> flo
     """Make calls in growing runs for the minimum time and number; return the seconds per call of the fastest run.
 
     Blocks planned by the fastest run rarely turn out too short once everything has settled. Runs grow until they take
-    `longest` seconds; with 0, every run is a single call.
+    `longest_run` seconds; with 0, every run is a single call.
     """
     calls, elapsed, calls_made, fastest = 1, 0.0, 0, math.inf
     while elapsed < WARM_UP_SECONDS or calls_made < WARM_UP_CALLS:

@@ -133,12 +133,12 @@ class _Trial:
 
 
 Block = Callable[[int, Callable[[Any], None]], object]
-"""Makes a block of the given number of calls where timed blocks are made, and passes on the last call's result."""
+"""Makes a block of that many calls with the functions that make timed blocks, and passes on the last call's result."""
 
 
 @dataclass(frozen=True)
 class ExtraBlock:
-    """Hold the operations and the results of one more block, made where the timed blocks were made."""
+    """Hold the operations and the outputs of one more block, made by the functions that make timed blocks."""
 
     counts: Mapping[str, Any]
     """Operations, by fields of `Dependence`."""
@@ -152,7 +152,8 @@ def make_extra_block(
 ) -> ExtraBlock:
     """Count the operations of one call and of a long run, and export the result of a block of `calls`.
 
-    `seconds` is the length of a call.
+    `seconds` is the length of a call: the long run is left out above `MANY_SECONDS`, and the block above
+    `QUICK_SECONDS`.
     """
     counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, lambda _: None))}
     if seconds > QUICK_SECONDS:

@@ -21,6 +21,7 @@ ROUNDS = 2
 BUDGET_SECONDS = 0.1
 """Seconds for the triad, and a third of it per size of the product; first calls may compile and are extra."""
 SMALLEST_PRODUCT = 512
+"""Rows of the first product."""
 LONG_SECONDS = 0.010
 """Minimum seconds of a product that is large enough."""
 CACHE_MULTIPLE = 4

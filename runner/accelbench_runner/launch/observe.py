@@ -85,7 +85,7 @@ def observations(
 
 
 def check_names(declared: Mapping[str, str]) -> None:
-    """Raise ValueError for names that a result cannot hold."""
+    """Raise ValueError for too many names, and for names that a result cannot hold."""
     if len(declared) > MAXIMUM_OWN:
         raise ValueError(f"a workload observes {len(declared)} things of its own, at most {MAXIMUM_OWN}")
     for name in declared:

@@ -33,7 +33,7 @@ NO_MEMORY = ("std::bad_alloc", "Cannot allocate memory", "failed to map segment 
 PACKAGE = Path(accelbench.__file__).parent
 OWN_CODE = (str(PACKAGE), str(Path(__file__).parent))
 WORKLOADS = str(PACKAGE / "workloads")
-"""Part of accelbench's own code that is measured."""
+"""Part of accelbench's own code that is measured, and whose frames are shown."""
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class Reporter:
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[dict[str, float]]:
-        """Time a phase, whose parts the body may add to the dictionary; a phase that raises does not end."""
+        """Time a phase; the body may add its parts to the dictionary. If the body raises, the phase does not end."""
         self.send(PhaseStarted(phase=phase))
         parts: dict[str, float] = {}
         began = self._clock.seconds()
@@ -71,7 +71,7 @@ class Reporter:
 
     @contextmanager
     def aside(self, name: Aside) -> Iterator[None]:
-        """Time work outside the phases that runs steps of the variant; an aside that raises does not end.
+        """Time work outside the phases that runs steps of the variant. If the body raises, the aside does not end.
 
         Asides account for the rest of a case's time, so that it is part of no phase.
         """
@@ -81,9 +81,10 @@ class Reporter:
         self.send(AsideEnded(name=name, seconds=seconds[0]))
 
     def probe(self, name: Probe, run: Callable[[], T]) -> T | None:
-        """Run a probe of accelbench's own, which runs no code of the variant, and return its result; None if it fails.
+        """Run a probe of accelbench's own, which runs no code of the variant, and return its result.
 
-        An exception is reported without failing the variant, and the probe is skipped from then on.
+        None if the probe fails or is skipped. An exception does not fail the variant: it is reported, and the probe is
+        skipped from then on.
         """
         if name in self._skipped:
             return None

@@ -118,7 +118,7 @@ class Launch:
         self._reporter.send(Measured())
 
     def _measure_steps(self, adapter: Adapter) -> None:
-        """Run the other protocols: compute outputs, measure times, check dependence, measure the device's limits."""
+        """Run a protocol that times steps: compute outputs, measure times, check dependence, measure limits."""
         task = self._task
         self._held_bytes = cpu.held_bytes()
         cpu.restart_peak()
@@ -198,7 +198,7 @@ class Launch:
         )
 
     def _make_extra_block(self, adapter: Adapter, program: Program, work: Work) -> dependence.ExtraBlock:
-        """Make an untimed block for `dependence`."""
+        """Make the extra block of a launch that times nothing."""
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> float:

@@ -7,7 +7,7 @@ behind; a longer run shows what accumulates over many calls. An episode is check
 Threads of a framework's pool spin before they sleep: JAX's for 3 ms after one product, for 30 ms after a quarter of a
 second of products. So matrix products, which leave no work behind, run as long as each run took, and their lateness is
 subtracted. Late work recurs in every run, while a delay by another process does not: a run that seems late is repeated,
-and its smallest lateness compared with the largest of the products.
+and its smallest lateness is compared with the largest of the products.
 """
 
 import math
@@ -85,7 +85,7 @@ class LateWork:
         return Synchronisation(runs=runs, ready=None if None in ready_after_runs else all(ready_after_runs))
 
     def measure_after(self, result: Any, seconds: float) -> Synchronisation | None:
-        """Measure after a call that cannot be repeated: it took `seconds` and has just returned `result`."""
+        """Measure late work of a call that cannot be repeated: it took `seconds` and has just returned `result`."""
         if self._product is None:
             return None
         ready = self._adapter.ready(result)
@@ -96,7 +96,10 @@ class LateWork:
     def _least_late_run(
         self, run: Callable[[], tuple[float, float]], maximum_runs: int = MAXIMUM_RUNS
     ) -> WatchedRun | None:
-        """Make up to `most` runs, which return lateness and length; subtract the lateness that spinning explains."""
+        """Return the least late of up to `maximum_runs` runs, without the lateness that spinning threads explain.
+
+        `run` returns lateness and length in seconds. None if the products failed.
+        """
         runs, baseline = [], 0.0
         for _ in range(maximum_runs):
             runs.append(run())

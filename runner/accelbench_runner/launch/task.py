@@ -32,7 +32,7 @@ def create_monitor(platform: Platform, clock: Clock, processors: cpu.Processors)
 
 @dataclass(frozen=True)
 class Machine:
-    """Provide what a launch measures with: this machine, or a simulation whose truth is known."""
+    """Provide the parts of the machine that a launch measures with; a simulation can replace them."""
 
     clock: Clock = field(default_factory=MonotonicClock)
     processors: cpu.Processors = cpu

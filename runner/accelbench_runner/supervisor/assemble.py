@@ -300,7 +300,7 @@ def _warm_phases(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
 
 
 def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observations, ...]:
-    """Return what the launches of each variant observed, in the case's order."""
+    """Return the merged observations of each variant, in the case's order."""
     observations = []
     for variant in case.variants:
         observations_by_launch = [

@@ -34,7 +34,7 @@ def read_case(path: Path) -> Case:
 
 
 def _problems(case: Case) -> Iterator[str]:
-    """Yield the problems of a case; behind an unknown workload no further ones can be found."""
+    """Yield the problems of a case; an unknown workload hides those of parameters and variants."""
     names = [variant.name for variant in case.variants]
     if len(set(names)) != len(names):
         yield f"two variants have the same name: {', '.join(sorted(names))}"

@@ -27,7 +27,7 @@ DRAINED_BYTES = 4 * 1024 * 1024
 DUMP_SECONDS = 1.0
 """Time between SIGABRT and SIGKILL at the time limit, for faulthandler to write where the child hangs."""
 KILL_SECONDS = 5.0
-"""Time that processes have to end after SIGKILL."""
+"""Maximum time for processes to end after SIGKILL."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -69,7 +69,7 @@ class Listener(Protocol):
     """Receive what a child writes, and decide how long it may run."""
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Take `data` that the child wrote to `channel`."""
+        """Handle `data` that the child wrote to `channel`."""
         ...
 
     def closed(self, channel: Channel) -> None:
@@ -77,7 +77,7 @@ class Listener(Protocol):
         ...
 
     def grace_seconds(self) -> float | None:
-        """Return how long the child may still take to exit; None: until its limit."""
+        """Return how long the child may still take to exit; None if only its limit applies."""
         ...
 
     def seconds_left(self, elapsed: float) -> float:

@@ -19,7 +19,7 @@ from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpre
 from accelbench_runner.supervisor.processors import ProcessorUse
 
 MAXIMUM_COMPILER_BYTES = 8 * 1024**3
-"""The largest compiler that was measured took 1.55 GiB, for 256 chips (docs/adr/0043)."""
+"""Maximum data of a compiler; the largest that was measured took 1.55 GiB, for 256 chips (docs/adr/0043)."""
 MINIMUM_COMPILER_BYTES = 1024**3
 COMPILER_SHARE = 0.8
 """Maximum share of the available memory for a compiler, so that the supervisor survives."""
@@ -64,7 +64,7 @@ class Launcher:
     ) -> LaunchRecord:
         """Measure `variant` once; every launch gives a record, however it ends.
 
-        `case_seconds` are left of the case's time limit. Probes in `skip` are left out for the reason given there.
+        `case_seconds` are left of the case's time limit; `skip` has the reason for each probe to leave out.
         """
         request = self._request(variant, round_number, directory, tuple(skip))
         listener = self._listener(limit, case_seconds, forward, phase_reached)

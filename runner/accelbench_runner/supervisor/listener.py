@@ -50,14 +50,14 @@ class LaunchListener:
         self.phases: list[PhaseRecord] = []
         self.blocks: list[Block] = []
         self.facts: dict[str, Any] = {}
-        """Not parsed yet."""
+        """Facts as received, not parsed yet."""
         self.phase: Phase | None = None
         self.asides: dict[Aside, float] = {}
         """Seconds of each activity outside the phases."""
         self.aside: Aside | None = None
         """The activity outside the phases that is running."""
         self.probe: Probe | None = None
-        """The running probe, if it runs nothing of the variant's."""
+        """The running probe, if it runs no code of the variant."""
         self.unchecked: dict[Probe, str] = {}
         """Why a probe gave no answer."""
         self.measured = False
@@ -155,7 +155,7 @@ class LaunchListener:
 
 
 def describe(probe: Probe) -> str:
-    """Return the words for a probe in messages."""
+    """Return a name of the probe for messages."""
     return f"accelbench's own probe `{probe}`"
 
 

@@ -1,8 +1,8 @@
 """Write the supervisor's log within a budget, and the headline into the termination message.
 
 The log stays under 4 MiB whatever a launch prints and however many rounds there are. Each kind of line has a share of
-its own, so that a flood of one never costs another. A result always has room, and so have the checkpoints of the
-largest run, because results compress to a quarter. A note counts the lines that found no room.
+its own, so that a flood of one never displaces another. A result always has room, and so have the checkpoints of the
+largest run, because results compress to a quarter. A note has the number of lines left out.
 """
 
 import os
@@ -37,7 +37,7 @@ SHARES: dict[Share, int] = {
     "result": 352 * KIB,  # 256 KiB that do not compress, as base64
     "notice": 32 * KIB,
 }
-"""Together `MAXIMUM_LOG_BYTES`."""
+"""Maximum bytes of each kind of line; together `MAXIMUM_LOG_BYTES`."""
 
 _LINES: dict[Share, str] = {
     "output": "lines that launches printed",

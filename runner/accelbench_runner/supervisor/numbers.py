@@ -34,7 +34,7 @@ class UnitCost:
 
 
 def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
-    """Return the numbers that launches report themselves, by field of `Numbers`; no times are needed."""
+    """Return the numbers that launches report themselves, by field of `Numbers`; launches need no times."""
     values_by_name = {
         name: [value for launch in launches if (value := _fact(launch, number.fact)) is not None]
         for name, number in MEASURED.items()
