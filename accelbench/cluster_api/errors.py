@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 TOO_MANY_REQUESTS, SERVER_ERROR = 429, 500
 MAXIMUM_MESSAGE = 2048
+"""Most characters of an error's message."""
 
 
 class ClusterError(Exception):

@@ -34,6 +34,7 @@ from accelbench.plan.cases import plan_cases
 from accelbench.report.live import Display
 
 TICK_SECONDS = 1.0
+"""Longest time between two drawings of the display."""
 RETRY_SECONDS = 2.0
 OPERATOR_SECONDS = 10.0
 """Time that an operator has to write the first status; after it a message asks the user to check the operator."""
@@ -125,7 +126,7 @@ class _Follower:
         self._post(self._raise_error, error)
 
     def end_case(self) -> None:
-        """Take the case that is displayed off the display."""
+        """End the case on the display, if there is one."""
         if self._displayed_pod is not None:
             self._display.end_case()
             self._displayed_pod = None

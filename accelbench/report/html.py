@@ -230,6 +230,7 @@ class _CasePage:
 
     @property
     def fingerprint(self) -> Table:
+        """Return the table of all entries of the fingerprint."""
         columns = (TableColumn("what"), TableColumn("value"))
         return Table("Fingerprint", columns, tuple(sorted(self.result.fingerprint.items())))
 

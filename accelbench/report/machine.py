@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from accelbench import frameworks
 
 GIGABYTE = 2**30
+"""Bytes of a gibibyte (GiB)."""
 
 
 def line(fingerprint: Mapping[str, str]) -> str:

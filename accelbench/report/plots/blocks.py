@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANEL = 96
+"""Height of a variant's panel in pixels."""
 MAXIMUM_LINEAR_RATIO = 5
 """Ratio of the slowest to the quickest block of any variant above which the scale of all panels is logarithmic."""
 MAXIMUM_BLOCKS = 4000

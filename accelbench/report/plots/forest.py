@@ -22,6 +22,7 @@ VERDICTS = {
 MAXIMUM_TEXT_SHARE = 0.6
 """Share of the width that the texts on both sides may take; beyond it they are drawn above the intervals."""
 ROW = 32
+"""Height in pixels of a row with texts on both sides of the interval."""
 STACKED_ROW = 46
 """Height in pixels of a row with a line of text above the interval."""
 

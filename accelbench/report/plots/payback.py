@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MINIMUM_AXIS_STEPS = 1e3
+"""The axis of steps ends here or later."""
 MAXIMUM_AXIS_STEPS = 1e12
+"""The axis of steps ends here or earlier."""
 AXIS_FACTOR = 30
 """Ratio of the axis' end to the last answer, so that each curve approaches its limit."""
 POINTS = 120
+"""Points of each curve."""
 BAR = 3
 """Height of an interval in pixels."""
 

@@ -22,6 +22,7 @@ INKS: dict[Phase, Ink] = {
 }
 """Colour of each phase; grey is measurement overhead, absent in normal use."""
 ROW = 40
+"""Height of a variant's row in pixels."""
 LEGEND_ROW = 22
 
 

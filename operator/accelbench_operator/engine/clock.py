@@ -31,7 +31,7 @@ class ServerClock:
         return self._local() - self._offset
 
     def set_by(self, date: str) -> None:
-        """Correct the clock by the `Date` of a response that has just arrived; ignore anything but a date."""
+        """Correct the clock by the `Date` of a response that has just arrived; ignore an invalid date."""
         try:
             offset = self._local() - parsedate_to_datetime(date)
         except ValueError:

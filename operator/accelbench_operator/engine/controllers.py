@@ -21,6 +21,7 @@ from accelbench_operator.engine.store import Store
 logger = logging.getLogger(__name__)
 
 WORKERS = 16
+"""Objects that are reconciled at the same time."""
 UNLISTED_SECONDS = 10.0
 """Seconds until an object is due again in a namespace whose owned objects have not been listed yet."""
 PRUNE_SECONDS = 1800.0

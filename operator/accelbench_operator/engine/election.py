@@ -31,7 +31,9 @@ LEASE_SECONDS = 10
 RENEWAL_SECONDS = 7
 """Seconds for which a leader may write after it has sent a renewal."""
 RETRY_SECONDS = 2
+"""Seconds between tries to take or renew the Lease."""
 REQUEST_SECONDS = 3.0
+"""Longest time of one try."""
 
 
 class NotLeadingError(RetryError):
