@@ -83,6 +83,7 @@ class CustomResource:
     short: str
     columns: tuple[Column, ...]
     status: bool = False
+    """True if the status is a subresource."""
 
     @property
     def name(self) -> str:

@@ -39,7 +39,11 @@ TYPES: dict[str, dict[str, Any]] = {
 
 
 def refusing(**fields: str) -> ConfigDict:
-    """Return the configuration of a model whose schema also lists these fields of Kubernetes, and refuses them."""
+    """Return the configuration of a model whose schema also lists these fields of Kubernetes, and refuses them.
+
+    Args:
+        **fields: Names of fields, separated by spaces, by their type in `TYPES`.
+    """
 
     def declare(schema: dict[str, Any]) -> None:
         for kind, names in fields.items():

@@ -43,7 +43,7 @@ class Rule:
     """True for the refusal `Forbidden: ...` instead of `Invalid value: ...`."""
 
     def refusal(self, value: Any) -> str | None:
-        """Return why `value` is refused, or None."""
+        """Return why `value` is refused; None if the rule holds or is not for `validate`."""
         if self.holds is None or self.holds(value):
             return None
         if not self.arguments_cel:

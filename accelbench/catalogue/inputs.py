@@ -85,7 +85,7 @@ def digest(arrays: Arrays) -> str:
 
 
 def working_set(arrays: Arrays, float_bytes: int) -> int:
-    """Return the bytes of state and batches with `float_bytes` per floating-point number, without temporaries."""
+    """Return the bytes of state and batches, without temporaries; a floating-point number takes `float_bytes`."""
     import numpy as np
 
     named = [*arrays.state.values(), *(array for batch in arrays.batches for array in batch.values())]

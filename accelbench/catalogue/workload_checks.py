@@ -52,7 +52,7 @@ def line_of(error: BaseException, file: Path) -> str:
 
 
 def invalid(error: BaseException, file: Path) -> InvalidWorkloadError:
-    """Convert what the code in `file` raised, with its line."""
+    """Return the InvalidWorkloadError for what the code in `file` raised, with the line in it."""
     return InvalidWorkloadError(f"{line_of(error, file) or file.name}: {describe(error)}")
 
 

@@ -105,7 +105,7 @@ class Process(FactWithFields):
 
 
 class Neighbours(FactWithFields):
-    """Hold what other processes did on the launch's processors during its steady phase."""
+    """Hold the processor time that other processes used on the launch's processors during its steady phase."""
 
     busy_seconds: FiniteFloat
     """Processor seconds used by others; negative if the kernel's ticks missed some."""
@@ -195,7 +195,7 @@ class CompiledFor(FactWithFields):
 
 
 class DeviceReading(FactWithFields):
-    """Hold what a device's monitor reports for the launch's steady phase; None if it does not."""
+    """Hold what a device's monitor reports for the launch's steady phase; a field is None if it does not."""
 
     source: str
     """Name of the monitor, for people."""
@@ -245,7 +245,7 @@ class WatchedRun(FactWithFields):
 
 
 class Synchronisation(FactWithFields):
-    """Hold what was still going on after the clock stopped."""
+    """Describe the work that continued after the clock stopped."""
 
     runs: Annotated[list[WatchedRun], Len(1, 2)]
     """One run as long as a block, and a longer one in the first rounds."""
@@ -264,7 +264,7 @@ class Replay(FactWithFields):
 
 
 class Dependence(FactWithFields):
-    """Hold what a step did with inputs it had not seen, after its blocks were timed."""
+    """Describe how a step behaved on inputs that it was not built from, after its blocks were timed."""
 
     captured: list[str] = []
     """Arrays that it uses outside its arguments."""
@@ -279,12 +279,12 @@ class Dependence(FactWithFields):
     dispatched: dict[str, NonNegativeInt] = {}
     """Operations by name in the first call on other inputs."""
     again: list[dict[str, NonNegativeInt]] = []
-    """Operations in one more call on the same inputs, in two, in three and so on, each from the start."""
+    """Operations by name in repeated runs of one call, of two, of three and so on, each from the initial state."""
     many: dict[str, NonNegativeInt] = {}
-    """Operations in a block of `many_calls` calls: as many as are timed, or a random number."""
+    """Operations by name in a block of `many_calls` calls: as many as are timed, or a random number."""
     many_calls: NonNegativeInt = 0
     exported: list[dict[str, NonNegativeInt]] = []
-    """Operations of the export after one call, and after several."""
+    """Operations by name of the export: after one call, then after several."""
     replay: Replay | None = None
 
 
@@ -293,14 +293,14 @@ GradMode = Literal["on", "off", "functional"]
 
 
 class Gradients(FactWithFields):
-    """Hold whether the workload differentiates, and whether autograd was recording."""
+    """Hold the state of autograd that the workload needs, and the actual one."""
 
     wanted: bool
     actual: GradMode = Field(alias="found")
 
 
 class Meddling(FactWithFields):
-    """Hold what the program changed in its own measurement."""
+    """List what the program changed although its own measurement depends on it."""
 
     flags: list[str] = []
     """Environment variables that frameworks read, set by the program's file."""

@@ -70,7 +70,7 @@ class UnseenReading(Document):
 
 
 class WarmProbe(Document):
-    """Hold what a new process took with the compile caches of a launch, up to the end of its first step."""
+    """Hold the times of a new process that used the compile caches of a launch, up to the end of its first step."""
 
     phases: tuple[PhaseRecord, ...] = ()
     cache: Fact[CompileCache] = NOT_REPORTED
@@ -79,7 +79,7 @@ class WarmProbe(Document):
 
     @property
     def answered(self) -> bool:
-        """Return True if the cache held everything that it needed."""
+        """Return True if the process reported hits in the cache and no miss."""
         return isinstance(self.cache, CompileCache) and self.cache.hits > 0 and not self.cache.misses
 
 

@@ -98,7 +98,7 @@ def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
 
 
 def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Describe the request: precision, seed, and the workload's `parameters` with its defaults."""
+    """Describe the request: precision, seed, and all `parameters` of the workload, including defaults."""
     entries = {"precision": case.measurement.precision, "seed": str(case.measurement.seed)}
     entries |= {f"parameter.{name}": str(value) for name, value in parameters.items()}
     return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in entries.items()}

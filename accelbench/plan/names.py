@@ -25,7 +25,10 @@ def digest(*parts: str) -> str:
 
 
 def unique_name(readable: str, *identity: str, length: int = MAXIMUM_LENGTH) -> str:
-    """Return a DNS label: as much of `readable` as fits, then the hash of `identity`."""
+    """Return a DNS label: as much of `readable` as fits into `length`, then the hash of `identity`.
+
+    The prefix `c-` is added if the readable part is empty or begins with a digit.
+    """
     room = length - HASH_LENGTH - 1
     start = slug(readable)[:room].strip("-")
     if not start or start[0].isdigit():

@@ -1,6 +1,6 @@
-"""Decide which nodes fit which profile and why not, as a scheduler would decide for one pod. Pure.
+"""Decide which nodes fit which profile and why not, as a scheduler would decide for one pod.
 
-It knows the profile only: neither a run's `podTemplate` nor which device of a DeviceClass is free.
+Only the profile is considered: neither a run's `podTemplate`, nor which device of a DeviceClass is free.
 """
 
 from collections import defaultdict

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MINIMUM_RESULTS = 10
-"""Results that a series needs before change points are looked for."""
+"""Minimum number of results of a series in which change points are looked for."""
 MINIMUM_SEGMENT = 3
-"""Results between two change points: a single odd result is an outlier."""
+"""Minimum number of results between two change points: a single odd result is an outlier."""
 MAXIMUM_CHANGE_POINTS = 8
 PENALTY = 3.0
 """Penalty of a change point, in variances of the mean of one result times twice the logarithm of the series' length.
@@ -25,7 +25,7 @@ PENALTY = 3.0
 benchmarks/series.py measures its false alarms.
 """
 MAXIMUM_CORRELATION = 0.8
-"""Largest lag-1 correlation assumed: above it autocorrelation and change points cannot be distinguished."""
+"""Maximum lag-1 correlation assumed: above it autocorrelation and change points cannot be distinguished."""
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,13 @@ from dataclasses import dataclass
 from accelbench.stats.interval import student_quantile
 
 MINIMUM_BLOCKS = 10
-"""Blocks that a launch needs for its drift to be tested."""
+"""Minimum number of blocks of a launch whose drift is tested."""
 MINIMUM_LAUNCHES = 5
-"""Launches that a common drift needs."""
+"""Minimum number of launches for a common drift."""
 COEFFICIENTS = 6
+"""Number of coefficients that the first one is compared with."""
 LIMIT = 5.0
+"""Maximum of `trend`'s absolute value for a series without drift."""
 COMMON_ALPHA = 0.001
 """A variant is tested after every round, up to some dozens of times: together the tests stay below 1 %."""
 
@@ -55,9 +57,10 @@ def log_change(values: Sequence[float]) -> float:
 
 
 def trend(values: Sequence[float]) -> float:
-    """Return the first cosine coefficient of the ranks over the RMS of the next six; 0 if all are equal.
+    """Return the first cosine coefficient of the ranks over the RMS of the next six.
 
-    Positive values grow. Needs at least `MINIMUM_BLOCKS` values.
+    It is positive if the values grow, 0 if all are equal, and infinite if nothing else varies. It needs at least
+    `MINIMUM_BLOCKS` values.
     """
     from scipy.fft import dct  # imported here, as most importers of this module do not need scipy
     from scipy.stats import rankdata
@@ -78,7 +81,10 @@ def launch_drift(values: Sequence[float]) -> Drift | None:
 
 
 def common_drift(log_changes: Sequence[float]) -> float | None:
-    """Return the mean of the launches' changes if it differs significantly from 0, else None."""
+    """Return the mean of the launches' changes if it differs significantly from 0, else None.
+
+    None also with fewer than `MINIMUM_LAUNCHES` launches.
+    """
     count = len(log_changes)
     if count < MINIMUM_LAUNCHES:
         return None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MINIMUM_LAUNCHES = 5
-"""Launches below which no gap is looked for."""
+"""Minimum number of launches in which a gap is looked for."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 MINIMUM_ROUNDS = 20
-"""With fewer rounds the test has no power: with 5 it detects a lag-1 correlation of 0.7 in one series of five."""
+"""Minimum number of rounds for the test: with 5 it detects a lag-1 correlation of 0.7 in only one series of five."""
 THRESHOLD_DEVIATIONS = 2.326
 """One-sided 1 %: one false alarm in a hundred independent series."""
 

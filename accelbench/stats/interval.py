@@ -21,11 +21,12 @@ WIDEST_LOG_HALF_WIDTH = math.log(1000)
 
 @dataclass(frozen=True)
 class Interval:
-    """Hold an interval on a ratio, as logarithms, and the number of pairs it is computed from."""
+    """Hold an interval on a ratio, as logarithms."""
 
     log_estimate: float
     log_half_width: float
     pairs: int
+    """Number of paired launches; for two separate runs, the launches of the run that has fewer."""
 
     @property
     def estimate(self) -> float:
@@ -73,15 +74,21 @@ def student_interval(logs: Sequence[float], alpha: float) -> Interval | None:
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float) -> Interval | None:
-    """Return the interval on the ratio before over after, from logarithms of seconds.
+    """Return the interval on the ratio before over after of two separate runs.
 
     Two runs share no rounds, so their launches are not paired, and their spreads may differ. Welch's interval (B. L.
     Welch, "The generalization of 'Student's' problem when several different population variances are involved",
     Biometrika 34, 1947) takes each side's own variance, with Satterthwaite's degrees of freedom. If one side has a
     single number, the other side's variance stands for both (Student's two-sample interval).
 
-    Above 1 the second run is faster. The interval misses the ratio of geometric means with probability `alpha`, if both
-    are normal. None if a side is empty, if both have one number, or if the half-width exceeds `WIDEST_LOG_HALF_WIDTH`.
+    Args:
+        before: Logarithms of the first run's seconds, one for each launch.
+        after: The same of the second run.
+        alpha: Probability that the interval misses the ratio of geometric means, if both are normal.
+
+    Returns:
+        The interval, above 1 if the second run is faster. None if a side is empty, if both have one number, or if the
+        half-width exceeds `WIDEST_LOG_HALF_WIDTH`.
     """
     if not before or not after or max(len(before), len(after)) < MINIMUM_PAIRS:
         return None

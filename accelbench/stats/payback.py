@@ -146,7 +146,7 @@ def maybe_never(answer: Answer, lower: float | None, upper: float | None) -> boo
 
 
 NEGLIGIBLE_SECONDS = 0.001
-"""First calls that differ by less count as equal: the phases of an eager one are a few clock readings."""
+"""Minimum difference of first calls that is reported: the phases of an eager one are a few clock readings."""
 
 MAXIMUM_STEPS = 10**15
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 MINIMUM_VALUES = 5
-"""With fewer values the quartiles are values themselves, and every spread looks like an outlier."""
+"""Minimum number of values: with fewer, quartiles are values themselves, and every spread looks like an outlier."""
 MINIMUM_LAUNCHES = 2
 MILD, SEVERE = 1.5, 3.0
 """Distance of Tukey's fences from the quartiles, in interquartile ranges."""

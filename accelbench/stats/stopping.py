@@ -19,7 +19,7 @@ correct.
 from dataclasses import dataclass
 
 EXPONENT_CORRECTION = 1.2
-"""Correction in the exponent of the nominal alpha."""
+"""Numerator in the exponent of the nominal alpha, `1 + 1.2 / rounds.min`."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,14 @@ class StoppingRule:
 
     @property
     def nominal_alpha(self) -> float:
-        """Return the alpha for computing each interval, corrected for testing after every round."""
+        """Return the alpha for computing each interval, corrected for testing after every round.
+
+        It is `alpha` itself if the number of rounds is fixed.
+        """
         if self.rounds_min >= self.rounds_max:
             return self.alpha
         return float(self.alpha ** (1 + EXPONENT_CORRECTION / self.rounds_min))
 
     def should_stop(self, *, rounds: int, relative_half_width: float) -> bool:
-        """Return True if this interval is narrow enough to stop."""
+        """Return True if there are enough rounds and the interval is narrow enough."""
         return rounds >= self.rounds_min and relative_half_width <= self.target

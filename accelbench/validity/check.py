@@ -14,6 +14,7 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.evidence import Evidence
 
 WHOLE_PERCENT = 0.01
+"""Minimum share that is shown as whole per cent."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Compute the roofline: how fast a computation can be on its device, and which of two limits binds.
 
 S. Williams, A. Waterman and D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
-Architectures", Communications of the ACM 52(4), 2009. Pure; the supervisor and the validity checks use it.
+Architectures", Communications of the ACM 52(4), 2009.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,8 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.data_sheets import SHEETS
 
 CACHE_MULTIPLE = 4
-"""A working set this many times the last-level cache does not fit in it: its bytes come from memory."""
+"""Multiple of the last-level cache above which a working set is certain not to fit, so that its bytes come from memory.
+"""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,10 @@ UNKNOWN = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 
 
 def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
-    """Return the limits: by the device's data sheet, else the best that any launch measured, else unknown."""
+    """Return the limits by the device's data sheet, else the highest that any launch measured, else unknown ones.
+
+    A data sheet that lacks the case's precision leaves the FLOP/s unknown.
+    """
     launches = tuple(launches)
     for launch in launches:
         device = launch.facts.device

@@ -14,10 +14,11 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import DisturbanceLimit, Finding, LaunchCheck, failed, passed, percent, untested, widened
 
 NEIGHBOURS = DisturbanceLimit(widens=0.10, biases=0.10)
-"""Shares of the processors' time. An idle machine showed 0.4 %, one that runs a whole Kubernetes node 3 %."""
+"""Maximum shares of the processors' time. An idle machine showed 0.4 %, one that runs a whole Kubernetes node 3 %."""
 MAXIMUM_NAMED = 2
+"""Maximum number of processes that a reading names."""
 MINIMUM_NAMED_SHARE = 0.01
-"""Share of the processors' time below which a process is not named."""
+"""Minimum share of the processors' time of a process that is named."""
 
 
 def neighbours_share(neighbours: Neighbours) -> float:

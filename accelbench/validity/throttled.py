@@ -15,11 +15,11 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import DisturbanceLimit, Finding, LaunchCheck, failed, passed, percent, untested, widened
 
 QUOTA = DisturbanceLimit(widens=0.01, biases=0.01)
-"""Shares of the timed seconds: half of the usual margin; a launch's median over blocks moves less still."""
+"""Maximum shares of the timed seconds: half of the usual margin; a launch's median over blocks moves less still."""
 STEAL = DisturbanceLimit(widens=0.05, biases=0.05)
-"""Shares of the processors' time. Steal affects all variants, and a virtual machine always has some."""
+"""Maximum shares of the processors' time. Steal affects all variants, and a virtual machine always has some."""
 CLOCKS = DisturbanceLimit(widens=0.01, biases=0.01)
-"""Shares of the phase."""
+"""Maximum shares of the steady phase."""
 LAWFUL = {"power cap", "board limit", "reliability"}
 """Reasons for lower clocks that last as long as the variant's own load."""
 

@@ -39,7 +39,10 @@ class MeasuredVariants:
 
     @cached_property
     def excused(self) -> frozenset[str]:
-        """Return the checks that do not invalidate a variant: another round may pass them."""
+        """Return the names of the checks that do not invalidate a variant when they fail.
+
+        In a noisy case these are all checks that other load can fail, otherwise only those that disqualify a round.
+        """
         return failed_by_noise() if self.noisy else frozenset(check.name for check in disturbance_checks())
 
     @cached_property
@@ -56,7 +59,7 @@ class MeasuredVariants:
         return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
 
     def speedup(self, variant: str, baseline: str) -> Interval | None:
-        """Return the interval on the speedup; None with too few pairs."""
+        """Return the interval on the speedup; None with fewer than two pairs, or if it is too wide to be useful."""
         return student_interval(self.pairs(variant, baseline), self.rule.nominal_alpha)
 
     def compare(self, variant: str, baseline: str) -> Comparison:
@@ -106,7 +109,7 @@ class MeasuredVariants:
         return fields | {"sentence": " ".join([words, *self._remarks(variant, baseline)])}
 
     def _remarks(self, variant: str, baseline: str) -> Iterator[str]:
-        """Yield caveats for an interval: a gap between launches, untested checks."""
+        """Yield caveats for an interval: launches in groups, untested checks that matter."""
         for name in (variant, baseline):
             if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
                 yield gap.sentence(name)

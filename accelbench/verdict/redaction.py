@@ -1,6 +1,6 @@
 """Remove from a result what a failed check invalidates, before anything shows it.
 
-Pure. Everything that shows a result to people or programs calls `redact_invalid` first, because results of older
+Everything that shows a result to people or programs calls `redact_invalid` first, because results of older
 versions hold times of variants that computed something else: docs/method/one-time-per-variant.md.
 """
 
@@ -39,7 +39,10 @@ def step_seconds(variant: VariantResult) -> float | None:
 
 
 def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, float] | None:
-    """Return the two times whose ratio is the speedup, baseline first: over the rounds that both have."""
+    """Return the two times whose ratio is the speedup, baseline first; None if a variant has none.
+
+    Each is the geometric mean over the rounds that both variants have.
+    """
     sides = {variant.name: variant for variant in result.variants}
     if not {comparison.baseline, comparison.variant} <= sides.keys():
         return None

@@ -40,7 +40,11 @@ class Clean:
             raise UncleanError(self.variant, names)
 
     def decide(self, interval: Interval, margin: float) -> Verdict:
-        """Return the verdict; `margin` is the relative difference that does not matter."""
+        """Return the verdict on an interval; `margin` is the relative difference that does not matter.
+
+        The variant is faster or slower if the whole interval is beyond the margin, equivalent if the whole interval is
+        within it; everything else is inconclusive.
+        """
         if interval.lower > 1 + margin:
             return "faster"
         if interval.upper < 1 / (1 + margin):
