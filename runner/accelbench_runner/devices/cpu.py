@@ -129,7 +129,10 @@ def usage() -> Usage:
 
 
 def _waited_seconds() -> float | None:
-    """Sum the second number of each thread's schedstat: nanoseconds in the run queue, see proc(5)."""
+    """Return how long live threads waited in the run queue; None if the kernel does not report it.
+
+    The second number of a thread's schedstat has it in nanoseconds, see proc(5).
+    """
     nanoseconds = 0
     for thread in Path("/proc/self/task").iterdir():
         try:

@@ -253,7 +253,7 @@ class Adapter(Execution):
 
 
 class Span(NamedTuple):
-    """Hold when a part of compiling ran, in seconds from any origin."""
+    """Hold start and end of a part of compiling, in seconds from any origin."""
 
     began: float
     ended: float

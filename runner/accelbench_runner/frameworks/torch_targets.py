@@ -196,7 +196,10 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 @contextmanager
 def simulated_device(platform: str) -> Iterator[DeviceAccount]:
-    """Create arrays without numbers inside the context, and record those on the device; raise UnsupportedError."""
+    """Create arrays without numbers inside the context, and record those on the device.
+
+    Raises UnsupportedError if the body reads numbers, or uses autocast.
+    """
     if FakeTensor not in optimizer._foreach_supported_types:  # noqa: SLF001 - DTensor registers itself likewise
         optimizer._foreach_supported_types.append(FakeTensor)  # noqa: SLF001
     account = DeviceAccount(torch.device(platform, 0) if platform != HOST.type else HOST)
@@ -228,7 +231,7 @@ def _dispatch(call: Any, state: Any, batches: Any) -> Any:
 def measure_call(account: DeviceAccount, program: Program, call: Any, batches: Any) -> ExecutableSize:
     """Return memory and kernels of a steady call; the first call creates what an optimizer keeps from then on.
 
-    The initial state and the batches of other calls are left out.
+    Memory of the initial state and of the batches of other calls does not count.
     """
     state = _dispatch(call, program.state, batches)[0]
     gc.collect()

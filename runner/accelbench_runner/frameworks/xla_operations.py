@@ -101,7 +101,7 @@ class Module:
         return self._kernels[computation]
 
     def _kernels_of_one(self, instruction: Instruction) -> int:
-        """Count one instruction's kernels. Computations that a fusion, reduction or sort calls run inside its kernel.
+        """Count one instruction's kernels; a fusion, reduction or sort is one kernel, whatever computations it calls.
 
         The condition of a loop of known length does not run, and the CPU compiles a small call into one function.
         """

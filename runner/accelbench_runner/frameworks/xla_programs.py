@@ -99,7 +99,7 @@ def _collectives(module: Module) -> Iterator[Instruction]:
 
 
 def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
-    """Yield each kernel once for each place that calls it; computations that a fusion or sort calls are part of it."""
+    """Yield each kernel once for each place that calls it; a fusion, reduction or sort is one kernel."""
     for instruction in module.instructions(computation):
         match instruction.opcode:
             case "while":
@@ -127,7 +127,10 @@ def _walk(module: Module, computation: str) -> Iterator[Instruction]:
 
 
 def _name_fusions(module: Module, fusions: Sequence[Instruction]) -> Iterator[str]:
-    """Yield the operations of each kind of fusion and its number of kernels, largest fusions first."""
+    """Yield the operations and the number of kernels of each kind of fusion, at most `MAXIMUM_FUSIONS` kinds.
+
+    Kinds of most different operations come first.
+    """
     kinds: Counter[tuple[str, ...]] = Counter()
     for fusion in fusions:
         opcodes = (instruction.opcode for name in fusion.called for instruction in _walk(module, name))

@@ -65,7 +65,7 @@ def judge(request: JudgeRequest) -> Assessment:
 
 
 def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
-    """Assess launches that were not timed by their outputs alone, which other load cannot disturb."""
+    """Assess the outputs of launches that were not timed; other load cannot disturb outputs."""
     successful = tuple(launch for launch in launches if launch.failure is None)
     rounds = len({launch.round for launch in launches})
     return Assessment(

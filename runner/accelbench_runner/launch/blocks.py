@@ -54,7 +54,7 @@ def _ignore(_result: Any) -> None:
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """Describe how much is measured."""
+    """Describe the number and the length of the blocks to measure."""
 
     calls: int
     """Calls in a block."""
@@ -143,8 +143,8 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
 def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) -> BlockPlan:
     """Plan blocks within the budget, so long that overhead and late work are small shares of a block.
 
-    `late_seconds` is the work that a block's last call leaves behind untimed. It lengthens a block to at most
-    `LONG_BUDGET_SECONDS`: more cannot come from the last call alone.
+    `overhead` is the seconds of timing one block, `late_seconds` the work that a block's last call leaves behind
+    untimed. Late work lengthens a block to at most `LONG_BUDGET_SECONDS`: more cannot come from the last call alone.
     """
     late_work_length = min(late_seconds / LATE_SHARE, LONG_BUDGET_SECONDS)
     return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE, late_work_length))

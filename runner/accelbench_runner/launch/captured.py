@@ -11,7 +11,7 @@ MAXIMUM_DEPTH = 3
 
 
 def captured_arrays(step: Callable[..., Any]) -> list[str]:
-    """Describe each array in the step's closure, defaults and globals: `w (512, 512) float32`."""
+    """Describe arrays in the step's closure, defaults and globals, at most `MAXIMUM_ARRAYS`: `w (512, 512) float32`."""
     named: dict[int, str] = {}
     for name, array in _captured_by(step, MAXIMUM_DEPTH, set()):
         dtype = str(array.dtype).rpartition(".")[2]

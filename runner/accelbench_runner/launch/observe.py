@@ -22,7 +22,7 @@ OUT = "out"
 
 @dataclass(frozen=True)
 class Call:
-    """Hold a call's out or its exception, and how many programs were compiled for it."""
+    """Hold a call's out or its exception, and the number of programs that were compiled for it."""
 
     out: Any
     raised: Exception | None

@@ -121,7 +121,7 @@ class LateWork:
         return product
 
     def _lateness_of_products(self, seconds: float) -> float:
-        """Make products for about `seconds`, and return the seconds until the process is idle again."""
+        """Make products for `seconds`, at most `MAXIMUM_BASELINE_SECONDS`; return the seconds until all is idle."""
         assert self._product is not None  # noqa: S101 - the callers have checked
         began = self._clock.seconds()
         self._product()

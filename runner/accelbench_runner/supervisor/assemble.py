@@ -316,7 +316,10 @@ def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observa
 
 
 def _merge_observations(launches: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
-    """Merge the observations of several launches: each value with its number of launches, most frequent first."""
+    """Merge the observations of several launches: the most frequent values first, each with its number of launches.
+
+    At most `MAXIMUM_DIFFERING` values of an observation are returned.
+    """
     for name in dict.fromkeys(name for launch in launches for name in launch):
         values = [launch[name] for launch in launches if name in launch]
         counts = Counter(map(format_value, values)).most_common(MAXIMUM_DIFFERING)

@@ -166,9 +166,9 @@ class Launcher:
 
 
 def launch_environment(directory: Path) -> dict[str, str]:
-    """Return the variables that keep all caches and files in the launch's directory, so that every launch starts cold.
+    """Create folders for all caches and files in the launch's directory, and return the variables that name them.
 
-    Inductor's precompiled headers follow TMPDIR alone.
+    So every launch starts cold. Inductor's precompiled headers follow TMPDIR alone.
     """
     folders = {"HOME": "home", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}
     for caches in [

@@ -83,7 +83,7 @@ class LogWriter:
         )
 
     def _write(self, share: Share, lines: Sequence[str]) -> None:
-        """Write all lines, or none if they exceed what is left of the share."""
+        """Write all lines, or none if they exceed what is left of the share; log a notice at the first omission."""
         data = "".join(f"{line}\n" for line in lines).encode()
         if self._used[share] + len(data) > SHARES[share]:
             first = share not in self._omitted
@@ -109,7 +109,7 @@ class OutputForwarder:
         self._dropped = 0
 
     def __call__(self, channel: Channel, data: bytes) -> None:
-        """Forward the whole lines of `data`."""
+        """Forward the whole lines of `data`, and store the rest until its line ends or is too long."""
         if self._forwarded >= MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
             self._dropped += len(data)
             return

@@ -34,7 +34,7 @@ TakeSurvey = Callable[[Mapping[str, str]], "Survey"]
 
 
 class Survey(Document):
-    """Describe what the machine did for a second while this process slept."""
+    """Hold the use of the machine during one second in which this process slept."""
 
     processors: int
     """Number of processors that launches may use."""
