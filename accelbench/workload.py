@@ -321,9 +321,10 @@ class Workload:
         return None
 
     def memory(self, parameters: Any, float_bytes: int) -> float:
-        """Return the minimum of bytes in memory at once; 0 if unknown. A case that needs more is refused.
+        """Return the minimum of bytes that a launch holds in memory at once; 0 if unknown.
 
-        The default is half of the bytes that `cost` counts, if `moves_once`: they are either read or written.
+        A case that needs more than is available is refused. The default is half of the bytes that `cost` counts, if
+        `moves_once`: they are either read or written.
         """
         cost = self.cost(parameters, float_bytes) if self.moves_once else None
         return cost.bytes / 2 if cost else 0.0
@@ -351,12 +352,12 @@ class Workload:
 
     @classmethod
     def has_shapes(cls) -> bool:
-        """Return True if it can be compiled for a target without its numbers."""
+        """Return True if the author wrote `shapes`, so that compiling for a target draws no numbers."""
         return cls.shapes is not Workload.shapes
 
     @classmethod
     def default_uses(cls) -> tuple[str, ...]:
-        """Return the variants to compare by default: of inherited modes, each framework's first."""
+        """Return the variants to compare by default: of inherited modes each framework's first, and all others."""
         inherited = "modes" not in vars(cls)
         first = {f"{framework}/{modes[0]}" for framework, modes in cls.modes.items() if modes}
         kinds = cls.variants().items()

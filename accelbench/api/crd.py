@@ -92,7 +92,7 @@ class CustomResource:
 
     @property
     def file(self) -> str:
-        """Return the generated file's name."""
+        """Return the name of the CRD's generated file."""
         return f"{self.plural}.{GROUP}.yaml"
 
 
@@ -228,7 +228,11 @@ def _inline(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
 
 
 def _convert_union(node: Schema, definitions: Mapping[str, Any], where: str) -> Schema:
-    """Convert a union: `X | None` is X, which may be absent; `int | str` is Kubernetes' int-or-string."""
+    """Convert a union: `X | None` is X, which may be absent; `int | str` is Kubernetes' int-or-string.
+
+    Raises:
+        NotStructuralError: It is another union.
+    """
     choices = [_inline(choice, definitions) for choice in node["anyOf"]]
     choices = [choice for choice in choices if choice.get("type") != "null"]
     own = {key: value for key, value in node.items() if key != "anyOf"}

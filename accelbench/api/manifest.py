@@ -23,7 +23,11 @@ RUN = next(kind for kind in KINDS if kind.model is BenchmarkRun)
 
 
 def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
-    """Return every BenchmarkRun in `text`; raises InvalidManifestError with all problems of all of them."""
+    """Return every BenchmarkRun in `text`.
+
+    Raises:
+        InvalidManifestError: There is none, or some are invalid; it has all problems of all of them.
+    """
     documents = read_documents(text, source)
     if not documents:
         raise InvalidManifestError(source, (Problem("", "holds no BenchmarkRun"),))

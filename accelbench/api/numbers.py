@@ -26,7 +26,7 @@ DISPATCHED = "dispatched"
 
 @dataclass(frozen=True)
 class Number:
-    """Describe a number."""
+    """Describe a number that is measured of a variant: its meaning, unit and source, and where it is shown."""
 
     meaning: str
     name: str = ""
@@ -521,7 +521,7 @@ class Numbers(Document):
 
 
 def _measured() -> Mapping[str, Number]:
-    """Return the description of each field of `Numbers`."""
+    """Return the description of each field of `Numbers`, by field name, with its name in results."""
     numbers = {}
     for name, field in Numbers.model_fields.items():
         number = next(item for item in field.metadata if isinstance(item, Number))

@@ -90,7 +90,7 @@ class Profile(Document):
 
     @property
     def takes_whole_node(self) -> bool:
-        """Return True if no other case may be on the node, the default if devices are not named."""
+        """Return True if no other case may be on the node: by `exclusive`, or if no devices are named."""
         return (self.exclusive or ("Device" if self.resource or self.device_class else "Node")) == "Node"
 
     @property
@@ -126,7 +126,7 @@ class Profile(Document):
 
 
 def _slice_chips(node_selector: Mapping[str, str]) -> int:
-    """Return the chips of the slice that these labels select; raises ValueError if they are on several hosts."""
+    """Return the chips of the slice that these labels select; raises ValueError if it is not known to fit one host."""
     topology, accelerator = node_selector[TPU_TOPOLOGY], node_selector.get(TPU_ACCELERATOR, "")
     if accelerator not in ON_ONE_HOST:
         known = ", ".join(ON_ONE_HOST)

@@ -401,7 +401,10 @@ class Result(Document):
 
     @property
     def untimed_variants(self) -> tuple[VariantResult, ...]:
-        """Return the variants of a case without comparisons that did not fail and have no valid time."""
+        """Return the variants without a failure that lack the time they should have.
+
+        These are variants of a case without comparisons that does neither observe nor compile for a target.
+        """
         if self.comparisons or self.compiled or self.protocol == "observe":
             return ()
         return tuple(variant for variant in self.variants if not variant.failure and not variant.seconds)
@@ -413,7 +416,10 @@ class Result(Document):
 
     @property
     def headline(self) -> str:
-        """Return the finding in a few words, one part for each comparison: `jax/jit faster 2.04x (2.01 to 2.07)`."""
+        """Return the finding in a few words, as `jax/jit faster 2.04x (2.01 to 2.07)`, and the failed variants.
+
+        There is one part for each comparison, or each variant that was observed or compiled.
+        """
         failed = [f"{variant.name} failed: {variant.failure.reason}" for variant in self.variants if variant.failure]
         findings = [
             *(comparison.headline for comparison in self.ranked),

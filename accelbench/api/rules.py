@@ -43,7 +43,7 @@ class Rule:
     """True for the refusal `Forbidden: ...` instead of `Invalid value: ...`."""
 
     def refusal(self, value: Any) -> str | None:
-        """Return why `value` is refused; None if the rule holds or is not for `validate`."""
+        """Return why `value` is refused; None if the rule holds, or if it has no Python check."""
         if self.holds is None or self.holds(value):
             return None
         if not self.arguments_cel:
@@ -239,7 +239,7 @@ def _count_cases(sweep: Sequence[Manifest]) -> int:
 
 
 def cases_within(maximum: int, axes: int) -> Rule:
-    """Allow at most `maximum` cases, from up to `axes` axes."""
+    """Return the rule that a sweep has at most `maximum` cases; it has at most `axes` axes."""
     product = " * ".join(f"(size(self) > {axis} ? size(self[{axis}].values) : 1)" for axis in range(axes))
     return Rule(
         cel=f"{product} <= {maximum}",
@@ -274,7 +274,7 @@ _PERCENTAGE_CEL = PERCENTAGE.replace("\\", "\\\\")
 
 
 def percentage(low: str, high: str, example: str, *, above: bool = False) -> Rule:
-    """Require a percentage from `low` to `high`, both included; with `above`, `low` itself is excluded."""
+    """Return the rule that a percentage is from `low` to `high`; with `above`, `low` itself is excluded."""
     number = "double(self.replace('%', ''))"
     lower = f"{number} {'>' if above else '>='} {float(low)}"
     bounds = f"above {low}% up to {high}%" if above else f"from {low}% to {high}%"
@@ -318,7 +318,7 @@ ENVIRONMENT_NOT_RESERVED = Rule(
 
 
 def forbidden_field(field: str) -> Rule:
-    """Refuse a field of Kubernetes that a run must not set."""
+    """Return the rule that a field of Kubernetes is absent, which a run must not set."""
     return Rule(
         cel=f"!has(self.{field})",
         message="not for a run to set; remove it",
@@ -329,7 +329,7 @@ def forbidden_field(field: str) -> Rule:
 
 
 def one_of(*fields: str) -> Rule:
-    """Require exactly one of the fields."""
+    """Return the rule that exactly one of the fields is set."""
     presence = ", ".join(f"has(self.{field})" for field in fields)
     return Rule(
         cel=f"[{presence}].exists_one(given, given)",
@@ -352,7 +352,7 @@ LAPTOP_ONLY = Rule(
 
 
 def immutable(field: str, why: str) -> Rule:
-    """Require that a field of the object stays as it was created, absent or present."""
+    """Return the rule that a field of the object stays as it was created, absent or present."""
     return Rule(
         cel=(f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"),
         message=f"cannot be changed: {why}",

@@ -140,7 +140,7 @@ def call_export(program: Program, state: Any, out: Any) -> Mapping[str, Any]:
 
 
 def type_of(value: Any) -> str:
-    """Describe the type of a value for a sentence."""
+    """Describe the type of a value for a sentence: `a list`, `a tuple of 3`, `an array of shape (2, 3)`."""
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     if hasattr(value, "shape"):

@@ -52,9 +52,9 @@ class PaybackEstimate:
 def estimate_payback(
     baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float
 ) -> PaybackEstimate | None:
-    """Estimate from paired launches, one pair per round; return None with fewer than two pairs.
+    """Estimate when a variant is ahead in total time, from paired launches, one pair per round.
 
-    The interval misses the number of steps with probability `alpha`.
+    The interval misses the number of steps with probability `alpha`. None with fewer than two pairs.
     """
     extra = [after.first_call - before.first_call for before, after in zip(baseline, variant, strict=True)]
     saved = [before.step - after.step for before, after in zip(baseline, variant, strict=True)]

@@ -145,7 +145,7 @@ ValidityCheck = LaunchCheck | CaseCheck
 
 
 def remedy_for(check: ValidityCheck, fingerprint: Mapping[str, str]) -> str:
-    """Return what to do if the check fails on a machine with this fingerprint; empty if there is no advice."""
+    """Return the check's remedy, else its advice for a machine with this fingerprint; empty if it has neither."""
     advice = check.advice(fingerprint) if isinstance(check, LaunchCheck) else ""
     return check.remedy or advice
 

@@ -17,7 +17,7 @@ MAXIMUM_DRIFT = 0.001
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Judge the median block, or the median call where calls are timed one by one."""
+    """Fail if the clock was replaced, drifted, or is too coarse for the median block or call."""
     if not launch.blocks:
         return failed("no block was timed")
     meddling = launch.facts.meddling

@@ -54,7 +54,7 @@ def failed_by_noise() -> frozenset[str]:
 
 
 def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
-    """Describe what disturbed the launch; empty for a launch that observes and times nothing."""
+    """Describe each disturbance check that the launch fails; empty for a launch that observes and times nothing."""
     if launch.observes:
         return ()
     findings = [(check.name, check.evaluate(case, launch)) for check in disturbance_checks()]

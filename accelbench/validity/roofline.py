@@ -46,7 +46,8 @@ class Placed:
 def place(seconds: float, flops: float, moved: float, roof: Roof, *, from_memory: bool) -> Placed:
     """Relate `flops` operations and `moved` bytes in `seconds` to the device's limits.
 
-    Memory is a limit only if `from_memory`: a cache may hold the working set otherwise.
+    Memory is a limit only if `from_memory`: a cache may hold the working set otherwise. If a limit that applies is
+    unknown, none binds.
     """
     needed: dict[Bound, float] = {}
     if flops and roof.flops_per_second:

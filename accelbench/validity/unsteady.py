@@ -37,10 +37,10 @@ def _drift(launch: LaunchRecord) -> Drift | None:
 
 
 def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
-    """Fail if the launches' common drift, or that of more than half of them, exceeds a relative change of `maximum`.
+    """Judge whether the drifts of a variant's launches exceed a relative change of `maximum`.
 
-    The finding is untested if there are too few launches for a common drift, and fewer than two launches have enough
-    blocks to be tested by themselves.
+    Fails if the launches' common drift exceeds it, or if evident drifts of more than half of the launches do; only launches
+    with enough blocks are counted, and at least two are needed. Untested if neither can be decided.
     """
     limit = math.log1p(maximum)
     common = common_drift([drift.log_change for drift in drifts])

@@ -59,7 +59,7 @@ def _judge(launch: LaunchRecord, most: tuple[float, str], least: tuple[float, st
 
 
 def _count_doubt(run: float, flops: float | Unreadable, most: tuple[float, str], least: tuple[float, str]) -> str:
-    """Describe how far the operations of a unit are from cost() or another variant's; empty if close enough."""
+    """Describe by how much the operations of a unit differ from cost() or another variant's; empty if allowed."""
     if not isinstance(flops, Unreadable) and run < MINIMUM_COUNT_SHARE * flops:
         return f"{percent(run / flops)} of what cost() says: a better algorithm, or work left out"
     if run < MINIMUM_COUNT_SHARE * most[0]:
@@ -70,7 +70,7 @@ def _count_doubt(run: float, flops: float | Unreadable, most: tuple[float, str],
 
 
 def _idle_doubt(launch: LaunchRecord) -> str:
-    """Describe a launch that computed almost nothing in its blocks: it slept, or waited for other processes."""
+    """Describe a launch that was idle for more than `MAXIMUM_IDLE_SHARE` of its blocks' time; empty otherwise."""
     idle = launch.facts.idle
     if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MAXIMUM_IDLE_SHARE) * idle.seconds:
         return ""
@@ -79,7 +79,10 @@ def _idle_doubt(launch: LaunchRecord) -> str:
 
 
 def _unit_doubt(launch: LaunchRecord) -> str:
-    """Describe a step that claims several units if neither outputs nor declared operations confirm them."""
+    """Describe a step that claims several units although half as many give the same outputs; empty otherwise.
+
+    Empty also if the workload declares its operations, whose count then tests the claim.
+    """
     units = launch.facts.units_per_step
     if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):
         return ""

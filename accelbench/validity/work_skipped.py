@@ -93,7 +93,10 @@ def _describe_skips(dependence: Dependence) -> str:
 
 
 def _judge_export(dependence: Dependence) -> Finding | None:
-    """Fail if export runs more after more calls; return untested if it runs products, None otherwise."""
+    """Judge the operations of export, which is not timed; None if there is nothing to report.
+
+    Fails if they exceed `MAXIMUM_EXPORT_GROWTH` times those after one call; untested if there are products among them.
+    """
     after = [Counter(exported).total() for exported in dependence.exported]
     if after and after[-1] > MAXIMUM_EXPORT_GROWTH * after[0]:
         return failed(f"export, which is not timed, runs {after[0]} operations after one call and {after[-1]} later")
@@ -111,7 +114,7 @@ def _describe_fewer(
 
 
 def _describe_difference(replay: Replay) -> str:
-    """Describe how far timed calls are from untimed ones; empty if no further than two untimed runs from each other."""
+    """Describe by how much timed calls differ from untimed ones; empty if that is allowed."""
     maximum = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
     if replay.timed is None or replay.timed <= maximum:
         return ""

@@ -74,7 +74,7 @@ def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
 
 
 def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | None:
-    """Return an undecided outcome if a time limit left fewer rounds than the minimum, else None."""
+    """Return an undecided outcome if fewer rounds than the minimum were measured, else None."""
     least = result.case.measurement.rounds_min
     if result.rounds >= least:
         return None

@@ -63,7 +63,7 @@ class MeasuredVariants:
         return student_interval(self.pairs(variant, baseline), self.rule.nominal_alpha)
 
     def compare(self, variant: str, baseline: str) -> Comparison:
-        """Compare two variants: the verdict, or the reason why there is none."""
+        """Return the comparison of two variants: with a verdict, or with the reason why there is none."""
         pairs, rule = self.pairs(variant, baseline), self.rule
 
         def comparison(sentence: str, **fields: Any) -> Comparison:
