@@ -55,7 +55,7 @@ class WorkloadReference(Document):
 
     @property
     def label(self) -> str:
-        """Return the workload's name, which a script has from its file."""
+        """Return the workload's name, or else the name that its script's file gives it."""
         return self.name or (name_of_file(self.script.file_name) if self.script else "")
 
 
@@ -410,10 +410,10 @@ class BenchmarkRun(Document):
 
     @property
     def series(self) -> str:
-        """Return the series that its results belong to."""
+        """Return the series of the run's results: `spec.series`, or else the run's name."""
         return self.spec.series or self.metadata.name
 
     @property
     def baseline(self) -> str:
-        """Return the baseline variant's name."""
+        """Return the baseline's name in results: `spec.baseline`, or else the first variant."""
         return self.spec.baseline or self.spec.variants[0].label

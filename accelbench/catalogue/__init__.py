@@ -122,7 +122,7 @@ def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -
 
 
 def options_model(kind: VariantKind) -> type[frameworks.Options]:
-    """Return the model of a variant's options: its mode's, or an empty one if its author placed everything."""
+    """Return the model of a variant's options: its mode's, or an empty one if it is marked with `@variant`."""
     modes = frameworks.find(kind.framework).modes if kind.plain else {}
     return modes[kind.mode].options if kind.mode in modes else frameworks.Options
 

@@ -89,7 +89,7 @@ def profile_requests(profile: Profile) -> Amounts:
 
 
 def uncovered(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
-    """Return the extended resources of nodes that no profile can use there, with those nodes."""
+    """Return, for each extended resource, the nodes that offer it but on which no profile can use it."""
     profiles, offering = tuple(profiles), defaultdict(list)
     for node in nodes:
         covered = {profile.resource for profile in profiles if fits(profile, node)}
