@@ -39,8 +39,8 @@ def _drift(launch: LaunchRecord) -> Drift | None:
 def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
     """Judge whether the drifts of a variant's launches exceed a relative change of `maximum`.
 
-    Fails if the launches' common drift exceeds it, or if evident drifts of more than half of the launches do; for that at
-    least two launches must have enough blocks. Untested if neither can be decided.
+    Fails if the launches' common drift exceeds it, or if evident drifts of more than half of the launches do; for
+    that at least two launches must have enough blocks. Untested if neither can be decided.
     """
     limit = math.log1p(maximum)
     common = common_drift([drift.log_change for drift in drifts])
