@@ -43,7 +43,7 @@ HOW = (
     "numbers says so. Where an article says that something can happen, one example confirms it, and nothing refutes it."
 )
 LIBRARIES = {"flax": "Flax", "optax": "Optax", "orbax": "Orbax"}
-OUTDATED = "RawMarkdown for an earlier measurement; its numbers may not be those below."
+OUTDATED = "Written for an earlier measurement; its numbers may not be those below."
 A_MINUTE, TEN_MINUTES = 60, 600
 """Seconds by which the quick rows are counted: one minute and ten minutes."""
 
