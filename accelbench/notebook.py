@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 FunctionOrArrays = Callable[..., Mapping[str, Any]] | Mapping[str, Any]
 LARGEST_BYTES = 32 * 1024 * 1024
-"""Every launch reads the script again; a function should draw larger arrays."""
+"""Maximum size of a pickled function: every launch reads the script again. A function should draw larger arrays."""
 PAGE_HEIGHT = 900
 """Height of the report in a notebook, in pixels."""
 INSTALL = "pip install 'accelbench[notebook]'"

@@ -28,9 +28,9 @@ Schema = dict[str, Any]
 MAXIMUM_INTEGER = 2**53 - 1
 """Larger integers are not the same in every JSON reader."""
 MAXIMUM_ENTRIES = 4096
-"""Bound of lists and maps that declare none."""
+"""Maximum number of entries of lists and maps that declare none."""
 MAXIMUM_CHARACTERS = 32 * 1024
-"""Bound of strings that declare none."""
+"""Maximum length of strings that declare none."""
 
 COPIED = (
     "description",

@@ -22,9 +22,9 @@ from accelbench.api.run import Expectation
 from accelbench.document import DecimalString, Document, Line, SixDigits, TimeString, rounded
 
 MAXIMUM_BYTES = 256 * 1024
-"""Size of a result's JSON: 16 variants in 50 rounds take about 200 KiB; etcd takes 1.5 MB (docs/adr/0008)."""
+"""Maximum size of a result's JSON: 16 variants in 50 rounds take about 200 KiB; etcd takes 1.5 MB (docs/adr/0008)."""
 MAXIMUM_MESSAGE = 1024
-"""Characters in the message of an expectation."""
+"""Maximum number of characters in the message of an expectation."""
 
 
 def _check_time(text: str) -> str:

@@ -15,7 +15,7 @@ from accelbench.api.run import BenchmarkRun
 from accelbench.problem import Problem
 
 MAXIMUM_NODES = 2_000_000
-"""Values of a document; more than any list of results that an API server returns at once."""
+"""Maximum number of values in a document; more than any list of results that an API server returns at once."""
 
 
 @dataclass(frozen=True)

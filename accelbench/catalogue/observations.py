@@ -21,12 +21,12 @@ STANDARD: Mapping[str, str] = {
     "raisedCalls": "Calls that raised.",
     "message": "The first line of that exception, if there is one.",
 }
-"""Observed by every launch. A call that raises leaves the state as it was; the next call starts from it."""
+"""Observations of every launch, with their meaning. A call that raises leaves the state as it was."""
 
 NAME = re.compile(r"[a-z][A-Za-z0-9]{0,31}")
 MAXIMUM_OWN = 8
 MAXIMUM_CHARACTERS = 120
-"""Length of a text."""
+"""Maximum length of a text."""
 MAXIMUM_DIGITS = 40
 
 

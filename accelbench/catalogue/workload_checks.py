@@ -25,7 +25,7 @@ Returned = TypeVar("Returned")
 UNFINISHED = (concurrent.futures.Future, threading.Thread, types.FunctionType, types.MethodType, functools.partial)
 """Types that a step must not return in place of numbers."""
 ERRORS = (Exception, SystemExit)
-"""What users' code may raise; `sys.exit()` would end this process without a message."""
+"""Exceptions of users' code that are reported; an unreported `sys.exit()` would end this process without a message."""
 STATE_EXPORT = Program.__dataclass_fields__["export"].default
 """Default export of a program: the state itself, which then needs names."""
 EXPORT = 'Program(..., export=lambda state, out: {"x": state})'

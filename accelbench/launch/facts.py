@@ -267,13 +267,13 @@ class Dependence(FactWithFields):
     """Describe how a step behaved on inputs that it was not built from, after its blocks were timed."""
 
     captured: list[str] = []
-    """Arrays that it uses outside its arguments."""
+    """Names of arrays that the step uses besides its arguments."""
     units: NonNegativeInt | None = None
     """Units after which its outputs on them were written; None if they were not."""
     unable: str | None = None
-    """Reason why it was not given other inputs."""
+    """Why the step was not given other inputs; None if it was."""
     raised: str | None = None
-    """Exception that it raised on them."""
+    """Exception that the step raised on the other inputs; None if it raised none."""
     seen: dict[str, NonNegativeInt] | None = None
     """Operations by name in a block of one call on the original inputs; None if not counted."""
     dispatched: dict[str, NonNegativeInt] = {}
@@ -357,7 +357,7 @@ class Facts(Document):
     units_per_call: Fact[PositiveInt] = NOT_REPORTED
     units_per_step: Fact[PositiveInt] = NOT_REPORTED
     flops_per_unit: Fact[PositiveFloat] = NOT_REPORTED
-    """From cost(), as the next one."""
+    """From the workload's `cost`, like `bytes_per_unit`."""
     bytes_per_unit: Fact[PositiveFloat] = NOT_REPORTED
     working_set: Fact[WorkingSet] = NOT_REPORTED
     cold: Fact[bool] = NOT_REPORTED

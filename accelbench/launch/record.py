@@ -58,7 +58,7 @@ class ParityReading(Document):
     counts_units: bool = True
     """False if half as many units give the same outputs."""
     unseen: "UnseenReading | None" = None
-    """Outputs of the same launch on inputs it had not seen; None if it was not given any."""
+    """Comparison of the outputs on inputs that the program was not built from; None if there are none."""
 
 
 class UnseenReading(Document):

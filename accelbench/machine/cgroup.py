@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 UNLIMITED_BYTES = 1 << 60
-"""v1 writes 2**63, rounded to a page, for "no limit"."""
+"""Minimum value that means no limit: v1 writes 2**63, rounded to a page."""
 
 
 class ControlGroup(NamedTuple):

@@ -46,9 +46,9 @@ class Node:
     allocatable: Amounts = field(default_factory=dict)
     taken: Amounts = field(default_factory=dict)
     cases: int = 0
-    """Number of pods of cases on it."""
+    """Number of its pods that measure cases."""
     exclusive: bool = False
-    """True if one of them has the node to itself."""
+    """True if one of these pods has the node to itself."""
     drivers: frozenset[str] = frozenset()
     """Drivers that publish its devices for dynamic resource allocation."""
 

@@ -214,7 +214,7 @@ BOUNDS = {
     "less_than_equal": "is too large: at most {le}",
     "less_than": "is too large: less than {lt}",
 }
-"""By pydantic's type of error."""
+"""Sentences about a violated bound, by pydantic's type of error."""
 
 
 @dataclass(frozen=True)

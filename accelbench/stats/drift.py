@@ -33,7 +33,7 @@ COEFFICIENTS = 6
 LIMIT = 5.0
 """Maximum of `trend`'s absolute value for a series without drift."""
 COMMON_ALPHA = 0.001
-"""A variant is tested after every round, up to some dozens of times: together the tests stay below 1 %."""
+"""Error probability of one test. A variant is tested after every round: dozens of tests together stay below 1 %."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 MINIMUM_ROUNDS = 20
 """Minimum number of rounds for the test: with 5 it detects a lag-1 correlation of 0.7 in only one series of five."""
 THRESHOLD_DEVIATIONS = 2.326
-"""One-sided 1 %: one false alarm in a hundred independent series."""
+"""Normal quantile at 99 %: one false alarm in a hundred independent series."""
 
 
 def lag_one_correlation(values: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 MINIMUM_PAIRS = 2
 WIDEST_LOG_HALF_WIDTH = math.log(1000)
-"""A wider interval is useless and not reported; two rounds at a small alpha give such intervals."""
+"""Maximum half-width that is reported; two rounds at a small alpha give wider intervals, which are useless."""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 MINIMUM_BLOCK_SECONDS = 0.005
 MAXIMUM_RESOLUTION_SHARE = 0.001
-"""Share of a block that the clock's resolution may be."""
+"""Maximum of the clock's resolution, as a share of a block."""
 MAXIMUM_CALL_SHARE = 0.01
-"""Share of a call that resolution and two readings may be, for protocols that time calls one by one."""
+"""Maximum of resolution and two readings, as a share of a call, for protocols that time calls one by one."""
 MAXIMUM_DRIFT = 0.001
-"""Share by which the clock may run ahead of, or behind, the raw clock."""
+"""Maximum share by which the clock runs ahead of the raw clock, or behind it."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:

@@ -62,4 +62,4 @@ SHEETS: Mapping[str, DataSheet] = {
     "Tesla V100-SXM2-32GB": _sheet(7.8, 15.7, None, None, 125, memory=900, cache=6),
     "Tesla T4": _sheet(0.25, 8.1, None, None, 65, memory=320, cache=4),
 }
-"""By the device name of CUDA and NVML. MIG slices have other names and are not listed."""
+"""Data sheets by the device name of CUDA and NVML. MIG slices have other names and are not listed."""

@@ -16,7 +16,7 @@ from accelbench.launch.record import MISMATCH, LaunchRecord, UnseenReading
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
 TOLERANCES: Mapping[Precision, float] = {"float64": 16, "float32": 16, "tf32": 1.5, "bfloat16": 1.5, "float16": 1.5}
-"""Allowed error, as a multiple of parity's tolerance.
+"""Maximum error on unseen inputs, as a multiple of parity's tolerance, by precision.
 
 Of 80 correct trainings of a CNN in float32, four were off by up to 6.6; of 8 of a decoder in bfloat16, two by up to
 1.2. A program that does not read its inputs is off by the size of its outputs: with the spreads from which parity's

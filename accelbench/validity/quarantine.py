@@ -26,7 +26,7 @@ class SplitRounds(Generic[L]):
     reasons: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """What disturbed each round, by round number."""
     noisy: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """The same, for disturbed rounds that count because the case accepts noise."""
+    """What disturbed each round that counts because the case accepts noise, by round number."""
 
     @property
     def all_disturbed(self) -> bool:

@@ -15,7 +15,7 @@ from accelbench.validity.evidence import Evidence
 MAXIMUM_LATE_SHARE = 0.05
 """Maximum lateness as a share of the run of calls; `MAXIMUM_LATE_SECONDS` is allowed in any case."""
 MAXIMUM_LATE_SECONDS = 0.005
-"""Longer than thread pools spin before they sleep after a call that left nothing undone, which is subtracted."""
+"""Maximum lateness of a short run: thread pools spin for less than this before they sleep."""
 MINIMUM_RATIO = 0.98
 """Minimum of host time over device time. The host's time includes both events, so it is never the shorter one."""
 
