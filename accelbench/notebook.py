@@ -239,7 +239,7 @@ def script_text(
 
 
 def return_arrays(arrays: Mapping[str, Any], rng: "Generator") -> Mapping[str, Any]:
-    """Return `arrays`, which the user passed to `compare`; drawing none from `rng`."""
+    """Return `arrays`, which the user passed to `compare`, and draw nothing from `rng`."""
     del rng
     return arrays
 

@@ -258,7 +258,7 @@ def _with_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
 
 
 def _remove_defaults(schema: Schema) -> None:
-    """Remove the defaults of a schema and of all schemas in it, for status and results: they hold what was reported."""
+    """Remove the defaults of a schema, its properties and its items: status and results hold what was reported."""
     schema.pop("default", None)
     for inner in [*schema.get("properties", {}).values(), schema.get("items")]:
         if inner is not None:

@@ -46,6 +46,7 @@ def refusing(**fields: str) -> ConfigDict:
     """
 
     def declare(schema: dict[str, Any]) -> None:
+        """Add the fields to a model's schema, each with the rule that refuses it."""
         for kind, names in fields.items():
             for name in names.split():
                 schema["properties"][name] = {**TYPES[kind], "description": REFUSED}

@@ -239,7 +239,7 @@ def _count_cases(sweep: Sequence[Manifest]) -> int:
 
 
 def cases_within(maximum: int, axes: int) -> Rule:
-    """Return the rule that a sweep has at most `maximum` cases; it has at most `axes` axes."""
+    """Return the rule that a sweep of up to `axes` axes has at most `maximum` cases."""
     product = " * ".join(f"(size(self) > {axis} ? size(self[{axis}].values) : 1)" for axis in range(axes))
     return Rule(
         cel=f"{product} <= {maximum}",
@@ -280,6 +280,7 @@ def percentage(low: str, high: str, example: str, *, above: bool = False) -> Rul
     bounds = f"above {low}% up to {high}%" if above else f"from {low}% to {high}%"
 
     def holds(value: str) -> bool:
+        """Return True if the value is a percentage within the bounds."""
         if not re.fullmatch(PERCENTAGE, value):
             return False
         number = Decimal(value.removesuffix("%"))

@@ -73,7 +73,7 @@ def memory_limit(group: ControlGroup | None) -> int | None:
 
 
 def out_of_memory_kills(group: ControlGroup | None) -> int | None:
-    """Return the number of processes of the group that the kernel killed for lack of memory, or None."""
+    """Return the number of the group's processes that the kernel killed for lack of memory; None if unknown."""
     if group is None:
         return None
     text = _read(group.directory / ("memory.events" if group.version == 2 else "memory.oom_control"))  # noqa: PLR2004
@@ -82,7 +82,7 @@ def out_of_memory_kills(group: ControlGroup | None) -> int | None:
 
 
 def refaulted_bytes(group: ControlGroup | None) -> int | None:
-    """Return the bytes of files that were read again after the kernel evicted them, or None.
+    """Return the bytes of files that were read again after the kernel evicted them; None if unknown.
 
     A process whose code does not fit into memory with its data is not killed: the kernel evicts its code again and
     again, and it makes no progress.

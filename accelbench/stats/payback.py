@@ -54,7 +54,9 @@ def estimate_payback(
 ) -> PaybackEstimate | None:
     """Estimate when a variant is ahead in total time, from paired launches, one pair per round.
 
-    The interval misses the number of steps with probability `alpha`. None with fewer than two pairs.
+    By the means over rounds, the answer is `after` if the first call costs more and a step less, `until` in the
+    opposite case, `at-once` if neither costs more and one costs less, and `never` otherwise. The interval misses the
+    number of steps with probability `alpha`. None with fewer than two pairs.
     """
     extra = [after.first_call - before.first_call for before, after in zip(baseline, variant, strict=True)]
     saved = [before.step - after.step for before, after in zip(baseline, variant, strict=True)]

@@ -223,7 +223,7 @@ def _seconds(bound: str) -> str:
 def describe_bounds(
     at_least: str | None, at_most: str | None, equals: str | None = None, shown: Callable[[str], str] | None = None
 ) -> str:
-    """Describe the bounds, as `at least 2 and at most 3`; `shown` formats each."""
+    """Describe the bounds, as `at least 2 and at most 3`; `shown` formats a bound."""
     bounds = {"at least": at_least, "at most": at_most, "equal to": equals}
     return " and ".join(
         f"{words} {shown(bound) if shown else bound}" for words, bound in bounds.items() if bound is not None

@@ -53,7 +53,7 @@ class MeasuredVariants:
         return Certificate(checks=tuple(check for check in self.certificate.checks if check.name not in self.excused))
 
     def pairs(self, variant: str, baseline: str) -> list[float]:
-        """Return the log-speedups of the rounds in which both variants were measured, in order."""
+        """Return the log-speedup of each round in which both variants were measured, in the order of the rounds."""
         before, after = self.seconds[baseline], self.seconds[variant]
         rounds = sorted(before.keys() & after.keys())
         return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
