@@ -1,1 +1,1 @@
-"""Turns BenchmarkRuns into Jobs and Jobs into BenchmarkResults; holds no state that the cluster does not hold."""
+"""Turn BenchmarkRuns into Jobs and Jobs into BenchmarkResults; keep all state in the cluster."""

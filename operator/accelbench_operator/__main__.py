@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 async def run(settings: Settings) -> None:
-    """Operate until a signal arrives, or until a part fails: then the kubelet restarts the container."""
+    """Run the operator until a signal arrives; raise if a part fails, so that the kubelet restarts the container."""
     if task := asyncio.current_task():
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             # kopf replaces these handlers when it starts.
@@ -52,16 +52,16 @@ async def run(settings: Settings) -> None:
 
 
 async def _run_operator(operator: Operator, exposition: Exposition) -> None:
-    """Run everything that ends with the watch of runs."""
+    """Run the operator's tasks and write the first metrics; `run` cancels this once the watch of runs has ended."""
     async with asyncio.TaskGroup() as group:
         group.create_task(operator.run())
         group.create_task(_write_first_metrics(exposition, operator))
 
 
 async def _write_first_metrics(exposition: Exposition, operator: Operator) -> None:
-    """Write the metrics of results before the first scrape, because thousands of results take a second."""
+    """Render the metrics of all results once before the first scrape: thousands of results take a second."""
     await operator.synced.wait()
-    # Results that were listed at the start live long: no collection of garbage has to look at them.
+    # Objects listed at the start live long; once frozen, no garbage collection scans them.
     gc.freeze()
     try:
         await asyncio.to_thread(exposition.write, operator.snapshot(), OPENMETRICS)

@@ -21,9 +21,9 @@ from accelbench_operator.settings import Settings, SettingsError, read_settings
 from accelbench_operator.skew import find_skew
 
 WAIT_SECONDS = 120.0
-"""Time for a new operator to be pulled and started."""
+"""Maximum wait for a leader: the image of a new operator has to be pulled and started first."""
 PUBLISH_SECONDS = 10.0
-"""An API server publishes a CRD's fields some seconds after it has accepted the CRD."""
+"""Maximum wait for the CRDs: an API server publishes a CRD's fields some seconds after it has accepted the CRD."""
 POLL_SECONDS = 1.0
 
 
@@ -47,7 +47,7 @@ async def run_checks(
 
 
 async def _wait_for_crds(api: KubernetesApi, deadline: float) -> None:
-    """Return once the CRDs fit this release; raise NotAtWorkError or ApiError."""
+    """Return once the CRDs fit this release; raise NotAtWorkError after `deadline`, or ApiError."""
     while skew := await find_skew(api):
         if time.monotonic() > deadline:
             raise NotAtWorkError(skew)
@@ -55,7 +55,10 @@ async def _wait_for_crds(api: KubernetesApi, deadline: float) -> None:
 
 
 async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
-    """Return the holder of the Lease once it has renewed it."""
+    """Return the holder of the Lease once the Lease was renewed during this check.
+
+    Raise NotAtWorkError after `deadline`, which is a time of `time.monotonic`.
+    """
     earlier_renewal: str | None = None
     while True:
         try:

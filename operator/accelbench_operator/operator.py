@@ -76,7 +76,7 @@ class Operator:
         self._live = LiveCases(api, self._objects.pods, self._name_of, self._leading)
 
     async def run(self) -> None:
-        """Work until cancelled; decide nothing before all objects have been listed."""
+        """Run all tasks until cancelled; reconcile nothing before the CRDs fit and all objects have been listed."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._measure_lag())
             for reflector in self.controllers.reflectors:
@@ -91,6 +91,7 @@ class Operator:
                 work.create_task(self._live.run())
 
     async def _wait_for_crds(self) -> None:
+        """Set `crds_fit` once the CRDs fit this release; log the reason every `SKEW_PERIOD_SECONDS` until then."""
         while not self.crds_fit.is_set():
             try:
                 self._skew = await find_skew(self._api)
@@ -103,6 +104,7 @@ class Operator:
             await asyncio.sleep(SKEW_PERIOD_SECONDS)
 
     def _standing(self) -> AbstractAsyncContextManager[None]:
+        """Take part in the election while the context is open; without a Lease there is none."""
         return take_part(self._election) if self._election else nullcontext()
 
     def unready(self) -> tuple[str, ...]:
@@ -119,7 +121,7 @@ class Operator:
         }
 
     def snapshot(self) -> Snapshot:
-        """Return the state of the operator; call it in the event loop."""
+        """Return the operator's state for its metrics; call it in the event loop."""
         phases = self._runs.phases if self._leading() else {}  # a replica that does not lead has old phases
         runs = Counter((key.namespace, phase) for key, phase in phases.items())
         queue = QueueHealth(
@@ -150,7 +152,8 @@ class Operator:
         return key.name if key and self._runs.phases.get(key) in UNFINISHED else None
 
     def _observe_start(self, job: ObservedJob | None, pod: ObservedPod) -> None:
-        """Record how long a pod took to start; timestamps are whole seconds of clocks that may differ."""
+        """Record the times from the Job's creation to the pod's, and from there to the container's start."""
+        # Timestamps are whole seconds of clocks that may differ, so a difference can be negative.
         if pod.running:
             self.telemetry.start.observe(max(0.0, (pod.running - pod.created).total_seconds()))
         if job:
@@ -164,8 +167,10 @@ class Operator:
             self.controllers.reset()
 
     async def _find_surplus(self) -> tuple[Summary, ...]:
+        """Return the results to delete; none while this replica does not lead."""
         if not self._leading():
             return ()
+        # A run whose phase is unknown may be in progress.
         unknown = self.controllers.keys.keys() - {key.uid for key in self._runs.phases}
         in_progress = self._runs.in_progress() | unknown
         # Sorting tens of thousands of results would block the event loop.
@@ -177,6 +182,7 @@ class Operator:
         await self._cluster.delete_result(result.namespace, result.name, result.uid)
 
     async def _measure_lag(self) -> None:
+        """Measure every `LAG_PERIOD_SECONDS` how many seconds too late the event loop wakes this task."""
         while True:
             before = self._loop.time()
             await asyncio.sleep(LAG_PERIOD_SECONDS)

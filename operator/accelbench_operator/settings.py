@@ -27,14 +27,14 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True)
 class Settings(RunSettings):
-    """Hold what the chart sets."""
+    """Hold the operator's settings, each with the environment variable that the chart sets."""
 
     namespaces: tuple[str, ...] = ()
     """`ACCELBENCH_NAMESPACES`, separated by commas; empty: the whole cluster."""
     metrics_port: int = 9090
     """`ACCELBENCH_METRICS_PORT`."""
     metrics_series: int = 5_000
-    """`ACCELBENCH_METRICS_SERIES`: how many cases of series are exported; those with the newest results come first."""
+    """`ACCELBENCH_METRICS_SERIES`: maximum number of cases that metrics show: those with the newest results."""
     metrics_tls: Tls | None = None
     """`ACCELBENCH_METRICS_TLS`, a directory with `tls.crt` and `tls.key`. With `ACCELBENCH_METRICS_CLIENT_CA`, a file,
     clients need a certificate of that authority."""
@@ -73,7 +73,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
 
 
 def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the default pod template; raise SettingsError if a run with it would be refused."""
+    """Return the default pod template; raise SettingsError if it is unreadable or a run with it would be refused."""
     path = environment.get("ACCELBENCH_POD_TEMPLATE", "").strip()
     if not path:
         return {}

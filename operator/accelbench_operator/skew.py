@@ -15,7 +15,7 @@ from accelbench_operator.engine.api import KubernetesApi
 SERVED = f"/openapi/v3/apis/{GROUP}/{VERSION}"
 REMEDY = "apply those of this release, kubectl apply --server-side -f crds/"
 NAMED_FIELDS = 3
-"""How many fields a message names."""
+"""Maximum number of missing fields that a message names."""
 
 Schema = Mapping[str, Any]
 
@@ -48,7 +48,7 @@ def own_schema(kind: crd.CustomResource) -> Schema:
 
 
 def kinds_of(schema: Schema) -> Iterator[str]:
-    """Yield the kinds that a served schema describes."""
+    """Yield the kinds of this group and version that a served schema describes; none for a schema of parts."""
     for kind in schema.get("x-kubernetes-group-version-kind", ()):
         if (kind.get("group"), kind.get("version")) == (GROUP, VERSION):
             yield kind["kind"]

@@ -44,23 +44,23 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class Plan:
-    """Hold an accepted run: its cases in order, what their pods are made from, and what each step needs.
+    """Hold an accepted run: its cases in order, and what each step of the operator needs of it.
 
-    Run and cases are held as JSON and parsed when they are needed: as objects they would make collections of garbage,
-    during which the event loop stands still, several times longer.
+    Run and cases are held as JSON and parsed at each access: as objects they would make garbage collections, during
+    which the event loop stands still, several times longer.
     """
 
     metadata: ObjectMeta
     policy: RunPolicy
     script: ConfigMapKey | None
-    """Where the workload's file is; None if the image has it."""
+    """ConfigMap key with the workload's file; None if the image contains the workload."""
     pod_deadline: timedelta
-    """How long each pod may run."""
+    """Maximum time of each pod, from its acceptance by a kubelet."""
     runner: UsedRunner
     manifest: str
     """The run, as JSON."""
     documents: Mapping[str, str]
-    """Each case by its name, as JSON for its pod."""
+    """Cases as JSON, by name and in order."""
 
     @classmethod
     def of(cls, run: BenchmarkRun, cases: Iterable[Case], runner: UsedRunner) -> Self:
@@ -97,7 +97,7 @@ class Plan:
 
     @property
     def ttl_seconds(self) -> int | None:
-        """How long the run stays after its end; None for ever."""
+        """Seconds from the run's end to its deletion; None if it is never deleted."""
         return self.policy.ttl_seconds_after_finished
 
     @property
@@ -108,7 +108,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Refused:
-    """Hold the reasons why a run cannot be run."""
+    """Hold the problems of a run that is not measured; a finished run, whose plan was dropped, has none."""
 
     problems: tuple[Problem, ...]
     ttl_seconds: int | None = None
@@ -133,7 +133,8 @@ def accept(
         manifest: The run as the API server returns it.
         profiles: All profiles.
         image: The runner's image, for profiles that name none.
-        runner: What an earlier plan of the run has recorded: it holds whatever profiles, image and defaults are now.
+        runner: What an earlier plan of the run recorded in its status; `profiles`, `image` and `pod_template` are then
+            ignored, because they may have changed since.
         pod_template: The administrator's defaults for pods.
     """
 
@@ -153,7 +154,7 @@ def _accept(manifest: Mapping[str, Any], choose_runner: Callable[[BenchmarkRun],
     try:
         # The status is the operator's own and read elsewhere: damage to it is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
-        # The API server prunes what this refuses, if its CRD has this version.
+        # With the CRD of this release, the API server has already pruned the fields that this refuses.
         PodTemplate.model_validate(run.spec.pod_template)
         runner = choose_runner(run)
         profile = runner.profile
@@ -181,7 +182,7 @@ def _accept(manifest: Mapping[str, Any], choose_runner: Callable[[BenchmarkRun],
 
 
 def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
-    """Return a problem if the profile is not for the run's namespace."""
+    """Yield a problem if the profile is not for the run's namespace."""
     namespace = run.metadata.namespace
     if not profile.admits(namespace):
         admitted = ", ".join(profile.namespaces)
@@ -192,13 +193,13 @@ def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem
 
 
 def _local_file_problems(run: BenchmarkRun) -> Iterator[Problem]:
-    """Return a problem if the script is a local file, which an API server with this release's CRDs refuses before."""
+    """Yield a problem if the script is a local file, in case the CRDs of another release have let it pass."""
     if (script := run.spec.workload.script) and script.file:
         yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
 
 
 def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
-    """Return where the pod template contradicts the profile or the runner's isolation."""
+    """Yield a problem for each field of the pod template that contradicts the profile or the runner's isolation."""
     template = PodTemplate.model_validate(run.spec.pod_template)
     path = "spec.podTemplate"
     for name in template.metadata.annotations if template.metadata else ():
@@ -218,7 +219,7 @@ def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Prob
 
 
 def mounts_into_runner(template: PodTemplate, path: str) -> Iterator[Problem]:
-    """Return a problem for each mount inside one of the runner's own directories."""
+    """Yield a problem for each mount inside one of the runner's own directories."""
     for container in template.spec.containers if template.spec else ():
         for mount in container.volume_mounts:
             if any(
@@ -229,7 +230,11 @@ def mounts_into_runner(template: PodTemplate, path: str) -> Iterator[Problem]:
 
 
 def _memory_problems(plan: Plan) -> Iterator[Problem]:
-    """Return a problem for each case whose numbers need more memory than its pod has; the runner checks scripts."""
+    """Yield a problem for each case that needs more memory than its pod may use, or whose cost cannot be computed.
+
+    A case that is only compiled for a target is checked without the pod's limit. The runner checks scripts, because
+    this process does not load them.
+    """
     if plan.script:
         return
     limit = memory_limit(plan.run, plan.profile)
@@ -249,5 +254,6 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
+    """Return the location of a pydantic error as a path of the manifest, such as `spec.variants[0].use`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
     return "".join(parts).removeprefix(".")

@@ -1,4 +1,4 @@
-"""Describe what can be done for a run: `decide` chooses, `apply` does it. Each action can be repeated."""
+"""Define the actions of a run: `decide` chooses them, `reconcile` and `apply` carry them out. Each can be repeated."""
 
 from dataclasses import dataclass
 
@@ -14,21 +14,21 @@ class CreateJob:
     case: str
     attempt: int
     is_first: bool = False
-    """The case's first attempt, recorded just now: there can be no result yet."""
+    """True if this decision records the case's first attempt, so that no result can exist yet."""
 
 
 @dataclass(frozen=True)
 class Collect:
-    """Find out how an attempt ended: store its result, or note why there is none."""
+    """Read how an attempt ended: store its result, or note its failure."""
 
     attempt: Attempt
     last: bool
-    """No other attempt will follow, so an incomplete result is better than none."""
+    """True if no other attempt follows, so that an incomplete result is better than none."""
 
 
 @dataclass(frozen=True)
 class ConfirmFailure:
-    """Read Job and pod from the API server before the attempt fails: a watch may be behind."""
+    """Note the failure if the API server has the same Job and pod as the store; a watch may be behind."""
 
     attempt: Attempt
     failure: AttemptFailure
@@ -36,14 +36,14 @@ class ConfirmFailure:
 
 @dataclass(frozen=True)
 class ReadQueue:
-    """Find out why the queue of this attempt's Job holds it."""
+    """Read from Kueue why the queue holds this attempt's Job."""
 
     attempt: Attempt
 
 
 @dataclass(frozen=True)
 class ReadEvents:
-    """Find out from Events why this attempt does not start."""
+    """Read from Events why this attempt does not start."""
 
     attempt: Attempt
     question: EventQuestion
@@ -51,12 +51,12 @@ class ReadEvents:
 
 @dataclass(frozen=True)
 class DeleteJob:
-    """Delete exactly this Job."""
+    """Delete the Job with this name and UID."""
 
     name: str
     uid: str
     result: str | None = None
-    """The BenchmarkResult that must be stored before; None: the Job brought none."""
+    """Name of the BenchmarkResult that must exist before the deletion; None if the case has none."""
 
 
 @dataclass(frozen=True)

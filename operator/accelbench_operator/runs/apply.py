@@ -1,4 +1,4 @@
-"""Carry out what was decided. Every step can be repeated, and the process may be killed before and after each request.
+"""Carry out the actions of a run. Each can be repeated: the process may be killed before and after each request.
 
 A result that may exist is read from the API server: before a Job is created, before an attempt fails, and before a Job
 is deleted whose result this process has not stored itself. An existing object counts as the run's only if its owner's
@@ -65,11 +65,11 @@ from accelbench_operator.runs.waits import Wait
 logger = logging.getLogger(__name__)
 
 LOGS_AT_A_TIME = 2
-"""Each takes up to 16 MiB, as text and as bytes."""
+"""Maximum number of logs in memory at once; each takes up to 16 MiB, as text and as bytes."""
 
 
 class ForeignObjectError(RetryError):
-    """Report an object that has the name of one of the run's and is not the run's, or cannot be read."""
+    """Report an object that has the name of an object of the run, but belongs to another owner or cannot be read."""
 
 
 class Applier:
@@ -84,19 +84,19 @@ class Applier:
         self._log_slots = asyncio.Semaphore(LOGS_AT_A_TIME)
 
     def memory(self, run_uid: str) -> RunMemory:
-        """Return what was found out about a run."""
+        """Return what this process remembers of a run."""
         return self._memories.setdefault(run_uid, RunMemory())
 
     def forget(self, run_uid: str) -> None:
-        """Drop what was found out about a run that is deleted or idle."""
+        """Drop what this process remembers of a run that is deleted or idle."""
         self._memories.pop(run_uid, None)
 
     def forget_all(self) -> None:
-        """Drop what was found out about all runs, because another replica may have acted since."""
+        """Drop what this process remembers of all runs, because another replica may have acted since."""
         self._memories.clear()
 
     async def apply(self, action: Action, plan: Plan, observed: Observed) -> None:
-        """Carry out one action; raise ApiError if it has to be tried again later."""
+        """Carry out one action that deletes nothing; raise ApiError or ForeignObjectError to have it repeated."""
         match action:
             case CreateJob():
                 await self._create_job(action, plan)
@@ -112,7 +112,7 @@ class Applier:
                 await self._read_events(action, plan)
 
     async def finds_unlisted_results(self, plan: Plan, measured: Iterable[str], observed: Observed) -> bool:
-        """Return True if the cluster has a result of a measured case that the store lacks.
+        """Return True if the API server has a result of a measured case that the store lacks; put it into the store.
 
         This is checked before a run finishes, which is final: a replica may lead before its watches are up to date.
         """
@@ -127,7 +127,7 @@ class Applier:
             return False
 
     async def delete_job(self, action: DeleteJob, run: Key) -> None:
-        """Delete a Job; one that brought a result only if the result is stored."""
+        """Delete a Job; if its case has a result in the store, only if the API server has the result too."""
         memory = self.memory(run.uid)
         if action.uid in memory.deleted:
             return
@@ -138,11 +138,13 @@ class Applier:
         memory.deleted.add(action.uid)
 
     async def _is_stored(self, result: str, run: Key) -> bool:
+        """Return True if this process has stored the result, or the API server has it."""
         if result in self.memory(run.uid).stored:
             return True
         return await self._cluster.get_result(run.namespace, result) is not None
 
     async def _create_job(self, action: CreateJob, plan: Plan) -> None:
+        """Create the Job of an attempt, unless its case has a result; note a failure if the Job is invalid."""
         metadata = plan.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
         with self._recording(Wait.CREATE_JOB, plan, name):
@@ -179,6 +181,7 @@ class Applier:
                 ) from None
 
     async def _collect(self, action: Collect, plan: Plan, observed: Observed) -> None:
+        """Store the outcome of an attempt that is over; note a failure if `Wait.LOOK` ends without an answer."""
         attempt, job = action.attempt, action.attempt.job
         try:
             with self._recording(Wait.LOOK, plan, job):
@@ -193,7 +196,7 @@ class Applier:
             await self._note_failure(plan, attempt.case, job, end)
 
     async def _find_end(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
-        """Return the pod whose log is to be read, or why there is none; None if the store was behind and is not now."""
+        """Return the pod whose log to read, or the failure if Job or pods are gone; None if the store was behind."""
         metadata = plan.metadata
         job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
         if job is None:
@@ -204,7 +207,7 @@ class Applier:
             return None
         if pod and pod.is_over:
             return pod
-        # The watch of Jobs may be ahead of that of pods, after an outage by as long as that lasted.
+        # The watch of pods may be behind the watch of Jobs, after an outage by as long as the outage lasted.
         pods = await self._pods_of(attempt, plan)
         if not pods:
             return pod_gone(job, observed.disruptions.get(attempt.job, ""))
@@ -212,7 +215,7 @@ class Applier:
         return pod if pod == reporting_pod(pods) else None
 
     async def _pods_of(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
-        """Read the pods that the attempt's Job controls, whatever their labels are now: anybody may change those."""
+        """Read the pods that the attempt's Job controls; set run and case, because anybody can change their labels."""
         bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
         pods = [pod for pod in map(observe_pod, bodies) if pod.job == attempt.job]
         return [replace(pod, owner=plan.metadata.uid, case=attempt.case) for pod in pods]
@@ -238,6 +241,7 @@ class Applier:
             await self._note_failure(plan, attempt.case, attempt.job, result)
 
     async def _read_events(self, action: ReadEvents, plan: Plan) -> None:
+        """Record the latest Event about the attempt's Job or pod."""
         attempt, question = action.attempt, action.question
         message = await self._events.about(plan.metadata.namespace, question.about_uid)
         self.memory(plan.metadata.uid).record(attempt.job, question.wait, message, self._clock())
@@ -258,14 +262,14 @@ class Applier:
         self._replace_pods(pods, observed.pods.get(attempt.job, ()))
 
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> str | None:
-        """Return the log; None if there is none, or it could not be read for long enough."""
+        """Return the log; None if there is none, or if all reads during `Wait.READ_LOG` failed."""
         if pod.running is None:
             return None
         try:
             with self._recording(Wait.READ_LOG, plan, job):
                 return await self._cluster.read_log(pod.key.namespace, pod.key.name)
         except NotFoundError:
-            # A kubelet answers this of a pod that it does not know yet, too.
+            # A kubelet also answers 404 for a pod that it does not know yet.
             if not await self._cluster.list_pods(pod.key.namespace, job) or self._may_give_up(Wait.READ_LOG, plan, job):
                 return None
             raise
@@ -276,6 +280,7 @@ class Applier:
             raise
 
     async def _store_result(self, body: Manifest, attempt: Attempt, plan: Plan) -> None:
+        """Create the BenchmarkResult; note a failure if it is invalid, its name taken, or `Wait.STORE_RESULT` over."""
         case, job, run_uid = attempt.case, attempt.job, plan.metadata.uid
         try:
             with self._recording(Wait.STORE_RESULT, plan, job):
@@ -292,7 +297,7 @@ class Applier:
             self._put_result(stored, run_uid)
 
     async def _name_is_taken(self, plan: Plan, case: str) -> bool:
-        """Return True if an object has the name of the case's result; else a conflict was the server's own."""
+        """Return True if an object has the name of the case's result; else the conflict had another cause."""
         metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)
         return await self._cluster.get_result(metadata.namespace, name) is not None
@@ -309,10 +314,11 @@ class Applier:
         self.memory(run_uid).clear(job, wait)
 
     def _may_give_up(self, wait: Wait, plan: Plan, job: str) -> bool:
+        """Return True if the requests of this wait have failed often enough for long enough."""
         return self.memory(plan.metadata.uid).is_final(job, wait, self._clock())
 
     async def _load_result(self, plan: Plan, case: str) -> bool:
-        """Return True if the API server has the case's result, and put it into the store."""
+        """Put the case's result into the store if the API server has it; return True if it has."""
         metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)
         stored = await self._cluster.get_result(metadata.namespace, name)
@@ -321,6 +327,7 @@ class Applier:
         return stored is not None
 
     def _put_job(self, body: Manifest, run_uid: str) -> None:
+        """Put the Job into the store; raise ForeignObjectError if the run does not control it."""
         job = observe_job(body)
         if job is None or not owned_by(body, run_uid):
             name = body["metadata"]["name"]
@@ -328,7 +335,7 @@ class Applier:
         self._store.put(job, fresh=True)
 
     def _replace_pods(self, pods: Sequence[ObservedPod], stored: Iterable[ObservedPod]) -> None:
-        """Hold the pods that a Job has now in place of those that were known."""
+        """Replace the pods in the store by those that the API server just returned."""
         names = {pod.key.name for pod in pods}
         for pod in stored:
             if pod.key.name not in names:
@@ -337,6 +344,7 @@ class Applier:
             self._store.put(pod, fresh=True)
 
     def _put_result(self, body: Manifest, run_uid: str) -> None:
+        """Put the summary of the result into the store; raise ForeignObjectError if it is not of this run."""
         name = body["metadata"]["name"]
         try:
             summary = observe_result(body)
@@ -347,7 +355,7 @@ class Applier:
         self._store.put(summary, fresh=True)
 
     async def _note_failure(self, plan: Plan, case: str, job: str, failure: AttemptFailure) -> None:
-        """Note that the attempt failed, unless its case has a result that the store lacks."""
+        """Note that the attempt failed, unless the API server has a result of its case."""
         try:
             with self._recording(Wait.RESULT, plan, job):
                 has_result = await self._load_result(plan, case)
@@ -362,7 +370,7 @@ class Applier:
 
 
 def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
-    """Return the BenchmarkResult as a request body."""
+    """Return the BenchmarkResult as the body of the request that creates it."""
     run, case = plan.run, result.case.name
     document = BenchmarkResult.of(
         result,
@@ -384,6 +392,7 @@ def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
 
 
 def _error_message(error: Exception) -> str:
+    """Return the message of the error; for an unexpected one, with its type."""
     if isinstance(error, ApiError):
         return error.message
     return str(error) if isinstance(error, ForeignObjectError) else f"{type(error).__name__}: {error}"

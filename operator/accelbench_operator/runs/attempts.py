@@ -19,7 +19,7 @@ from accelbench_operator.runs.waits import FIRST_QUESTION, Wait, next_question
 
 @dataclass(frozen=True)
 class Observed:
-    """Hold what the cluster has of one run, and what was found out about it."""
+    """Hold the objects of one run in the cluster, and what this process remembers of its attempts."""
 
     jobs: Mapping[str, ObservedJob] = field(default_factory=dict)
     """By name."""
@@ -28,16 +28,16 @@ class Observed:
     results: Mapping[str, Summary] = field(default_factory=dict)
     """By case."""
     failures: Mapping[str, AttemptFailure] = field(default_factory=dict)
-    """By Job name: why its attempt failed, as looking for its result has shown."""
+    """By Job name: the failure of its attempt, noted once the API server had no result of the case."""
     obstacles: Mapping[str, Obstacle] = field(default_factory=dict)
-    """By Job name: the latest refusal that its attempt ran into."""
+    """By Job name: what held up its attempt last."""
     queues: Mapping[str, QueueReport] = field(default_factory=dict)
     """By Job name: why its queue holds it."""
     disruptions: Mapping[str, str] = field(default_factory=dict)
-    """By Job name: why its pod, which is gone, had to go."""
+    """By Job name: the disruption of its pod, which is deleted."""
 
     def pod(self, job: str) -> ObservedPod | None:
-        """Return the pod that reports for a Job; None without any."""
+        """Return the pod whose end counts for a Job; None without any."""
         return reporting_pod(self.pods.get(job, ()))
 
 
@@ -62,24 +62,24 @@ class EventQuestion:
 
 @dataclass(frozen=True)
 class AttemptState:
-    """Describe where an attempt stands."""
+    """Describe how far an attempt has come, and what it waits for."""
 
     phase: AttemptPhase
     until: datetime | None = None
     """When the phase ends at the latest."""
     failure: AttemptFailure | None = None
     suspected: AttemptFailure | None = None
-    """The failure if the watches are up to date; the API server is asked before it counts."""
+    """Failure that counts once the API server has confirmed it, because the watches may be behind."""
     pending: str = ""
-    """Why it waits, while it does."""
+    """Reason why it waits; empty if it does not."""
     reads_queue: bool = False
-    """Its queue holds it, and the reason was not read lately."""
+    """True if its queue holds it, and it is time to read the reason."""
     question: EventQuestion | None = None
     """Set if neither Job nor pod explain why it waits."""
 
 
 def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
-    """Return where an attempt in flight stands at `now`."""
+    """Return how far an attempt in flight has come at `now`."""
     job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
     if failure := observed.failures.get(attempt.job):
         return AttemptState(AttemptPhase.OVER, failure=failure)
@@ -100,7 +100,7 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
 
 
 def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
-    """Return, for a condition, what keeps the result of an attempt that is over from being stored."""
+    """Return why the result of an attempt that is over is not stored yet; empty if that needs no report."""
     obstacle = observed.obstacles.get(attempt.job)
     waits = {Wait.LOOK, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT}
     return f"{attempt.case}: {obstacle}" if obstacle and obstacle.wait in waits and obstacle.should_report else ""
@@ -113,6 +113,7 @@ def _end_of_pod(pod: ObservedPod, plan: Plan) -> datetime:
 
 
 def _running_state(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
+    """Return the state of an attempt whose pod runs or is being deleted; suspect a lost node if it is overdue."""
     until = _end_of_pod(pod, plan)
     return AttemptState(AttemptPhase.RUNNING, until, suspected=node_lost(pod, until) if now >= until else None)
 
@@ -142,7 +143,7 @@ def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
 
 
 def _event_question(job: ObservedJob | None, pod: ObservedPod | None, refusal: Obstacle | None) -> EventQuestion | None:
-    """Return which Events to read: only they say why a Job has no pod, or why a node does not start one."""
+    """Return which Events to read: only they explain why a Job has no pod, or why a node does not start a pod."""
     if job is None or (pod and not gives_no_reason(pod)):
         return None
     next_read = next_question(refusal.since, refusal.tries) if refusal else None
@@ -152,7 +153,7 @@ def _event_question(job: ObservedJob | None, pod: ObservedPod | None, refusal: O
 
 
 def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
-    """Return the state of an attempt whose Job is suspended: without a deadline it waits in a queue for ever."""
+    """Return the state of an attempt whose Job is suspended; in a queue only the run's policy sets a deadline."""
     since = job.suspended_since or now
     report = observed.queues.get(job.key.name)
     report = report if report and report.suspended_since == job.suspended_since else None
@@ -167,7 +168,7 @@ def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetim
 
 
 def ending_pod(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:
-    """Return a pod of the case that may still run, and until when: later its node counts as lost."""
+    """Return a pod of the case that has not ended, and the time until which to wait for its end; None without any."""
     pods = itertools.chain.from_iterable(observed.pods.values())
     ending = ((pod, _end_of_pod(pod, plan)) for pod in pods if pod.case == case and not pod.is_over)
     return next(((pod, until) for pod, until in ending if now < until), None)

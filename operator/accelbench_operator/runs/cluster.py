@@ -114,7 +114,7 @@ class Cluster:
         await self._create(EVENT, event)
 
     async def _list_of_kueue(self, plural: str, namespace: str, query: dict[str, str]) -> list[Manifest]:
-        # In the version that this cluster's Kueue prefers: the fields that are read are the same in all.
+        # Use the version that this cluster's Kueue prefers; the fields that are read are the same in all versions.
         group = await self._api.get(f"/apis/{KUEUE}")
         kind = Kind(plural, plural, group["preferredVersion"]["groupVersion"])
         items: list[Manifest] = (await self._api.get(kind.path(namespace), query))["items"]

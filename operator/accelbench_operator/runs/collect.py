@@ -25,7 +25,15 @@ DEADLINE_EXCEEDED = "DeadlineExceeded"
 
 
 def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: str) -> Result | AttemptFailure:
-    """Return what the attempt at `case` brought; `log` is None if it is lost, `last` if no other attempt follows."""
+    """Return the result that the attempt at `case` brought, or its failure.
+
+    Args:
+        case: The case with the attempt's number in its origin.
+        pod: The pod of the attempt, which has ended.
+        log: Its log; None if it cannot be read.
+        last: True if no other attempt follows, so that an incomplete result is better than none.
+        now: Timestamp for a result that is built here, because the runner did not finish one.
+    """
     delivered = read_log((log or "").splitlines(), READ_KINDS)
     headline = read_headline(case, pod.message)
     evidence = _evidence(log, delivered)
@@ -77,6 +85,7 @@ def _of_this_attempt(case: Case, result: Result | None) -> Result | None:
 
 
 def _identity(case: Case) -> object:
+    """Return the parts of a case that do not depend on the defaults of a release."""
     variants = [(variant.name, variant.use) for variant in case.variants]
     device = case.accelerator
     return case.name, case.origin, case.workload, variants, device.profile, device.price_per_hour
@@ -85,6 +94,10 @@ def _identity(case: Case) -> object:
 def _result_of_kill(
     case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str
 ) -> Result | None:
+    """Return the last checkpoint with the failure of the running variant.
+
+    None if the container was not killed at its memory limit or deadline, or if no variant was running.
+    """
     if pod.reason == OUT_OF_MEMORY:
         reason, message = (
             FailureReason.OUT_OF_MEMORY,
@@ -118,12 +131,13 @@ def _from_headline(case: Case, headline: Headline, evidence: str, now: str) -> R
 
 
 def _headline_comparisons(case: Case, headline: Headline) -> Iterable[SpeedupEstimate]:
-    """Return the headline's comparisons of variants that the case has, one for each."""
+    """Return the headline's comparisons of variants that the case has, at most one for each."""
     by_variant = {row.variant: row for row in headline.comparisons}
     return (by_variant[variant.name] for variant in case.variants if variant.name in by_variant)
 
 
 def _reported_comparison(case: Case, rounds: int, estimate: SpeedupEstimate) -> Comparison:
+    """Return a comparison without verdict and numbers, whose sentence quotes the headline."""
     outcome: str = estimate.verdict or "no verdict"
     if estimate.speedup and estimate.lower and estimate.upper:
         interval = figures.interval(float(estimate.lower), float(estimate.upper))
@@ -138,6 +152,7 @@ def _reported_comparison(case: Case, rounds: int, estimate: SpeedupEstimate) -> 
 
 
 def _evidence(log: str | None, delivered: LogDocuments) -> str:
+    """Return a sentence about the state of the log, and what to do about it."""
     if log is None:
         return "The log is gone"
     if delivered.problems:
