@@ -88,7 +88,7 @@ class ComparedFunctions:
         return captured.get() + self._where()
 
     def _repr_html_(self) -> str:
-        """Return the page that `accelbench run` writes in a frame, or the terminal's report."""
+        """Return the page that `accelbench run` writes, in a frame; the terminal's report without a page."""
         page = self.directory / "report.html"
         if not page.exists():
             return f"<pre>{html.escape(str(self))}</pre>"

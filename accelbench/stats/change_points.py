@@ -62,7 +62,7 @@ def find_change_points(values: Sequence[float], *, least: float = 0.0) -> tuple[
 
 
 def _without_outliers(logs: Sequence[float]) -> list[float]:
-    """Limit each value to three deviations from the median of its five neighbours."""
+    """Limit each value to three standard deviations from the median of the five values around it."""
     medians = [statistics.median(logs[max(0, index - 2) : index + 3]) for index in range(len(logs))]
     residuals = [value - median for value, median in zip(logs, medians, strict=True)]
     # 1.4826 makes the median deviation a standard deviation; 0.8, because the median of five follows the value itself.

@@ -115,7 +115,7 @@ def _variance_and_degrees(before: Sequence[float], after: Sequence[float]) -> tu
 
 
 def student_quantile(probability: float, degrees_of_freedom: float) -> float:
-    """Return the quantile of Student's t distribution that lies above a share `probability` of it."""
+    """Return the value below which Student's t is with this probability."""
     from scipy.special import stdtrit  # imported here, as most importers of this module do not need scipy
 
     return float(stdtrit(degrees_of_freedom, probability))

@@ -133,7 +133,7 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
 
 
 def _time_saved(speedup: float) -> str:
-    """Express a speedup as a share of time: 1.44 times as fast is 30.6 % less time, not 44 %."""
+    """Express a speedup as time: `30.6 % less time` for 1.44, `2 times as long` for 0.5."""
     share = 1 / speedup - 1
     if share >= 1:
         return f"{figures.prose(1 / speedup)} times as long"
