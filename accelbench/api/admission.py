@@ -33,7 +33,10 @@ class Refusal(Problem):
 
 
 def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Return why the API server would refuse to create `manifest`; empty if it would accept it."""
+    """Return why the API server would refuse to create `manifest`; empty if it would accept it.
+
+    If it has unknown fields, only these are returned. Rules are not checked if another refusal is `blocking`.
+    """
     schema = schema_of(kind)
     if unknown := tuple(_unknown_fields(schema, manifest, "")):
         return unknown

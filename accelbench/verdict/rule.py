@@ -57,8 +57,8 @@ class Clean:
 def unclean(certificate: Certificate, *variants: str) -> tuple[str, ...]:
     """Return the names of the checks that prevent a verdict on `variants`, without repetition.
 
-    These are the failed checks or, if none failed, the untested ones that must pass. Outputs that are not finite are
-    not compared, so only `non-finite` fails for them.
+    These are the failed checks or, if none failed, those of `INDISPENSABLE` that did not pass. Outputs that are not
+    finite are not compared, so only `non-finite` fails for them.
     """
     failed = [check.name for check in certificate.failed(*variants)]
     passed = {(check.name, check.variant) for check in certificate.checks if check.outcome == "passed"}
