@@ -43,7 +43,7 @@ def origin(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 @contextmanager
 def use(file: Path) -> Iterator[None]:
-    """Within the `with` block, make `file` the script that this process and its children load."""
+    """Make `file` the script that this process and its children load, within the `with` block."""
     previous = os.environ.get(SCRIPT_VARIABLE)
     os.environ[SCRIPT_VARIABLE] = str(file)
     try:
