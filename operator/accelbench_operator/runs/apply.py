@@ -123,7 +123,7 @@ class Applier:
         try:
             return await self._load_result(plan, case)
         except ForeignObjectError:
-            # Another object has taken its name: the result is gone.
+            # Another object has the name of the result, so the result was deleted.
             return False
 
     async def delete_job(self, action: DeleteJob, run: Key) -> None:

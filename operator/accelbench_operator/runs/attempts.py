@@ -84,11 +84,11 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
     if failure := observed.failures.get(attempt.job):
         return AttemptState(AttemptPhase.OVER, failure=failure)
     if job and job.suspended and not job.ended:
-        # Its queue has taken it back: whatever happened to its pod, there will be another, and the case starts again.
+        # Its queue has taken it back: another pod will follow, and the case starts again.
         return _queued_state(job, plan, observed, now)
     if job and not job.ended and pod and pod.disowned:
-        # The queue took the Job back and let it go again, and the pod of that time is still there. Times cannot tell
-        # the two pods apart: they are whole seconds, and a deletion's moves when the kubelet has ended the pod.
+        # The queue took the Job back and admitted it again, and the earlier pod still exists. Times cannot distinguish
+        # the two pods: they are whole seconds, and the time of a deletion moves when the kubelet has ended the pod.
         state = _waiting_state(attempt, job, None, plan, observed, now)
         ending = f"Pod {pod.key.name} has not ended yet, although its queue has taken the Job back."
         return state if pod.is_over else replace(state, pending=ending, question=None)
@@ -121,6 +121,7 @@ def _running_state(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
 def _waiting_state(
     attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
+    """Return the state of an attempt that waits for its Job, pod or container, with the deadline of the wait."""
     wait = _current_wait(job, pod)
     obstacle = observed.obstacles.get(attempt.job)
     refusal = obstacle if obstacle and obstacle.wait is wait else None

@@ -41,14 +41,14 @@ from accelbench_operator.runs.status import (
 from accelbench_operator.runs.waits import BETWEEN_CASES, Wait, retry_delay
 
 BUSY = frozenset({AttemptPhase.RUNNING, AttemptPhase.OVER})
-"""A run is running while one of its cases is in one of these: what has ended is being collected."""
+"""Phases in which a case makes its run Running; a case that has ended is being collected."""
 
 NO_JOB = {"job": "", "job_uid": None, "pod": None, "node": None, "image": None}
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Hold the status to write first, what to do then, in order, and when to look again at the latest."""
+    """Hold the status to write first, the actions to carry out then, and when to look again at the latest."""
 
     status: BenchmarkRunStatus
     actions: tuple[Action, ...] = ()
@@ -87,7 +87,7 @@ class _Situation:
     pods: Sequence[ObservedPod]
     """The pods that report for attempts in flight."""
     measured: frozenset[str]
-    """Cases with a result, now or ever."""
+    """Cases with a result, including those whose result was deleted since."""
 
     @property
     def active_until(self) -> datetime | None:
@@ -95,6 +95,7 @@ class _Situation:
 
 
 def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> _Situation:
+    """Return how far the attempts in flight have come, with the run's active time started or stopped."""
     in_flight = [attempt for attempt in status.attempts if _in_flight(attempt)]
     states = {
         attempt.case: state_of(attempt, plan, observed, now)
@@ -120,7 +121,7 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
 
 
 def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | None]:
-    """Return the attempts as they are to be recorded, in the plan's order, and why no further case is started."""
+    """Return the attempts to record, in the plan's order, and why no further case is started, if there is a reason."""
     plan, observed, now = situation.plan, situation.observed, situation.now
     stop = _stop_of_run(plan, situation.status, now) or _late_start_stop(situation.recorded)
     attempts = {
@@ -179,7 +180,7 @@ class _Wait:
 
 
 def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Wait | None:
-    """Return what a case between two attempts waits for: a pause after a failure, and the pod of the attempt before."""
+    """Return what a case between two attempts waits for: a pause after a failure, then the end of the earlier pod."""
     if attempt.job or attempt.finished:
         return None
     if attempt.not_before and (start := datetime.fromisoformat(attempt.not_before)) > now:
@@ -196,7 +197,7 @@ def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: dat
 def _pending_reasons(
     attempts: Iterable[Attempt], states: Mapping[str, AttemptState], waits: Mapping[str, _Wait]
 ) -> Iterator[str]:
-    """Return what each case that does not run waits for."""
+    """Yield why each case that does not run waits."""
     for attempt in attempts:
         if (state := states.get(attempt.case)) and state.pending and _in_flight(attempt):
             yield state.pending
@@ -211,7 +212,7 @@ def _in_flight(attempt: Attempt) -> bool:
 def _advance(
     attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
-    """Return the attempt as it is to be recorded: ended, set aside for another one, or with its pod and Job."""
+    """Return the attempt to record: failed, set aside for another attempt, or with its Job and pod."""
     if attempt.job and (pod := observed.pod(attempt.job)):
         place = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
         attempt = attempt.model_copy(update={name: value for name, value in place.items() if value})
@@ -229,6 +230,7 @@ def _advance(
 
 
 def _after_failure(attempt: Attempt, failure: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
+    """Return the attempt set aside for a retry after a pause, or failed if none may follow."""
     policy = plan.policy
     if stop or not failure.reason.retried or attempt.retries >= policy.infrastructure_retries:
         return _fail(attempt, failure.reason, failure.message, now)
@@ -245,11 +247,12 @@ def _with_end(attempt: Attempt, now: datetime) -> Attempt:
 
 
 def _set_aside(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt:
-    """Return the attempt without its Job, so that another one can follow."""
+    """Return the attempt without its Job, so that another attempt can follow."""
     return attempt.model_copy(update=NO_JOB | {"reason": reason, "message": message})
 
 
 def _next_attempt(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
+    """Return the next attempt at the case; it counts as a retry after a failure, but not after a suspension."""
     number = attempt.number + 1
     metadata = plan.metadata
     job = attempt_name(metadata.name, metadata.uid, attempt.case, number)
@@ -266,7 +269,7 @@ def _next_attempt(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
 def _start_cases(
     plan: Plan, attempts: dict[str, Attempt], measured: frozenset[str], observed: Observed, now: datetime
 ) -> dict[str, Attempt]:
-    """Return attempts at the next cases in order, as many as `parallelism` allows."""
+    """Return new attempts by case, in the plan's order: first and further ones, as many as `parallelism` allows."""
     free_slots = plan.policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
     metadata = plan.metadata
     started: dict[str, Attempt] = {}
@@ -293,6 +296,7 @@ def _actions(
     stop: Stop | None,
     now: datetime,
 ) -> tuple[Action, ...]:
+    """Return at most one action for each attempt in flight; `recorded` are the attempts before this decision."""
     retries = plan.policy.infrastructure_retries
     recorded_cases = {attempt.case for attempt in recorded}
     actions: list[Action] = []
@@ -314,7 +318,10 @@ def _actions(
 
 
 def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[DeleteJob, ...]:
-    """Delete Jobs whose result is stored, and running Jobs that no attempt in flight names; others keep their log."""
+    """Return deletions of Jobs whose case has a result, and of running Jobs that no attempt in flight names.
+
+    Other Jobs that have ended stay for their logs, and so does one whose result is incomplete.
+    """
     jobs_in_flight = {attempt.job for attempt in attempts if _in_flight(attempt)}
     deletions = []
     for job in observed.jobs.values():
@@ -329,7 +336,7 @@ def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[D
 def _after_the_end(
     plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, finished: datetime, now: datetime
 ) -> Decision:
-    """Return what is left to do for a finished run: delete Jobs, and the run when its time to live is over."""
+    """Return what is left to do for a finished run: to delete Jobs, and the run once its time to live is over."""
     leftovers = _unneeded_jobs((), observed)
     ttl = plan.ttl_seconds
     if ttl is None:
@@ -339,9 +346,9 @@ def _after_the_end(
 
 
 def _start_clock(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Start the run's active time, which runs while a case does, from the start of the first container.
+    """Start the run's active time at the start of the first container, unless it is running already.
 
-    A node's clock may be wrong: the time begins neither before the pod was created nor after now.
+    A node's clock may be wrong, so the start is not before the pod's creation, and not after now.
     """
     if status.active_start_time is not None:
         return status
@@ -351,9 +358,9 @@ def _start_clock(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: d
 
 
 def _stop_clock(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Stop the run's active time at the end of its last pod, or now if a pod has no end.
+    """Stop the run's active time at the end of the last pod, or now if a pod that started has no end.
 
-    The time between a pod's end and the operator's return does not count.
+    Time after the last pod's end, for example while no operator ran, does not count.
     """
     if status.active_start_time is None:
         return status
@@ -365,6 +372,7 @@ def _stop_clock(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: da
 
 
 def _active_limit(plan: Plan) -> timedelta:
+    """Return the maximum active time: that of the policy, else of all cases with all their retries."""
     if (limit := Wait.ACTIVE.limit.of(plan.policy)) is not None:
         return limit
     turns = -(-len(plan.names) // plan.policy.parallelism) * (1 + plan.policy.infrastructure_retries)
@@ -372,7 +380,7 @@ def _active_limit(plan: Plan) -> timedelta:
 
 
 def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
-    """Return when a run that stays active exceeds its deadline; None while it is not active."""
+    """Return when a run that stays active reaches its active deadline; None while it is not active."""
     if status.active_start_time is None:
         return None
     return (
@@ -383,6 +391,7 @@ def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
 
 
 def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
+    """Return why the whole run stops: it was cancelled, or its active deadline is over."""
     if plan.policy.cancel:
         message = "the run was cancelled; stored results are kept"
         return Stop(ConditionReason.CANCELLED, message, AttemptReason.CANCELLED)
@@ -396,7 +405,7 @@ def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop 
 
 
 def _late_start_stop(attempts: Iterable[Attempt]) -> Stop | None:
-    """Stop the run if a case did not start in time: the next one would wait as long in vain."""
+    """Return why to stop if a case did not start in time, because the next case would wait as long in vain."""
     failed = next((attempt for attempt in attempts if attempt.reason == AttemptReason.START_DEADLINE_EXCEEDED), None)
     if failed is None:
         return None

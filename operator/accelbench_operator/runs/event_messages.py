@@ -17,12 +17,13 @@ from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.observed import describe
 
 MINIMUM_CACHE_TIME = timedelta(seconds=5)
+"""Minimum time that a list is reused."""
 CACHE_TIME_PER_DURATION = 20
-"""A list that took long is kept for so many times as long, so that Events stay a small part of the server's work."""
+"""Minimum ratio of the time that a list is reused to the time that it took, to keep load off the API server."""
 
 
 class EventSummary(NamedTuple):
-    """Summarize an Event; of two about one object the greater counts: the newer, and within a second the warning."""
+    """Summarize an Event; the greatest about an object is the newest, and of one second a warning."""
 
     at: datetime
     is_warning: bool
@@ -49,12 +50,12 @@ class _NamespaceEvents:
     events: Mapping[str, EventSummary]
 
     def is_fresh(self, now: datetime) -> bool:
-        """Return True if it need not be read again; a clock that was set back does not keep it for longer."""
+        """Return True if it need not be read again; a clock that was set back does not extend its time."""
         return self.since <= now < self.until
 
 
 class EventMessages:
-    """Return the latest message about an object, at most `MINIMUM_CACHE_TIME` old or as old as a slow list allows."""
+    """Return the latest message about an object, from a list of its namespace that is reused for a short time."""
 
     def __init__(self, cluster: Cluster, clock: Callable[[], datetime]) -> None:
         self._cluster = cluster
@@ -73,6 +74,7 @@ class EventMessages:
         return event.message if event else ""
 
     async def _read(self, namespace: str, now: datetime) -> _NamespaceEvents:
+        """List the Events of a namespace; after an error, use those that were listed before it."""
         events: dict[str, EventSummary] = {}
         # Events are for people: if they cannot be read, cases wait without a message.
         with suppress(ApiError):

@@ -29,7 +29,7 @@ class Transition:
 
 
 def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[Transition]:
-    """Return what changed between two statuses of one run, in the order of its Events."""
+    """Yield what changed between two statuses of one run, in the order of the Events to post."""
     old = {condition.type: condition for condition in before.conditions}
     new = {condition.type: condition for condition in after.conditions}
     accepted, was_accepted = new.get("Accepted"), old.get("Accepted")
@@ -51,7 +51,10 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
 
 
 def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
-    """Return the attempts that failed between two statuses, each with its number."""
+    """Yield the attempts with a new failure, each with the number that `before` has.
+
+    In `after` the number may be that of the next attempt, which keeps the failure of the earlier one until it ends.
+    """
     earlier_attempts = {attempt.case: attempt for attempt in before.attempts}
     for attempt in after.attempts:
         earlier = earlier_attempts.get(attempt.case)
@@ -61,7 +64,7 @@ def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Itera
 
 
 def _is_worth_an_event(old_reason: str, new_reason: str, before: BenchmarkRunStatus) -> bool:
-    """Return True if a run is suspended, resumed, or runs for the first time; being queued is the normal case."""
+    """Return True if a run was suspended or resumed, or runs for the first time; other changes are routine."""
     if old_reason == new_reason:
         return False
     never_ran = before.active_start_time is None and before.active_seconds == 0

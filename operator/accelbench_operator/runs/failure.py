@@ -13,14 +13,14 @@ from accelbench_operator.runs.observed import ObservedJob, ObservedPod
 INVALID_CASE_EXIT = 2
 INTERNAL_ERROR_EXIT = 3
 MAXIMUM_DETAIL = 2048
-"""Characters of a message of a pod, a node or an API server."""
+"""Maximum number of characters of a message of a pod, a node or an API server."""
 DISRUPTION = "DisruptionTarget"
 """The condition of a pod that is drained, evicted or preempted."""
 
 
 @dataclass(frozen=True)
 class AttemptFailure:
-    """Hold the reason why an attempt brought no result, and sentences that say what to do."""
+    """Hold the reason why an attempt has no result, and sentences with details and a remedy."""
 
     reason: AttemptReason
     message: str
@@ -62,12 +62,12 @@ def pod_gone(job: ObservedJob, disruption: str = "") -> AttemptFailure:
 
 
 def job_refused(message: str) -> AttemptFailure:
-    """Return the failure of a Job that the API server refuses for good."""
+    """Return the failure of an attempt whose Job the API server finds invalid."""
     return _failure(AttemptReason.JOB_REFUSED, message)
 
 
 def unknown_end(message: str) -> AttemptFailure:
-    """Return the failure of an attempt whose end cannot be read: it is refused, or another object has its name."""
+    """Return the failure of an attempt whose end stays unknown: requests fail, or another object has its name."""
     return _failure(AttemptReason.RESULT_LOST, f"cannot find out what became of it: {message}")
 
 
@@ -83,7 +83,7 @@ def result_refused(message: str) -> AttemptFailure:
 
 
 def disruption_of(pod: ObservedPod) -> str:
-    """Return which pod had to go, and why."""
+    """Return name, node and reason of a pod that was disrupted, for a message."""
     where = f" on node {pod.node}" if pod.node else ""
     return f"pod {pod.key.name}{where}: {pod.disruption.rstrip('. ')}"
 
@@ -100,8 +100,8 @@ def without_result(pod: ObservedPod, message: str, evidence: str) -> AttemptFail
 
     Args:
         pod: The pod, which has ended.
-        message: The message of its headline.
-        evidence: The state of its log.
+        message: The message of its headline; empty without one.
+        evidence: A sentence about its log.
     """
     where = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"
     if pod.disruption:

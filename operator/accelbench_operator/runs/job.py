@@ -20,7 +20,7 @@ from accelbench.plan.names import attempt_name, claim_template_name
 from accelbench_operator.runs.pod_template import CONTAINER, Manifest, add_defaults, merge_pod_template
 
 START_MARGIN_SECONDS = 3600
-"""Added to a case's time limit for the pod's deadline, whose clock starts before the image is pulled: both frameworks
+"""Added to a case's time limit for the pod's deadline, which includes the time of pulling the image: both frameworks
 with CUDA are 10 GB, which takes half an hour from some registries."""
 
 WORK_DIRECTORY = "/var/lib/accelbench"
@@ -42,7 +42,7 @@ of other cases away from a pod that has the term."""
 
 
 def pod_deadline_seconds(time_limit_seconds: int) -> int:
-    """Return the seconds after which the kubelet ends the pod: a backstop, as the supervisor keeps the time limit."""
+    """Return after how many seconds the kubelet ends the pod, as a backstop: the supervisor enforces the time limit."""
     return time_limit_seconds + START_MARGIN_SECONDS
 
 
@@ -74,7 +74,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
         claim_device(template["spec"], run)
     template = add_defaults(merge_pod_template(template, run.spec.pod_template), runner.pod_template)
     (container,) = template["spec"]["containers"]
-    # The result records the image; which one it is, the run's or the profile's, is decided by the merge.
+    # The result records the image, which may come from the run: only the merged template has it.
     container["env"] = [*container["env"], {"name": "ACCELBENCH_IMAGE", "value": container["image"]}]
     return {
         "apiVersion": "batch/v1",
@@ -92,7 +92,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
             "completions": 1,
             "parallelism": 1,
             "podReplacementPolicy": "Failed",
-            # With no retries this changes nothing but the reason that the failed Job shows.
+            # A Job without retries fails anyway; the rule changes only the reason of its Failed condition.
             "podFailurePolicy": {
                 "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
             },
@@ -122,6 +122,7 @@ def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
 
 
 def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str, str]) -> Manifest:
+    """Return the pod template before the pod templates of the run and the administrator are merged into it."""
     profile = runner.profile
     pod: Manifest = {
         "restartPolicy": "Never",
@@ -158,6 +159,7 @@ def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str
 
 
 def _case_item() -> Manifest:
+    """Return the volume item that makes the pod's annotation with the case a file."""
     path = labels.CASE_FILE.rpartition("/")[2]
     return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{labels.CASE_ANNOTATION}']"}}
 
@@ -188,7 +190,7 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
 
 
 def script_of(source: Case | WorkloadReference) -> ConfigMapKey | None:
-    """Return where the workload's file is; None if the image has it."""
+    """Return the ConfigMap key with the workload's file; None if the image contains the workload."""
     return source.script.config_map_key_ref if source.script else None
 
 
@@ -222,6 +224,7 @@ def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str
 
 
 def _resources(case: Case, profile: Profile) -> dict[str, Any]:
+    """Return requests that equal the limits, so that the pod is Guaranteed."""
     amounts = {"cpu": str(profile.cpu), "memory": profile.memory}
     if profile.resource:
         amounts[profile.resource] = str(profile.slice_chips or case.accelerator.devices)
@@ -229,7 +232,7 @@ def _resources(case: Case, profile: Profile) -> dict[str, Any]:
 
 
 class NotServedError(ApiError):
-    """Report that the cluster has no dynamic resource allocation."""
+    """Report that the cluster does not serve ResourceClaimTemplates, which the profile needs."""
 
     def __init__(self, profile: Profile, answer: str) -> None:
         """Hold the message that goes with the API server's answer."""
@@ -262,7 +265,7 @@ def build_claim_template(run: BenchmarkRun, profile: Profile) -> Manifest:
 
 
 def claim_device(pod: Manifest, run: BenchmarkRun) -> None:
-    """Let the pod claim a device with the run's template, and its container use it."""
+    """Add a device claim by the run's template to the pod, and let its container use the device."""
     name = claim_template_name(run.metadata.name, run.metadata.uid)
     pod["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": name}]
     (container,) = pod["containers"]

@@ -17,11 +17,11 @@ from accelbench_operator.engine.queue import RetryError
 from accelbench_operator.runs.accept import Plan, Refused
 
 REMEMBERED_VERSIONS = 32
-"""Per run: own versions whose event may still come."""
+"""Maximum number of own versions to remember for each run; their events may still come."""
 
 
 class UnreadableStatusError(RetryError):
-    """Report a status that this operator cannot read; the message says what to do."""
+    """Report a status that this operator cannot read; the message has a remedy."""
 
 
 @dataclass
@@ -36,11 +36,11 @@ class KnownRun:
     status: BenchmarkRunStatus
     """The status as decided; progress that can wait is not written yet."""
     foreign: Manifest
-    """Status fields of others, or of a newer operator."""
+    """Status fields that this operator does not know, for example those of a newer release."""
     confirmed: bool
-    """This version was read or written here, not only reported by a watch."""
+    """True if this operator has read or written this version; False if only a watch has reported it."""
     unwritten_since: datetime | None = None
-    """Since when `status` has progress that was not written."""
+    """Time since which `status` has progress that is not written; None without any."""
 
 
 class KnownRuns:
@@ -56,7 +56,7 @@ class KnownRuns:
         version = manifest["metadata"]["resourceVersion"]
         versions = self._versions.get(uid, [])
         if version in versions:
-            # A watch keeps the order: events of older versions came before, or never will.
+            # A watch reports versions in order, so no older one will follow.
             del versions[: versions.index(version)]
             return False
         self._events[uid] = manifest
@@ -70,7 +70,7 @@ class KnownRuns:
         return event
 
     def get(self, uid: str) -> KnownRun | None:
-        """Return a run; None if it has to be read."""
+        """Return a run; None if it has to be read from the API server or an event."""
         return self._runs.get(uid)
 
     def keep(self, uid: str, run: KnownRun) -> None:
@@ -83,7 +83,7 @@ class KnownRuns:
                 del versions[:-REMEMBERED_VERSIONS]
 
     def drop(self, uid: str) -> None:
-        """Have a run read again before the next step; its own versions stay known."""
+        """Drop the run, so that the next step reads it again; its own versions stay."""
         self._runs.pop(uid, None)
 
     def forget(self, uid: str) -> None:
@@ -92,7 +92,7 @@ class KnownRuns:
             entries.pop(uid, None)
 
     def forget_all(self) -> None:
-        """Drop runs and versions, as another replica may have written since; events still count."""
+        """Drop runs and versions, because another replica may have written since; events stay."""
         for entries in (self._runs, self._versions):
             entries.clear()
 

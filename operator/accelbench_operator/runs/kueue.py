@@ -16,6 +16,7 @@ from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.observed import ObservedJob
 
 FIRST_LOOK = timedelta(seconds=5)
+"""Time from a Job's suspension to the first read of its Workload, and minimum pause between two reads."""
 LONGEST_PAUSE = timedelta(minutes=5)
 
 Manifest = Mapping[str, Any]
@@ -30,13 +31,16 @@ class QueueReport:
     read_at: datetime
     """When the Workload was read."""
     message: str
-    """A sentence without its full stop."""
+    """Sentence without its full stop."""
     in_queue: bool = True
     """False if nothing will ever admit the Job; in a queue it waits without limit."""
 
 
 def next_look(since: datetime, report: QueueReport | None, deadline: datetime | None) -> datetime:
-    """Return when to read the Workload (again) of a Job that is held since then; at its deadline at the latest."""
+    """Return when to read the Workload next: at the deadline at the latest, and after that ever more rarely.
+
+    The pause is as long as the Job was held at the last read, from `FIRST_LOOK` to `LONGEST_PAUSE`.
+    """
     if report is None:
         read_at = since + FIRST_LOOK
     else:
@@ -47,14 +51,14 @@ def next_look(since: datetime, report: QueueReport | None, deadline: datetime | 
 
 
 def explain_held(job: ObservedJob, report: QueueReport | None) -> str:
-    """Return why the Job waits; before the first report, where."""
+    """Return why the Job waits, or before the first report in which queue."""
     if report:
         return f"{report.message}."
     return f"Job {job.key.name} waits in {_queue_name(job)}."
 
 
 async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> QueueReport:
-    """Read why the Job is held; if that is refused, the report has the refusal."""
+    """Read why the Job is held; if the API server refuses to list, report its message."""
     try:
         workload = next(iter(await cluster.list_workloads(job.key.namespace, job.key.uid)), None)
         queues: list[str] | None = None
@@ -87,6 +91,7 @@ def _queue_name(job: ObservedJob) -> str:
 
 
 def _missing_queue(job: ObservedJob, queues: Sequence[str]) -> str:
+    """Explain that the Job names no queue, or one that does not exist among `queues`."""
     if not job.queue:
         return (
             f"Job {job.key.name} is suspended and names no queue: apply the run under another name with the label "
@@ -100,16 +105,17 @@ def _missing_queue(job: ObservedJob, queues: Sequence[str]) -> str:
 
 
 def _conditions(workload: Manifest) -> dict[str, Manifest]:
+    """Return the Workload's conditions by type."""
     return {condition["type"]: condition for condition in (workload.get("status") or {}).get("conditions") or ()}
 
 
 def _is_inadmissible(workload: Manifest) -> bool:
-    """Return True if Kueue cannot admit it as it is, for example because its queue does not exist."""
+    """Return True if Kueue cannot admit the Workload as it is, for example because its queue does not exist."""
     return _conditions(workload).get("QuotaReserved", {}).get("reason") == "Inadmissible"
 
 
 def _why_never_admitted(workload: Manifest) -> str:
-    """Return why no queue will ever admit it; empty if one may."""
+    """Return why no queue will ever admit the Workload; empty if one may."""
     conditions = _conditions(workload)
     finished = conditions.get("Finished", {})
     if finished.get("status") == "True":
@@ -122,7 +128,7 @@ def _why_never_admitted(workload: Manifest) -> str:
 
 
 def _why_waiting(workload: Manifest) -> str:
-    """Return what Kueue states: that it took the Job back, and what the Job waits for now."""
+    """Return what Kueue reports of the Workload: its eviction, its lack of quota, and its pending admission checks."""
     conditions = _conditions(workload)
     evicted, reserved = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
     parts = []
@@ -138,5 +144,6 @@ def _why_waiting(workload: Manifest) -> str:
 
 
 def _describe_check(check: Manifest) -> str:
+    """Return name, state and message of an admission check."""
     message = f": {check['message']}" if check.get("message") else ""
     return f"admission check {check['name']} is {check['state']}{message}"

@@ -35,12 +35,12 @@ class RunObjects:
         self.store = store
         self._on_start = started
         self._disruptions: dict[Name, str] = {}
-        """By the Job's name: why its pod, which is gone, had to go."""
+        """By the Job's namespace and name: the disruption of its pod, which is deleted."""
         self._latest: tuple[int, tuple[Summary, ...], int] | None = None
         store.subscribe(self._on_change)
 
     def observed(self, run: Key, memory: RunMemory | None = None) -> Observed:
-        """Return all that is held of a run in its namespace: objects elsewhere that name it are copies."""
+        """Return the run's objects in its namespace, with `memory`; objects elsewhere with its labels are copies."""
         jobs: dict[str, ObservedJob] = {}
         pods: defaultdict[str, tuple[ObservedPod, ...]] = defaultdict(tuple)
         results: dict[str, Summary] = {}
@@ -73,9 +73,9 @@ class RunObjects:
         return (held for held in self.store.all(RESULT.name) if isinstance(held, Summary))
 
     def latest(self, maximum: int) -> tuple[tuple[Summary, ...], int]:
-        """Return the latest result of each namespace, series and case: the newest `most`, and how many are left out.
+        """Return the latest result of each namespace, series and case, and how many are left out.
 
-        The tuple is the same object as long as its results are the same.
+        There are at most `maximum`, those that finished last. The tuple is the same object until a result changes.
         """
         if self._latest is None or self._latest[0] != maximum:
             latest = self._latest_of_each_case()
@@ -92,6 +92,7 @@ class RunObjects:
         return tuple(latest.values())
 
     def _on_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        """Drop stale latest results, keep the disruptions of deleted pods, and report a container's start."""
         held = after or before
         if isinstance(held, Summary):
             self._latest = None

@@ -14,7 +14,7 @@ from accelbench_operator.engine.kinds import Key, Manifest, controller_of
 from accelbench_operator.runs.pod_template import CONTAINER
 
 TRACKED = "batch.kubernetes.io/job-tracking"
-"""The finalizer that a Job's pod has until its end is counted, or until the Job is suspended."""
+"""Finalizer of a Job's pod until its end is counted, or until the Job is suspended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,17 @@ class ObservedJob:
     case: str
     created: datetime
     started: datetime | None
-    """When the Job controller began with it; None while it is suspended, for example by Kueue."""
+    """Time at which the Job controller began with it; None while it is suspended, for example by Kueue."""
     suspended: bool
-    """Its queue holds it, or did until a moment ago: the Job controller has not noted its release yet."""
+    """True while its spec suspends it, and until the Job controller has noted that it is resumed."""
     ended: bool
-    """It is Complete or Failed, and so are its pods."""
+    """True if it is Complete or Failed, and so are its pods."""
     failure: str = ""
     """`Reason: message` of the Failed condition."""
     queue: str = ""
-    """The LocalQueue that it is to wait in; empty for none."""
+    """Name of its LocalQueue; empty without one."""
     suspended_since: datetime | None = None
-    """Since when it is suspended; None until the Job controller has noted a renewed suspension."""
+    """Time since which it is suspended; None if it is not, or the Job controller has not noted a renewed suspension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class ObservedPod:
     created: datetime
     phase: str
     accepted: datetime | None
-    """When a kubelet accepted it: its `activeDeadlineSeconds` runs from then on."""
+    """Time at which a kubelet accepted it, from which its `activeDeadlineSeconds` count."""
     running: datetime | None
-    """When the runner's container started."""
+    """Start of the runner's container; None before."""
     deleted: datetime | None
-    """When it should be gone: the time of its deletion plus the grace period."""
+    """Time at which a deleted pod should be gone: that of the deletion plus the grace period."""
     ended: datetime | None
-    """When the runner's container ended."""
+    """End of the runner's container; None before."""
     exit_code: int | None = None
     reason: str = ""
     """Reason of the container's end: `OOMKilled`, `Error`, `StartError`."""
@@ -74,13 +74,13 @@ class ObservedPod:
     image: str = ""
     """Image of the runner's container: by digest once the kubelet reports it, else as in the spec."""
     waiting: str = ""
-    """`Reason: message` of why it does not run yet: `Unschedulable`, `ImagePullBackOff`."""
+    """`Reason: message` while it does not run yet, for example `Unschedulable` or `ImagePullBackOff`."""
     disowned: bool = False
-    """It is being deleted, and its Job no longer counts it: unless the Job ends, another pod replaces it."""
+    """True if it is being deleted and its Job no longer tracks it: unless the Job ends, another pod replaces it."""
 
     @property
     def is_over(self) -> bool:
-        """Return True if it has ended for good."""
+        """Return True if it has succeeded or failed, both of which are final."""
         return self.phase in {"Succeeded", "Failed"}
 
 
@@ -99,7 +99,7 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 def _parse_start(text: str | None) -> datetime | None:
-    """Return when a container started; None if it never did, for which runtimes give a time in 1970."""
+    """Return when a container started; None if it never did, which runtimes report as a time in 1970."""
     moment = parse_time(text)
     return moment if moment and moment.timestamp() > 0 else None
 
@@ -169,7 +169,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
 
 
 def owned_by(body: Manifest, run_uid: str) -> bool:
-    """Return True if that run controls the object: a name alone proves nothing."""
+    """Return True if that run controls the object; another owner's object can have the same name."""
     return bool(controller_of(body).get("uid") == run_uid)
 
 
@@ -183,12 +183,14 @@ def _container_state(status: Manifest) -> Manifest:
 
 
 def _image(body: Manifest) -> str:
+    """Return the image that the kubelet reports, by digest if it can, else that of the spec."""
     reported = _runner_container((body.get("status") or {}).get("containerStatuses"))
     requested = _runner_container((body.get("spec") or {}).get("containers"))
     return reported.get("imageID") or reported.get("image") or requested.get("image") or ""
 
 
 def _runner_container(containers: Iterable[Manifest] | None) -> Manifest:
+    """Return the runner's entry of a list of containers or of their statuses; empty without one."""
     return next((container for container in containers or () if container.get("name") == CONTAINER), {})
 
 

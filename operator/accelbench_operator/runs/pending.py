@@ -20,7 +20,7 @@ PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
 
 
 class Cause(Enum):
-    """Define a wait, its sentence with the cluster's own {words}, and what to do if no advice fits them."""
+    """Define the wait, the sentence with the cluster's message as {words}, and the remedy if no `Advice` applies."""
 
     BEING_CREATED = (Wait.CREATE_JOB, "Its Job is being created", "")
     JOB_REFUSED = (Wait.CREATE_JOB, "Its Job cannot be created: {words}", "Have that changed, or ask for less")
@@ -72,7 +72,7 @@ class Cause(Enum):
 
 
 class Advice(Enum):
-    """Define what to do by words in the cluster's message; it replaces the cause's remedy."""
+    """Define remedies by words in the cluster's message; they replace the remedy of the `Cause`."""
 
     QUOTA = ("exceeded quota", "Wait for others to end, have the quota raised, or ask for less")
     PRIORITY = ("no PriorityClass", "Create that PriorityClass, or correct spec.podTemplate.spec.priorityClassName")
@@ -121,7 +121,7 @@ class Advice(Enum):
 
 
 def explain_refused(words: str) -> str:
-    """Explain a Job that the API server refuses with this message."""
+    """Explain why the API server refuses the Job; `words` is its message."""
     return _sentence(Cause.JOB_REFUSED, next(_advice_on_refusal(words), None), words=words)
 
 
@@ -138,7 +138,7 @@ def explain_pending(
         job: The case's Job, if it exists.
         pod: The Job's pod, if it exists.
         profile: The profile whose resources the pod requests.
-        script: Where the workload's file is, if it comes from a ConfigMap.
+        script: The ConfigMap key with the workload's file, if it has one.
         words: The message of an Event about the Job or the pod, if these give no reason themselves.
     """
     if job is None:
@@ -150,7 +150,7 @@ def explain_pending(
 
 
 def gives_no_reason(pod: ObservedPod) -> bool:
-    """Return True if the status of a pod does not explain why it does not run; then only Events do."""
+    """Return True if the status of a pod does not explain why it does not run, so that Events have to be read."""
     return not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS
 
 
@@ -180,7 +180,7 @@ def _explain_preparing(script: ConfigMapKey | None, words: str) -> str:
 
 
 def _sentence(cause: Cause, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
-    """Return the sentence and what to do, filled in."""
+    """Return the cause's sentence and the remedy, with their placeholders replaced by `profile` and `facts`."""
     if "words" in facts:
         facts["words"] = facts["words"].rstrip(". ")
     if profile:
@@ -190,6 +190,7 @@ def _sentence(cause: Cause, advice: Advice | None = None, profile: Profile | Non
 
 
 def _facts(profile: Profile) -> dict[str, str]:
+    """Return the placeholders that a profile replaces."""
     chips = f"{profile.slice_chips} " if profile.slice_chips else ""
     return {
         "profile": profile.name,
@@ -203,16 +204,18 @@ def _facts(profile: Profile) -> dict[str, str]:
 
 
 def _advice_on_refusal(words: str) -> Iterator[Advice]:
+    """Return the advice that applies to a refusal by the API server, the most specific first."""
     refusals = (Advice.QUOTA, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY)
     return (advice for advice in refusals if advice.words in words)
 
 
 def _advice_on_missing_object(words: str) -> Iterator[Advice]:
+    """Return the advice on a ConfigMap or Secret that a container needs and the kubelet does not find."""
     return (advice for advice in (Advice.CONFIG_MAP, Advice.SECRET) if advice.words in words and "not found" in words)
 
 
 def _advice_on_scheduling(words: str, profile: Profile) -> Iterator[Advice]:
-    """Return the advice that fits the scheduler's message, the most specific first."""
+    """Yield the advice that applies to the scheduler's message, the most specific first."""
     lacking_resources = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", words)
     if profile.device_class and ("claim" in words or "device" in words):
         yield Advice.DEVICE_CLASS

@@ -15,11 +15,15 @@ CONTAINER = "runner"
 _MERGE_KEYS = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
 _KEEPING_BASE = {"annotations", "labels", "volumeMounts", "volumes"}
 _ADDED_BY_DEFAULTS = {"imagePullSecrets", "resourceClaims", "tolerations", "topologySpreadConstraints"}
-"""Lists without a merge key: entries of both sides are kept."""
+"""Lists without a merge key to which defaults are appended; of other such lists the template's value stays."""
 
 
 def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
-    """Return `base` with `patch` merged over it: maps and named lists are merged, other values replaced."""
+    """Return `base` with `patch` merged over it.
+
+    Maps and lists with a merge key are merged, other lists appended, and single values replaced. For the fields in
+    `_KEEPING_BASE`, entries of `base` are never replaced.
+    """
     merged = dict(base)
     for key, value in patch.items():
         merged[key] = _merge_value(key, merged.get(key), value)
@@ -27,6 +31,7 @@ def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
 
 
 def _merge_value(key: str, base: Any, patch: Any) -> Any:
+    """Return the value of a field that `patch` sets; `base` is None if only `patch` has the field."""
     if key == "containers":
         return [merge_pod_template(container, _find_named(patch, container["name"])) for container in base]
     if isinstance(base, list):
@@ -36,7 +41,7 @@ def _merge_value(key: str, base: Any, patch: Any) -> Any:
             else [*base, *patch]
         )
     if key == "resources":
-        # Requests equal limits whatever is given, so that the pod stays Guaranteed and nothing throttles it.
+        # Requests always equal limits, so that the pod is Guaranteed and nothing throttles it.
         amounts = {**base["limits"], **patch.get("requests", {}), **patch.get("limits", {})}
         return {"requests": dict(amounts), "limits": dict(amounts)} | _device_claims(base, patch)
     if isinstance(base, dict) and isinstance(patch, Mapping):
@@ -45,7 +50,7 @@ def _merge_value(key: str, base: Any, patch: Any) -> Any:
 
 
 def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
-    """Return `template` with the parts of `defaults` that it does not set."""
+    """Return `template` with the parts of `defaults` that it does not set itself."""
     filled = dict(template)
     for key, value in defaults.items():
         filled[key] = _fill_value(key, template[key], value) if key in template else value
@@ -53,6 +58,7 @@ def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
 
 
 def _fill_value(key: str, value: Any, default: Any) -> Any:
+    """Return the value of a field that both template and defaults set."""
     if key == "containers":
         return [add_defaults(container, _find_named(default, container["name"])) for container in value]
     if key == "resources":
@@ -66,15 +72,18 @@ def _fill_value(key: str, value: Any, default: Any) -> Any:
 
 
 def _device_claims(base: Mapping[str, Any], patch: Mapping[str, Any]) -> Manifest:
+    """Return the device claims of both `resources`, as a part of `resources`; empty without any."""
     claims = [*base.get("claims", ()), *patch.get("claims", ())]
     return {"claims": claims} if claims else {}
 
 
 def _find_named(items: list[Manifest], name: str) -> Manifest:
+    """Return the item of that name; empty if there is none."""
     return next((item for item in items if item.get("name") == name), {})
 
 
 def _merge_named(base: list[Manifest], patch: list[Manifest], key: str, *, base_wins: bool) -> list[Manifest]:
+    """Return the items of both lists, each value of `key` once: by default the item of `patch`."""
     patch_items = {posixpath.normpath(item[key]): item for item in patch}
     base_items = [patch_items.get(posixpath.normpath(item[key]), item) if not base_wins else item for item in base]
     names = {posixpath.normpath(item[key]) for item in base}

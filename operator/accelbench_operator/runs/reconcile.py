@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 UNFINISHED = {ConditionReason.QUEUED, ConditionReason.RUNNING, ConditionReason.SUSPENDED}
 
 PROGRESS_DELAY = timedelta(seconds=2)
-"""A status that differs only in why cases wait and where they run is written so much later."""
+"""Maximum delay of a status that differs only in why cases wait, where they run and how long they ran."""
 
 
 class Reconciler:
@@ -54,7 +54,7 @@ class Reconciler:
         failed: Callable[[Attempt], None] = lambda _: None,
         requeue: Callable[[Key, float], None] = lambda _key, _seconds: None,
     ) -> None:
-        """Reconcile with three callbacks.
+        """Create a reconciler that reports to three callbacks.
 
         Args:
             cluster: The requests to the API server.
@@ -106,6 +106,7 @@ class Reconciler:
         return await self._step(key)
 
     async def _step(self, key: Key) -> float | None:
+        """Read the run if needed, decide, write the status, then act; return as `reconcile` does."""
         if key in self._idle and not self._objects.has_jobs(key.uid):
             return None
         known = await self._load_run(key)
@@ -144,7 +145,7 @@ class Reconciler:
         return next_look
 
     async def _write_changes(self, key: Key, known: KnownRun) -> bool:
-        """Write the status if it differs; return False if the run has changed or is gone."""
+        """Write the status if it differs; return False if the run has changed or is deleted."""
         if known.status == known.written:
             return True
         try:
@@ -154,14 +155,14 @@ class Reconciler:
         return True
 
     async def _load_run(self, key: Key) -> KnownRun | None:
-        """Return the run to decide on; None if it is gone, or not this operator's."""
+        """Return the run to decide on; None if it is deleted, or not for this operator. Raise UnreadableStatusError."""
         event, known = self._known.take_event(key.uid), self._known.get(key.uid)
         if event is None and known is not None:
             return known
         if event is not None and (known is None or not known.confirmed):
             run, confirmed = event, False
         else:
-            # Resource versions have no order that may be relied on, so the API server is asked for the latest.
+            # Resource versions have no reliable order, so the latest version is read from the API server.
             latest = await self._cluster.get_run(key.namespace, key.name)
             if latest is None:
                 return None
@@ -189,7 +190,7 @@ class Reconciler:
         return loaded
 
     def _may_wait_until(self, known: KnownRun, now: datetime) -> datetime | None:
-        """Return until when the status need not be written because only progress differs; None if nothing can wait."""
+        """Return until when a status that differs only in progress may wait to be written; None if none has to wait."""
         if known.status == known.written or not differs_only_in_progress(known.written, known.status):
             known.unwritten_since = None
             return None
@@ -198,7 +199,7 @@ class Reconciler:
         return until if now < until else None
 
     async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, key: Key) -> None:
-        """Carry out all actions, then raise the first error: one case's trouble must not hold up the others."""
+        """Carry out all actions, then raise the first error: an error of one case must not delay the others."""
         first_error: Exception | None = None
         for action in decision.actions:
             try:
@@ -222,12 +223,12 @@ class Reconciler:
         return self._has_class(run, uid) and not run["metadata"].get("deletionTimestamp")
 
     def _has_class(self, run: Manifest, uid: str) -> bool:
-        """Return True if it is the run with that UID, and of this operator's class."""
+        """Return True if the run has that UID and this operator's class."""
         is_of_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
         return bool(run["metadata"]["uid"] == uid and is_of_class)
 
     async def _delete_jobs(self, key: Key) -> None:
-        """Delete the Jobs of a run that a finalizer holds back: the cluster would wait for the run to go."""
+        """Delete the Jobs of a run that waits for a finalizer; the cluster deletes them only after the run."""
         for job in self._objects.observed(key).jobs.values():
             await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
 
@@ -246,12 +247,14 @@ class Reconciler:
         return {key.uid for key, phase in self.phases.items() if phase in UNFINISHED}
 
     def _next_look(self, decision: Decision, wait: datetime | None) -> float | None:
+        """Return after how many seconds to look again: 0 after an action that may have changed the store."""
         if any(not isinstance(action, DeleteJob | DeleteRun) for action in decision.actions):
             return 0.0
         next_look = min((time for time in (decision.requeue_at, wait) if time is not None), default=None)
         return None if next_look is None else max(0.0, (next_look - self._clock()).total_seconds())
 
     async def _write(self, key: Key, known: KnownRun) -> None:
+        """Write the status, in a shorter form if it is refused; then report failed attempts and transitions."""
         before = known.written
         try:
             await self._put(key, known, known.foreign, known.status)
@@ -265,6 +268,7 @@ class Reconciler:
             await self._post_event(key, transition)
 
     async def _put(self, key: Key, known: KnownRun, foreign: Manifest, status: BenchmarkRunStatus) -> None:
+        """Write a status together with `foreign` fields, and keep what the API server has stored."""
         document = dict(foreign) | status.model_dump(mode="json", by_alias=True, exclude_none=True)
         stored = await self._cluster.put_run_status(status_manifest(key, known.version, document))
         # The API server drops fields that it does not know.
@@ -276,13 +280,13 @@ class Reconciler:
         self._known.keep(key.uid, known)
 
     async def _post_event(self, key: Key, transition: Transition) -> None:
-        """Post an Event; one that is refused or was posted before changes nothing, as only people read them."""
+        """Post an Event; ignore an API error, because only people read Events, and one may have been posted before."""
         event = event_manifest(transition, key.namespace, key.name, key.uid, self._clock())
         with contextlib.suppress(ApiError):
             await self._cluster.create_event(event)
 
     def _plan(self, run: Manifest, status: BenchmarkRunStatus) -> Plan | Refused:
-        """Plan a run; of a finished one only its time to live is kept, as thousands of plans would fill the memory."""
+        """Plan a run; of a finished one keep only its time to live, as thousands of plans would fill the memory."""
         if finished_at(status):
             return Refused((), ttl_seconds=run["spec"].get("runPolicy", {}).get("ttlSecondsAfterFinished"))
         try:
@@ -299,7 +303,7 @@ class Reconciler:
             return Refused((Problem("", message),))
 
     def _set_idle(self, key: Key, phase: str) -> None:
-        """Keep nothing of a run but its phase: nothing more will happen to it."""
+        """Drop all that is known of a finished run but its phase, because nothing is left to do for it."""
         self.phases[key] = phase
         self._idle.add(key)
         self._known.forget(key.uid)

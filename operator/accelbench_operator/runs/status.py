@@ -25,7 +25,7 @@ MAXIMUM_MESSAGE = 2048
 SHORT_MESSAGE = 256
 NOISY = "measured next to other load, as acceptNoise allows: an interval, but no certified verdict"
 NAMED_CASES = 3
-"""How many cases a message names before it gives the number of the others."""
+"""Maximum number of cases that a message names before it counts the others."""
 
 Truth = Literal["True", "False", "Unknown"]
 ConditionType = Literal["Accepted", "Finished", "Succeeded"]
@@ -88,9 +88,9 @@ def with_generation(status: BenchmarkRunStatus, generation: int) -> BenchmarkRun
 
 
 def differs_only_in_progress(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> bool:
-    """Return True if they differ only in why cases wait, where they run, and how long they ran.
+    """Return True if the statuses differ only in why cases wait, where they run, and how long they ran.
 
-    An operator that reads `before` finds the rest again, because Jobs and pods stay until more is written.
+    An operator that reads `before` derives this again from Jobs and pods, which stay until more is written.
     """
     if len(before.attempts) != len(after.attempts) or len(before.conditions) != len(after.conditions):
         return False
@@ -111,7 +111,7 @@ def _without_progress(attempt: Attempt) -> Attempt:
 
 
 def shortened(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
-    """Return the status without what it can do without: comparisons, the headline and long messages."""
+    """Return a smaller status: without comparisons and headline, and with messages cut to `SHORT_MESSAGE`."""
     attempts = [part.model_copy(update={"message": _truncate(part.message, SHORT_MESSAGE)}) for part in status.attempts]
     conditions = [
         part.model_copy(update={"message": _truncate(part.message, SHORT_MESSAGE)}) for part in status.conditions
@@ -166,7 +166,7 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
         "Succeeded": succeeded,
     }
     results = [progress.results[name] for name in plan.names if name in progress.results]
-    # To build all rows again would be more than half of the work of a step of a large sweep.
+    # Building all rows again would be more than half of the work of a step of a large sweep.
     known_rows = {(row.result, row.variant): row for row in status.comparisons}
     rows = itertools.chain.from_iterable(_rows(result, known_rows) for result in results)
     first = min((attempt.start_time for attempt in progress.attempts), default=None)
@@ -195,12 +195,13 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
 
 
 def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
-    """Return the digests of the workload's file, in the order of the cases measured with each."""
+    """Return the different digests of the workload's file, in the order of the cases."""
     results = [progress.results[name] for name in plan.names if name in progress.results]
     return dict.fromkeys(result.source for result in results if result.source)
 
 
 def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -> ConditionState:
+    """Return the Finished condition of a run that has not finished."""
     count = f"{len(done_cases)} of {len(plan.names)} cases done"
     if plan.policy.suspend:
         return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
@@ -209,7 +210,10 @@ def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -
 
 
 def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
-    """Return the most important reason: what stopped the run, else failed cases, else defects of results."""
+    """Return the Succeeded condition of a finished run, with its most important reason.
+
+    The order is: what stopped the run, a workload's file that changed, failed cases, defects of results.
+    """
     results = [progress.results[name] for name in plan.names if name in progress.results]
     if progress.stop and len(results) < len(plan.names):
         return ConditionState("False", progress.stop.reason, progress.stop.message)
@@ -227,6 +231,7 @@ def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
 
 
 def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
+    """Yield each reason for which a run does not succeed with a sentence a case, the most important reason first."""
     failed = [attempt for attempt in progress.attempts if attempt.finished]
     yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in failed]
     deleted = [case for case in progress.measured if case not in progress.results]
@@ -268,6 +273,7 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
 
 
 def _why_invalid(result: Summary) -> str:
+    """Return why a result is not valid, from its failed checks or else its rounds."""
     if result.failed_checks:
         reason = f"{', '.join(dict.fromkeys(result.failed_checks))} failed"
     elif result.rounds:
@@ -280,6 +286,7 @@ def _why_invalid(result: Summary) -> str:
 
 
 def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
+    """Yield a row for each comparison; rows that are known are reused."""
     for comparison in result.comparisons:
         yield known_rows.get((result.name, comparison.variant)) or ComparisonStatus(
             case=result.case,
@@ -322,7 +329,10 @@ def _outcome_in_words(outcome: str) -> str:
 
 
 def _summarize_comparisons(comparisons: list[tuple[str, Comparison]]) -> str:
-    """Summarize a variant's comparisons in all cases, each with its outcome in words."""
+    """Summarize a variant's comparisons in all cases, each with its outcome in words.
+
+    One comparison gives its speedup and interval; several give the count of each outcome and the range of speedups.
+    """
     verdicts = [outcome for outcome, _ in comparisons]
     if len(comparisons) == 1:
         [(outcome, comparison)] = comparisons
@@ -342,6 +352,7 @@ def _summarize_comparisons(comparisons: list[tuple[str, Comparison]]) -> str:
 def _conditions(
     states: Mapping[ConditionType, ConditionState], status: BenchmarkRunStatus, now: datetime, generation: int
 ) -> tuple[Condition, ...]:
+    """Return the conditions with these states, then those of others; a transition time changes with its status."""
     earlier = {condition.type: condition for condition in status.conditions}
     own = (
         Condition(
@@ -361,10 +372,12 @@ def _conditions(
 
 
 def _first_few(sentences: list[str]) -> str:
+    """Join the first `NAMED_CASES` sentences, and count the others."""
     first = "; ".join(sentences[:NAMED_CASES])
     return first if len(sentences) <= NAMED_CASES else f"{first}; and {len(sentences) - NAMED_CASES} more"
 
 
 def _truncate(text: str, length: int) -> str:
+    """Return the text on one line, with at most `length` characters."""
     text = on_one_line(text)
     return text if len(text) <= length else f"{text[: length - 1]}…"

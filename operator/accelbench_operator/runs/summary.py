@@ -17,7 +17,7 @@ from accelbench_operator.runs.observed import created_at, run_uid_of
 
 MAXIMUM_SOURCE = 128
 MAXIMUM_CHECKS = 32
-"""Limits of what is held of a result, which a program may have written: characters, and names."""
+"""Maximum numbers of characters and of checks that a summary holds, because any program may have written a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class VariantSummary:
     """Exported numbers, by field of `Numbers`."""
     failure: FailureReason | None = None
     not_compiled: FailureReason | None = None
-    """Why it could not be compiled for a target although another variant could: an answer, not a failure."""
+    """Reason why it could not be compiled for a target for which another variant could: a finding, not a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +193,13 @@ def summarize(
 
 
 def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
+    """Count the checks that did not pass, by name and outcome; at most `MAXIMUM_CHECKS` entries."""
     checks = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
     return tuple((*check, count) for check, count in sorted(checks.items())[:MAXIMUM_CHECKS])
 
 
 def _failed_checks(result: Result) -> tuple[str, ...]:
+    """Return a name for each failed check, of at most `MAXIMUM_CHECKS` different names."""
     failed = [check.name for check in result.certificate.checks if check.outcome == "failed"]
     names = list(dict.fromkeys(failed))[:MAXIMUM_CHECKS]
     return tuple(name for name in failed if name in names)

@@ -12,13 +12,14 @@ from accelbench.api.reasons import AttemptReason, ConditionReason, Reason
 from accelbench.api.run import RunPolicy
 
 MINIMUM_TRIES = 4
-"""Before patience may end: an operator that was away for an hour has tried nothing in that time."""
+"""Minimum number of tries before a wait may end: an operator that was down for an hour has tried nothing."""
 REPORTED_TRIES = 2
-"""From how many refusals on a condition reports them: a single one is over before anybody reads it."""
+"""Minimum number of refusals that a condition reports: a single one is over before anybody reads about it."""
 
 FIRST_RETRY = timedelta(seconds=10)
+"""Pause between a failed attempt and the first retry."""
 FIRST_QUESTION = timedelta(seconds=10)
-"""Before Events are read to find out why a case does not start: most have started by then."""
+"""Time before Events are read for the reason why a case does not start: most have started by then."""
 
 BETWEEN_CASES = timedelta(minutes=10)
 """Added to a run's derived deadline, for the time between two cases."""
@@ -32,9 +33,9 @@ class Limit:
     policy: str = ""
     """The field of `RunPolicy`, which is in seconds."""
     tries: int = 0
-    """It does not end before so many."""
+    """Minimum number of tries before the wait may end."""
     counted: str = ""
-    """When it begins, if that is not the beginning of the wait."""
+    """Beginning of the limit, if that is not the beginning of the wait."""
     otherwise: str = "without limit if it is not set"
     """For docs: the limit if neither is set."""
 
@@ -104,7 +105,7 @@ class Wait(Enum):
     READ_LOG = (
         "the log of a pod that has ended",
         "the log of its pod cannot be read",
-        # A node that is gone holds up no run.
+        # A run does not wait long for a node that no longer answers.
         Limit(timedelta(minutes=5), tries=MINIMUM_TRIES),
         ConditionReason.INCOMPLETE,
         "Check that its node is Ready; after 5 minutes the case counts without its log",
@@ -161,15 +162,15 @@ class Wait(Enum):
         return self.limit.duration
 
     def is_over(self, since: datetime, tries: int, now: datetime) -> bool:
-        """Return True if what was refused since then has been tried often enough for long enough."""
+        """Return True after at least `limit.tries` tries and `patience` since the first one."""
         return tries >= self.limit.tries and now - since >= self.patience
 
 
 def retry_delay(retries: int) -> timedelta:
-    """Return the pause between an attempt that failed after so many others and the next one."""
+    """Return the pause before the next attempt after so many retries: each is twice as long, up to `Wait.RETRY`."""
     return min(FIRST_RETRY * (1 << retries), Wait.RETRY.patience)
 
 
 def next_question(since: datetime, tries: int) -> datetime:
-    """Return when to read Events again, after so many tries since then: each pause is twice as long."""
+    """Return when to read Events again after so many reads: each pause is twice as long as the one before."""
     return since + FIRST_QUESTION * ((1 << tries) - 1)
