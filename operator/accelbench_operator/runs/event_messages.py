@@ -1,7 +1,7 @@
-"""Read from Events why objects are held up: one list answers for all objects of a namespace that wait.
+"""Read from Events why objects are held up, with one list for all objects of a namespace.
 
-An API server has no index of Events by object: it reads all of a namespace's for each question. A thousand pods that
-wait would have it do so a thousand times.
+An API server has no index of Events by object: it reads all Events of the namespace for each request. With a request
+for each object, a thousand waiting pods would make it do so a thousand times.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ CACHE_TIME_PER_DURATION = 20
 
 
 class EventSummary(NamedTuple):
-    """Summarize an Event; the greatest about an object is the newest, and of one second a warning."""
+    """Summarize an Event, so that the greatest summary is the newest, or the warning among those of the same second."""
 
     at: datetime
     is_warning: bool
