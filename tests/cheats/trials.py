@@ -162,7 +162,7 @@ def _launched(launcher: Launcher, use: str, directory: Path) -> LaunchRecord:
     directory.mkdir()
     found = launcher.launch(
         use,
-        number=1,
+        round_number=1,
         position=0,
         directory=directory,
         limit=Limit(LIMIT_SECONDS, "its limit"),
