@@ -181,7 +181,7 @@ class Bench:
             with tempfile.TemporaryDirectory(dir=self.directory) as directory:
                 records[variant] = launcher.launch(
                     variant,
-                    number=LATER_ROUND,
+                    round_number=LATER_ROUND,
                     position=position,
                     directory=Path(directory),
                     limit=Limit(LIMIT_SECONDS, "the benchmark's limit"),

@@ -50,11 +50,11 @@ def run_checks(asked: Case, launches: Iterable[LaunchRecord], names: Iterable[st
     counts: Counts = {}
     for check in (each for each in validity_checks() if names is None or each.name in names):
         if isinstance(check, LaunchCheck):
-            findings = [check.look(asked, launch) for launch in sound]
+            findings = [check.evaluate(asked, launch) for launch in sound]
         else:
-            findings = [finding for _, finding in check.look(evidence)]
-        told = [finding for finding in findings if finding.outcome != "untested"]
-        counts[check.name] = (sum(finding.outcome == "failed" for finding in told), len(told))
+            findings = [finding for _, finding in check.evaluate(evidence)]
+        tested = [finding for finding in findings if finding.outcome != "untested"]
+        counts[check.name] = (sum(finding.outcome == "failed" for finding in tested), len(tested))
     return counts
 
 
