@@ -373,7 +373,7 @@ def _history(claim: Claim) -> list[str]:
 
 
 def _replaced_results(claim: Claim) -> list[str]:
-    """List the results that newer ones replaced, as the ledger records them."""
+    """Return the section of results that newer ones replaced; empty if there are none."""
     if not claim.replaced:
         return []
     entries = [
@@ -398,7 +398,7 @@ def _describe_earlier(earlier: Earlier) -> str:
 
 
 def _links(settled: Settled, results: str) -> str:
-    """Link the results with their reports, then the manifests."""
+    """Return a line of links: to the report of each run, then to the claim's manifests."""
     runs = (*settled.runs, *settled.beside)
     reports = [f"[{run.name}]({results}/{run.where}/{run.name}/report.md)" for run in runs]
     manifests = [f"[{name}](../examples/claims/{name}.yaml)" for name in settled.claim.names]

@@ -65,7 +65,7 @@ def _notes(result: Result, *notes: str) -> list[str]:
 
 
 def _compiled(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
-    """Return the part about cases that were compiled for targets."""
+    """Return the section about cases that were only compiled, each for a target accelerator, and not measured."""
     results = [result for result, _ in cases]
     parts = [f"## {escaped(view.title(results[0].case, all_cases=True))}"]
     parts += [escaped(sentence) for sentence in targets.sentences(*results)]

@@ -127,7 +127,7 @@ def _lane_after_round(lane: Lane, event: RoundFinished) -> Lane:
 
 
 def remaining(progress: Progress, now: float) -> Remaining | None:
-    """Estimate the remaining time of the case, at most its time limit; None before the first launch has ended."""
+    """Bound the remaining seconds of the case by what is left of its time limit; None before a launch has ended."""
     durations = [wall for lane in progress.lanes for wall in lane.wall_seconds]
     if not durations:
         return None

@@ -69,7 +69,7 @@ class RunObjects:
         return (held for held in self.store.all(POD.name) if isinstance(held, ObservedPod))
 
     def summaries(self) -> Iterator[Summary]:
-        """Return every result that is held."""
+        """Iterate over the summaries of all results in the store, of every run."""
         return (held for held in self.store.all(RESULT.name) if isinstance(held, Summary))
 
     def latest(self, maximum: int) -> tuple[tuple[Summary, ...], int]:

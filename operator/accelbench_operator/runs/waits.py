@@ -156,7 +156,7 @@ class Wait(Enum):
 
     @property
     def patience(self) -> timedelta:
-        """The limit without a run's policy; raises ValueError if there is none."""
+        """Return the wait's own limit, which applies if the run's policy sets none; raise ValueError if it has none."""
         if self.limit.duration is None:
             raise ValueError(f"{self.name} lasts as long as a run says")
         return self.limit.duration

@@ -212,7 +212,7 @@ class NumPy(Adapter):
         return True
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies into allocated memory."""
+        """Return a call that multiplies two matrices into an output allocated beforehand."""
         x = np.full((size, size), 0.75, self._dtype)
         into = np.empty_like(x)
 

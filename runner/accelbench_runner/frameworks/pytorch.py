@@ -194,7 +194,7 @@ class PyTorch(Adapter):
         return self._backend.ready()
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies into allocated memory."""
+        """Return a call that multiplies two matrices into an output allocated beforehand, and waits for the device."""
         x = self._normal_numbers(size, size)
         return self._synchronise_after(partial(torch.mm, x, x, out=torch.empty_like(x)))
 
