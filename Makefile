@@ -49,20 +49,22 @@ wheel: tools
 	@$(INSTALL) --constraint constraints.txt "$$(ls dist/*.whl)[$(EXTRAS_ALL)]"
 	@$(INSTALL) --no-deps --reinstall-package accelbench dist/*.whl
 
-# As many workers as processors, each with whole modules; tests/tiers.py has the tiers and the order.
-PYTEST := $(BIN)/pytest -n logical --maxprocesses 8 --dist loadscope
+# As many workers as processors, each with whole modules; tests/tiers.py has the tiers and the order. One worker more
+# runs the tests of the node, which mostly wait for it.
+WORKERS := $(shell getconf _NPROCESSORS_ONLN)
+PYTEST := $(BIN)/pytest --maxprocesses 8 --dist loadscope -n
 
 .PHONY: test
 test: prepare lint drift ## Lint, types, drift, and the quick tests, on the built wheel
-	$(PYTEST) -m "not slow and not node and not nightly"
+	$(PYTEST) $(WORKERS) -m "not slow and not node and not nightly"
 
 .PHONY: check
 check: lint drift prepare-check images ## What each push has to pass: all of that, and every behaviour once, on a real node too (root, Linux)
-	$(PYTEST) -m "not nightly"
+	$(PYTEST) $$(( $(WORKERS) + 1 )) -m "not nightly"
 
 .PHONY: test-all
 test-all: lint drift prepare-all images ## Every combination: each precision, each Kubernetes, each fault at each request (root, Linux)
-	$(PYTEST) --record-durations
+	$(PYTEST) $$(( $(WORKERS) + 1 )) --record-durations
 
 .PHONY: test-gpu
 test-gpu: wheel ## What only an NVIDIA GPU can show: every variant checked on it
@@ -75,7 +77,7 @@ fuzz: wheel ## New inputs to whatever reads manifests, logs and results: SECONDS
 
 .PHONY: coverage
 coverage: prepare-check ## Which lines and branches all these tests reach, in all processes that they start
-	$(PYTEST) -m "not node and not nightly" --cov --cov-report=term:skip-covered
+	$(PYTEST) $(WORKERS) -m "not node and not nightly" --cov --cov-report=term:skip-covered
 
 .PHONY: e2e
 e2e: prepare-check images ## The whole path on a real node: image, chart, kubelet, Prometheus (root, Linux)
