@@ -321,7 +321,7 @@ def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(w
     assert world.failures() == ["ResultRefused"]
 
 
-@pytest.mark.parametrize("broken", ["outcome", "evaluate"])
+@pytest.mark.parametrize("broken", ["read_outcome", "evaluate"])
 def test_a_bug_over_what_a_pod_brought_ends_the_case_and_asks_for_a_report(
     world: World, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:

@@ -246,7 +246,7 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
             refusal = memory.refusal(workload, parameters, None if only_compiled else limit)
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
             why = workload_checks.describe(error)
-            yield Problem("spec.workload", f"{workload.name}: what it costs cannot be computed: {why}")
+            yield Problem("spec.workload", f"{workload.name}: the workload's cost cannot be computed: {why}")
             return
         if refusal:
             limit_source = f"profile {plan.profile.name}, or spec.podTemplate's limits"
