@@ -66,7 +66,7 @@ def _skipped_without_its_tools() -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer `--record-durations` and `--update-golden`."""
     parser.addoption("--update-golden", action="store_true", help="write what tests compare with golden files")
-    parser.addoption("--record-durations", action="store_true", help=f"write {DURATIONS.name}: `make durations` does")
+    parser.addoption("--record-durations", action="store_true", help=f"write {DURATIONS.name}: `make test-all` does")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 DURATIONS = Path(__file__).with_name("durations.json")
-"""Seconds that each group took when `make durations` last recorded them."""
+"""Seconds that each group took when `make test-all` last recorded them."""
 E2E = "tests/e2e/"
 """Tests on the real node are one group: a machine has room for one node."""
 

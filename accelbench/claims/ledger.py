@@ -142,7 +142,7 @@ class Claim(Document):
     written: date
     """Day on which answers and corrections were last compared with the results."""
     corrected: str = ""
-    """Why the article may differ, and what it should have said."""
+    """Possible reason for a difference from the article, and the correct statement."""
     history: tuple[Earlier, ...] = ()
     replaced: tuple[Replaced, ...] = ()
 

@@ -66,7 +66,7 @@ class Settled:
     runs: tuple[MeasuredRun, ...] = ()
     """Runs that decide."""
     beside: tuple[MeasuredRun, ...] = ()
-    """Runs that are only shown: of `Claim.beside`, and on other hardware."""
+    """Runs without a part in the verdict: of `Claim.beside`, and on other hardware."""
     waiting: tuple[str, ...] = ()
     """Manifests that could run here and have not been run."""
 

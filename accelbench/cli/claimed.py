@@ -58,7 +58,7 @@ class ClaimRun:
 
 
 def runs(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool = False) -> Iterator[ClaimRun]:
-    """Yield a run for each manifest that decides the claim or, with `beside`, for each that decides nothing.
+    """Yield a run for each manifest that the verdict rests on or, with `beside`, for each additional manifest.
 
     Raises InvalidSpecError and InvalidLedgerError.
     """

@@ -114,7 +114,7 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
 
 
 def _runs(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool) -> "list[ClaimRun]":
-    """Return the claim's runs for this hardware; with `beside` also those that decide nothing."""
+    """Return the claim's runs on this hardware; with `beside`, its additional runs too."""
     from accelbench.cli import claimed
 
     with _exit_on_error():

@@ -1,7 +1,7 @@
 """Send requests to the API server with a user's kubeconfig, for the command line and the kubectl plugin.
 
 The `kubernetes` package brings configuration, TLS and credential plugins; its models are not used. JSON goes in and
-out, and every refusal becomes an exception whose message tells the user what to do.
+out, and every refusal becomes an exception whose message includes the remedy.
 """
 
 import json
@@ -212,7 +212,7 @@ class Client:
 
 
 def refusal(status: int, body: str, method: str, path: str) -> ApiError:
-    """Return the exception for an error answer, with a message that tells the user what to do."""
+    """Return the exception for an error answer, whose message includes the remedy."""
     error = api_error(status, body)
     if status == UNAUTHORIZED:
         error.message = f"the cluster does not accept your credentials: log in to it again ({error.message})"
