@@ -102,8 +102,8 @@ def test_every_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("link", "says"),
     [
-        ("[gone](../examples/none.yaml)", "docs/index.md: there is no file examples/none.yaml, which a link names"),
-        ("![gone](images/none.svg)", "docs/index.md: there is no file docs/images/none.svg, which a link names"),
+        ("[gone](../examples/none.yaml)", "docs/index.md: a link names examples/none.yaml, which does not exist"),
+        ("![gone](images/none.svg)", "docs/index.md: a link names docs/images/none.svg, which does not exist"),
         ("[gone](../../elsewhere.md)", "docs/index.md: ../../elsewhere.md leads out of the repository"),
     ],
 )

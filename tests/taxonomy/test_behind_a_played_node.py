@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from accelbench.delivery.log import digest_of
+from accelbench.delivery.log import MAXIMUM_BYTES_BY_KIND, digest_of
 from cluster.wait import wait_until
 from operator_world.builders import make_headline, make_log, make_result
 from operator_world.fake_kubelet import FakeKubelet
@@ -80,10 +80,10 @@ def succeeded(cluster: Cluster) -> dict[str, Any]:
     return found
 
 
-def large(result: Result, kibibytes: int) -> Result:
-    """With notes that no compression makes small."""
+def large(result: Result, size: int) -> Result:
+    """Return the result with notes of at least `size` bytes, which no compression makes small."""
     source = random.Random(0)  # noqa: S311 - the same in every run
-    notes = tuple(source.randbytes(512).hex() for _ in range(kibibytes))
+    notes = tuple(source.randbytes(512).hex() for _ in range(size // 1024))
     return result.model_copy(update={"notes": notes})
 
 
@@ -104,10 +104,11 @@ def test_a_result_that_is_too_large_leaves_its_headline_and_says_what_to_do(
     operator.start()
     apply(cluster, **ONCE)
     pod = next_pod(kubelet, cluster)
-    result = large(make_result(kubelet.case_of(pod)), 80)
+    most = MAXIMUM_BYTES_BY_KIND["result"]
+    result = large(make_result(kubelet.case_of(pod)), most)
     kubelet.start(pod)
     kubelet.end(pod, log=make_log(result), message=make_headline(result))
-    words = ("only the runner's headline is left", "too large: more than 64 KiB", "compare fewer variants")
+    words = ("only the runner's headline is left", f"too large: more than {most // 1024} KiB", "compare fewer variants")
     record("result too large", ended(cluster, "chain", "Incomplete", *words))
 
 
@@ -117,7 +118,7 @@ def test_a_log_whose_beginning_was_rotated_away_leaves_its_headline_and_says_wha
     operator.start()
     apply(cluster, **ONCE)
     pod = next_pod(kubelet, cluster)
-    result = large(make_result(kubelet.case_of(pod)), 20)
+    result = large(make_result(kubelet.case_of(pod)), 20 * 1024)
     kubelet.start(pod)
     rest = make_log(result).splitlines()[3:]
     kubelet.end(pod, log="\n".join(rest), message=make_headline(result))
