@@ -6,65 +6,11 @@ name that field here.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from dataclasses import replace
+from typing import Annotated, Self
 
-from pydantic import GetJsonSchemaHandler
-from pydantic_core import CoreSchema
-
+from accelbench.api.number import DISPATCHED, Number
 from accelbench.document import Document, SixDigits
-
-Unit = Literal[
-    "", "s", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "J", "steps", "times", "share", "of the tolerance", "currency"
-]
-"""Empty for counts; `currency` is that of the case's price."""
-Reduction = Literal["agreed", "most", "fewest", "first"]
-"""How the numbers of several launches become one; `agreed`: the common number, or none if launches differ."""
-DISPATCHED = "dispatched"
-"""Platform name for programs that are not compiled, whose operations are dispatched one by one."""
-
-
-@dataclass(frozen=True)
-class Number:
-    """Describe a number that is measured of a variant: its meaning, unit and source, and where it is shown."""
-
-    meaning: str
-    name: str = ""
-    """Name in results and manifests; a field of `Numbers` has its own."""
-    unit: Unit = ""
-    fact: str = ""
-    """Field of `Facts` that reports it, or a field in it after a dot; empty if it is calculated."""
-    launches: Reduction = "agreed"
-    timed: bool = False
-    """True if it derives from times, which are not shown for a variant that a check rejects."""
-    table: Literal["", "work", "program", "target"] = ""
-    """Report table that has it as a column."""
-    heading: str = ""
-    """Heading of that column; `{unit}` is the workload's unit of work, `{currency}` the currency of the case's price.
-    """
-    brief: bool = True
-    """True if the column is shown in the terminal, too."""
-    metric: str = ""
-    """Prometheus metric; empty if it is not exported."""
-    column: str = ""
-    """Heading of the metric's column in the table of variants of the dashboard Run; empty if it has none."""
-    expected: bool = False
-    """True if expectations may use it."""
-    over_baseline: bool = False
-    """True if it compares a variant with the baseline, so that the baseline has none."""
-    compared: bool = False
-    """True if it is over the baseline and has the interval of a comparison."""
-    undisturbed: bool = False
-    """True if other load does not change it, so that every launch can provide it."""
-    estimated_for: tuple[str, ...] = ()
-    """Platforms (or `DISPATCHED`) for which a compiler without a device can only estimate it; else it is exact."""
-    checked_by: str = ""
-    """Check that tests the same number: if no other check fails, an expectation on it can be decided."""
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Use the meaning as the field's description."""
-        return {**handler(schema), "description": self.meaning}
-
 
 Count = int | None
 Decimal = SixDigits | None
@@ -511,91 +457,27 @@ class Numbers(Document):
     ] = None
 
     def value(self, name: str) -> int | float | None:
-        """Return the field `name` as a number; None if it is missing."""
+        """Return the value of the field `name`, a decimal string as a float; None if the value is missing."""
         value: int | str | None = getattr(self, name)
         return float(value) if isinstance(value, str) else value
 
     def without_timed(self) -> Self:
-        """Return a copy without the numbers that derive from times."""
-        return self.model_copy(update={field: None for field, number in MEASURED.items() if number.timed})
+        """Return a copy in which every number that derives from a time is None."""
+        timed_fields = [field for field, number in MEASURED.items() if number.timed]
+        return self.model_copy(update=dict.fromkeys(timed_fields))
 
 
-def _measured() -> Mapping[str, Number]:
-    """Return the description of each field of `Numbers`, by field name, with its name in results."""
-    numbers = {}
-    for name, field in Numbers.model_fields.items():
-        number = next(item for item in field.metadata if isinstance(item, Number))
-        numbers[name] = replace(number, name=field.alias or name)
-    return numbers
+def _describe_fields() -> Mapping[str, Number]:
+    """Return the `Number` of each field of `Numbers`, by field name.
+
+    Its `name` is the field's name in results, in camelCase.
+    """
+    descriptions = {}
+    for field_name, field in Numbers.model_fields.items():
+        description = next(item for item in field.metadata if isinstance(item, Number))
+        descriptions[field_name] = replace(description, name=field.alias or field_name)
+    return descriptions
 
 
-MEASURED = _measured()
+MEASURED = _describe_fields()
 """Descriptions of the fields of `Numbers`, by field name."""
-DERIVED = (
-    Number(
-        "Baseline seconds divided by variant seconds; above 1 the variant is faster.",
-        name="speedup",
-        unit="times",
-        metric="accelbench_speedup_ratio",
-        expected=True,
-        over_baseline=True,
-        compared=True,
-    ),
-    Number(
-        "Steps after which compiling has paid back, compared with the baseline.",
-        name="paysBackSteps",
-        unit="steps",
-        expected=True,
-        over_baseline=True,
-        compared=True,
-    ),
-    Number(
-        "Steady seconds per unit of work.", name="seconds", unit="s", metric="accelbench_step_seconds", expected=True
-    ),
-    Number("Seconds that compiling takes.", name="compileSeconds", unit="s", expected=True),
-    Number(
-        "Seconds that compiling takes in a new process with warm caches.",
-        name="warmCompileSeconds",
-        unit="s",
-        expected=True,
-    ),
-    Number(
-        "Compile time divided by the baseline's.",
-        name="compileRatio",
-        unit="times",
-        expected=True,
-        over_baseline=True,
-    ),
-    Number(
-        "Time of the first call divided by that of a later one.", name="firstCallRatio", unit="times", expected=True
-    ),
-    Number(
-        "Spread of the launches: the 95th percentile minus the 5th, divided by the median.",
-        name="launchSpread",
-        unit="share",
-        expected=True,
-    ),
-    Number(
-        "Peak memory divided by the baseline's.",
-        name="peakMemoryRatio",
-        unit="times",
-        expected=True,
-        over_baseline=True,
-    ),
-)
-"""Numbers that are derived from other parts of a result."""
-NUMBERS: Mapping[str, Number] = {number.name: number for number in (*DERIVED, *MEASURED.values())}
-"""All numbers, by name."""
-
-EXPECTED = tuple(name for name, number in NUMBERS.items() if number.expected)
-KNOWN_AFTER_COMPILING = frozenset(
-    number.name
-    for number in NUMBERS.values()
-    if number.expected and (number.fact.startswith(("executable.", "compiled.")) or number.name == "compileSeconds")
-)
-"""Numbers that an expectation may use for a program that is compiled for a target and does not run."""
-if TYPE_CHECKING:
-    ExpectedNumber = str
-else:
-    ExpectedNumber = Literal[EXPECTED]
-"""The name of a number that an expectation can ask for."""

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from accelbench.api.numbers import NUMBERS
+from accelbench.api.number_registry import NUMBERS
 
 EXTENSION = "x-kubernetes-validations"
 ANY_FIELDS = "x-kubernetes-preserve-unknown-fields"

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, StringConstraints
 from accelbench.api import rules
 from accelbench.api.case import MeasurementSettings, ParameterValue, Script, Timestamp, name_of_file
 from accelbench.api.metadata import Name, ObjectMeta
-from accelbench.api.numbers import EXPECTED, NUMBERS, ExpectedNumber
+from accelbench.api.number_registry import EXPECTED, NUMBERS, ExpectedNumber
 from accelbench.api.pod_template import PodTemplateFragment
 from accelbench.api.profiles import Profile
 from accelbench.document import Document

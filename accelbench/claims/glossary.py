@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from accelbench import catalogue
-from accelbench.api.numbers import NUMBERS
+from accelbench.api.number_registry import NUMBERS
 from accelbench.api.result import Result
 from accelbench.catalogue.observations import STANDARD
 from accelbench.claims.settle import Settled

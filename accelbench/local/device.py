@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from accelbench import frameworks, platforms, targets
-from accelbench.api.numbers import KNOWN_AFTER_COMPILING
+from accelbench.api.number_registry import KNOWN_AFTER_COMPILING
 from accelbench.api.profiles import InvalidProfilesError, Profile, UnknownProfileError, load_profiles
 from accelbench.api.run import BenchmarkRun
 from accelbench.local.errors import InvalidSpecError

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from accelbench import catalogue, frameworks, platforms, targets
 from accelbench.api.case import ParameterValue
-from accelbench.api.numbers import KNOWN_AFTER_COMPILING
+from accelbench.api.number_registry import KNOWN_AFTER_COMPILING
 from accelbench.api.profiles import Profile
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
 from accelbench.catalogue import observations, script, workload_checks

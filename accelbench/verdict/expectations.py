@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from accelbench import figures
-from accelbench.api.numbers import NUMBERS, Number
+from accelbench.api.number import Number
+from accelbench.api.number_registry import NUMBERS
 from accelbench.api.result import Comparison, Outcome, Payback, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass
 
 from accelbench import figures
-from accelbench.api.numbers import MEASURED, NUMBERS
+from accelbench.api.number_registry import NUMBERS
+from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Payback, PhaseTime, Result, VariantResult
 from accelbench.verdict.redaction import step_seconds
 

@@ -1,6 +1,7 @@
 """The registry of numbers: what it says of a number is true of all that is made from it."""
 
-from accelbench.api.numbers import DERIVED, MEASURED, NUMBERS, Numbers
+from accelbench.api.number_registry import DERIVED, NUMBERS
+from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.verdict.readings import READERS
 from accelbench_runner.supervisor.numbers import reported_numbers
 from judge.launches import a_launch

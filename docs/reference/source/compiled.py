@@ -1,7 +1,9 @@
 """Write the page of compile targets."""
 
 from accelbench import targets as compile_targets
-from accelbench.api.numbers import DISPATCHED, KNOWN_AFTER_COMPILING, MEASURED
+from accelbench.api.number import DISPATCHED
+from accelbench.api.number_registry import KNOWN_AFTER_COMPILING
+from accelbench.api.numbers import MEASURED
 from accelbench.report.markdown import markdown_table
 
 TARGETS = """# Targets

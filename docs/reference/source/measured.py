@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 from accelbench import catalogue
+from accelbench.api.number_registry import NUMBERS as REGISTERED
 from accelbench.api.numbers import MEASURED
-from accelbench.api.numbers import NUMBERS as REGISTERED
 from accelbench.claims import ledger
 from accelbench.cli.workloads import allowed, describe
 from accelbench.report.markdown import markdown_table

@@ -17,7 +17,9 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from accelbench import __version__
-from accelbench.api.numbers import MEASURED, NUMBERS, Number
+from accelbench.api.number import Number
+from accelbench.api.number_registry import NUMBERS
+from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Comparison, Payback, SpeedupEstimate, Verdict
 from accelbench.stats.summary import TIME
 from accelbench_operator.metrics.snapshot import LiveCase, Snapshot

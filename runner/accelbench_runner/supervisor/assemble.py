@@ -13,7 +13,8 @@ from typing import get_args
 from accelbench import targets
 from accelbench.api.case import Case, CaseVariant
 from accelbench.api.compiled import CompiledVariant
-from accelbench.api.numbers import DISPATCHED, MEASURED, Numbers
+from accelbench.api.number import DISPATCHED
+from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.api.observation import MAXIMUM_DIFFERING, Observation, Observations, ObservationType, ObservedValue
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import (

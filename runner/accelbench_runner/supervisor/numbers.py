@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.api.case import Case
-from accelbench.api.numbers import MEASURED, Reduction
+from accelbench.api.number import Reduction
+from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Bound, LimitsSource
 from accelbench.launch.fact import Unreadable, known
 from accelbench.launch.facts import EnergyScope

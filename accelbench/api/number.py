@@ -1,0 +1,58 @@
+"""Describe a measured number: its meaning, unit and source, and where it is shown."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
+Unit = Literal[
+    "", "s", "B", "B/s", "FLOP", "FLOP/s", "FLOP/B", "J", "steps", "times", "share", "of the tolerance", "currency"
+]
+"""Empty for counts; `currency` is that of the case's price."""
+Reduction = Literal["agreed", "most", "fewest", "first"]
+"""How the numbers of several launches become one; `agreed`: the common number, or none if launches differ."""
+DISPATCHED = "dispatched"
+"""Platform name for programs that are not compiled, whose operations are dispatched one by one."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """Describe a number that is measured of a variant: its meaning, unit and source, and where it is shown."""
+
+    meaning: str
+    name: str = ""
+    """Name in results and manifests; a field of `Numbers` has its own."""
+    unit: Unit = ""
+    fact: str = ""
+    """Field of `Facts` that reports it, or a field in it after a dot; empty if it is calculated."""
+    launches: Reduction = "agreed"
+    timed: bool = False
+    """True if it derives from times, which are not shown for a variant that a check rejects."""
+    table: Literal["", "work", "program", "target"] = ""
+    """Report table that has it as a column."""
+    heading: str = ""
+    """Heading of that column; `{unit}` is the workload's unit of work, `{currency}` the currency of the case's price.
+    """
+    brief: bool = True
+    """True if the column is shown in the terminal, too."""
+    metric: str = ""
+    """Prometheus metric; empty if it is not exported."""
+    column: str = ""
+    """Heading of the metric's column in the table of variants of the dashboard Run; empty if it has none."""
+    expected: bool = False
+    """True if expectations may use it."""
+    over_baseline: bool = False
+    """True if it compares a variant with the baseline, so that the baseline has none."""
+    compared: bool = False
+    """True if it is over the baseline and has the interval of a comparison."""
+    undisturbed: bool = False
+    """True if other load does not change it, so that every launch can provide it."""
+    estimated_for: tuple[str, ...] = ()
+    """Platforms (or `DISPATCHED`) for which a compiler without a device can only estimate it; else it is exact."""
+    checked_by: str = ""
+    """Check that tests the same number: if no other check fails, an expectation on it can be decided."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the JSON schema of the annotated field, with the number's meaning as its description."""
+        return {**handler(schema), "description": self.meaning}
