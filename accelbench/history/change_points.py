@@ -65,6 +65,6 @@ def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
                 SeriesChange(
                     side.name, key, name, series.started[point.index], point.index + 1, len(seconds), point.ratio
                 )
-                for point in find_change_points(seconds, least=margin)
+                for point in find_change_points(seconds, minimum_change=margin)
             ]
     return tuple(changes)

@@ -10,7 +10,7 @@ from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.api.result import Bound, OutlierCounts, Payback, PhaseTime, Result, Spread
 from accelbench.report import view
 from accelbench.report.table import Table, TableColumn, filled
-from accelbench.stats.payback import NEGLIGIBLE_SECONDS, maybe_never
+from accelbench.stats.payback import NEGLIGIBLE_SECONDS, may_never_pay_back
 
 FIRST_CALL = {"compile", "first-step"}
 
@@ -66,7 +66,7 @@ def pays_back(answer: Payback, unit: str) -> str:
     """
     if abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return "costs nothing more"
-    if maybe_never(answer.answer, answer.lower, answer.upper):
+    if may_never_pay_back(answer.answer, answer.lower, answer.upper):
         return f"after {figures.count(answer.lower or 1, unit)} at the earliest, if ever"
     match answer.answer:
         case "never" | "at-once":

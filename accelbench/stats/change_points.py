@@ -38,62 +38,67 @@ class ChangePoint:
     """Level after the change over the level before; for seconds, above 1 is slower."""
 
 
-def find_change_points(values: Sequence[float], *, least: float = 0.0) -> tuple[ChangePoint, ...]:
-    """Return the change points of a series, in order; none with fewer than ten results.
+def find_change_points(values: Sequence[float], *, minimum_change: float = 0.0) -> tuple[ChangePoint, ...]:
+    """Return the change points of a series, in order of time.
+
+    A series with fewer than `MINIMUM_RESULTS` values has none.
 
     Args:
         values: Positive numbers in order of time.
-        least: Changes of the level by less than this, relative, are left out.
+        minimum_change: Minimum relative change of the level. Smaller changes are not returned.
 
     Raises:
         ImportError: ruptures is not installed.
     """
     if len(values) < MINIMUM_RESULTS:
         return ()
-    logs = _without_outliers([math.log(value) for value in values])
-    ends = _choose(logs, _segmentations(logs))
+    logs = _limit_outliers([math.log(value) for value in values])
+    ends = _choose_segments(logs, _find_best_segments(logs))
     levels = [statistics.median(logs[begin:end]) for begin, end in itertools.pairwise([0, *ends])]
-    changes = zip(ends[:-1], itertools.pairwise(levels), strict=True)
-    return tuple(
-        ChangePoint(index=index, ratio=math.exp(after - before))
-        for index, (before, after) in changes
-        if abs(after - before) > math.log1p(least)
-    )
+    change_points = []
+    for index, before, after in zip(ends[:-1], levels[:-1], levels[1:], strict=True):
+        log_ratio = after - before
+        if abs(log_ratio) > math.log1p(minimum_change):
+            change_points.append(ChangePoint(index=index, ratio=math.exp(log_ratio)))
+    return tuple(change_points)
 
 
-def _without_outliers(logs: Sequence[float]) -> list[float]:
+def _limit_outliers(logs: Sequence[float]) -> list[float]:
     """Limit each value to three standard deviations from the median of the five values around it."""
     medians = [statistics.median(logs[max(0, index - 2) : index + 3]) for index in range(len(logs))]
     residuals = [value - median for value, median in zip(logs, medians, strict=True)]
-    # 1.4826 makes the median deviation a standard deviation; 0.8, because the median of five follows the value itself.
+    # 1.4826 turns a median deviation into a standard deviation. Dividing by 0.8 corrects that each value is one of the
+    # five in its median, which makes residuals smaller.
     limit = 3 * 1.4826 * statistics.median(map(abs, residuals)) / 0.8
     return [median + max(-limit, min(limit, residual)) for median, residual in zip(medians, residuals, strict=True)]
 
 
-def _segmentations(logs: Sequence[float]) -> list[list[int]]:
-    """Return, for each number of change points from 0, where the best segments end."""
+def _find_best_segments(logs: Sequence[float]) -> list[list[int]]:
+    """Return the ends of the best segments for 0, 1, 2 ... change points.
+
+    The last value always ends a segment, so the list for n change points has n + 1 ends.
+    """
     import numpy as np
     import ruptures
 
     search = ruptures.KernelCPD(kernel="linear", min_size=MINIMUM_SEGMENT).fit(np.array(logs).reshape(-1, 1))
     maximum = min(MAXIMUM_CHANGE_POINTS, len(logs) // MINIMUM_SEGMENT - 1)
-    ends: list[list[int]] = [[len(logs)]]
-    ends += [[int(end) for end in search.predict(n_bkps=number)] for number in range(1, maximum + 1)]
-    return ends
+    found = [search.predict(n_bkps=change_points) for change_points in range(1, maximum + 1)]
+    return [[len(logs)], *(list(map(int, ends)) for ends in found)]
 
 
-def _choose(logs: Sequence[float], candidates: list[list[int]]) -> list[int]:
-    """Return the candidate with the most change points whose reduction of the residuals exceeds their penalty.
+def _choose_segments(logs: Sequence[float], candidates: list[list[int]]) -> list[int]:
+    """Return the candidate with the most change points that is worth its penalty.
 
-    `candidates` have 0, 1, 2 ... change points. The penalty of one is computed from the residuals that the candidate
-    under test leaves.
+    `candidates[n]` has n change points. A candidate replaces the chosen one if the sum of squares falls by more than
+    the penalty of the added change points. That penalty is computed from the residuals of the new candidate.
     """
-    chosen = candidates[0]
-    for number, candidate in enumerate(candidates[1:], start=1):
+    chosen, chosen_count = candidates[0], 0
+    for count, candidate in enumerate(candidates[1:], start=1):
         reduction = _sum_of_squares(logs, chosen) - _sum_of_squares(logs, candidate)
-        penalty = PENALTY * 2 * math.log(len(logs)) * _variance_of_mean(logs, candidate)
-        if reduction > (number - candidates.index(chosen)) * penalty:
-            chosen = candidate
+        penalty = PENALTY * 2 * math.log(len(logs)) * _long_run_variance(logs, candidate)
+        if reduction > (count - chosen_count) * penalty:
+            chosen, chosen_count = candidate, count
     return chosen
 
 
@@ -107,15 +112,18 @@ def _sum_of_squares(logs: Sequence[float], ends: Sequence[int]) -> float:
     return math.fsum(value**2 for value in _residuals(logs, ends))
 
 
-def _variance_of_mean(logs: Sequence[float], ends: Sequence[int]) -> float:
-    """Return the variance of a mean times the number of results: the residuals', inflated by autocorrelation."""
+def _long_run_variance(logs: Sequence[float], ends: Sequence[int]) -> float:
+    """Return the variance of the residuals, increased for their autocorrelation.
+
+    Divided by the number of results it is the variance of their mean.
+    """
     residuals = _residuals(logs, ends)
-    free = len(logs) - len(ends)
-    variance = math.fsum(value**2 for value in residuals) / free
+    degrees_of_freedom = len(logs) - len(ends)
+    variance = math.fsum(value**2 for value in residuals) / degrees_of_freedom
     if variance <= 0:
         return 0.0
     products = math.fsum(first * second for first, second in itertools.pairwise(residuals))
     # Subtracting the means of short segments reduces the correlation by 2 / n per segment on average (Kendall, 1954).
-    correlation = products / (free * variance) + 2 * len(ends) / len(logs)
+    correlation = products / (degrees_of_freedom * variance) + 2 * len(ends) / len(logs)
     correlation = min(MAXIMUM_CORRELATION, max(0.0, correlation))
     return variance * (1 + correlation) / (1 - correlation)

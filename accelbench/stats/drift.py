@@ -57,33 +57,42 @@ def log_change(values: Sequence[float]) -> float:
 
 
 def trend(values: Sequence[float]) -> float:
-    """Return the first cosine coefficient of the ranks over the RMS of the next six.
+    """Return the first cosine coefficient of the ranks, divided by the root mean square of the next six.
 
-    It is positive if the values grow, 0 if all are equal, and infinite if nothing else varies. It needs at least
-    `MINIMUM_BLOCKS` values.
+    The ratio is positive if the values grow, 0 if all values are equal, and infinite if the next six are all 0.
+    `values` has at least `MINIMUM_BLOCKS` items.
     """
     from scipy.fft import dct  # imported here, as most importers of this module do not need scipy
     from scipy.stats import rankdata
 
     coefficients = dct(rankdata(values), norm="ortho")[1 : COEFFICIENTS + 2]
-    first, others = -float(coefficients[0]), math.sqrt(float((coefficients[1:] ** 2).mean()))
-    if others <= 1e-9 * len(values):  # rounding error: the values are constant, or the drift is all that varies
-        return math.copysign(math.inf, first) if abs(first) > 1e-9 * len(values) else 0.0
-    return first / others
+    first = -float(coefficients[0])
+    next_rms = math.sqrt(float((coefficients[1:] ** 2).mean()))
+    rounding_error = 1e-9 * len(values)
+    if next_rms > rounding_error:
+        return first / next_rms
+    if abs(first) > rounding_error:
+        return math.copysign(math.inf, first)
+    return 0.0
 
 
 def launch_drift(values: Sequence[float]) -> Drift | None:
-    """Return the drift of one launch's blocks, given in order of time; None with fewer than two."""
-    if len(values) < 2:  # noqa: PLR2004 - a pair
+    """Return how the block times of one launch drift; None if there are fewer than two blocks.
+
+    `values` are seconds per unit in order of time.
+    """
+    if len(values) < 2:  # noqa: PLR2004 - a half needs a block
         return None
-    evident = abs(trend(values)) > LIMIT if len(values) >= MINIMUM_BLOCKS else None
+    evident = None
+    if len(values) >= MINIMUM_BLOCKS:
+        evident = abs(trend(values)) > LIMIT
     return Drift(log_change=log_change(values), evident=evident)
 
 
 def common_drift(log_changes: Sequence[float]) -> float | None:
-    """Return the mean of the launches' changes if it differs significantly from 0, else None.
+    """Return the mean of `log_changes` if it differs significantly from 0; None otherwise.
 
-    None also with fewer than `MINIMUM_LAUNCHES` launches.
+    `log_changes` has a value for each launch. The answer is None for fewer than `MINIMUM_LAUNCHES` launches.
     """
     count = len(log_changes)
     if count < MINIMUM_LAUNCHES:

@@ -29,38 +29,41 @@ class Gap:
         """Describe the gap and its consequence for the interval."""
         total = self.launches_below + self.launches_above
         factor = f"{self.above / self.below:.3g}"
-        few = min(self.launches_below, self.launches_above)
-        if few * 5 > total:
+        smaller_group = min(self.launches_below, self.launches_above)
+        # At most a fifth of the launches are exceptions; more are a group.
+        if smaller_group > total / 5:
             return f"Launches of {variant} come in two groups, {factor} times apart: the interval may be too narrow."
-        kind = "slow" if few == self.launches_above else "quick"
+        kind = "slow" if smaller_group == self.launches_above else "quick"
+        verb = "was" if smaller_group == 1 else "were"
         return (
-            f"{few} of {total} launches of {variant} {'was' if few == 1 else 'were'} {kind}, by a factor of {factor} "
+            f"{smaller_group} of {total} launches of {variant} {verb} {kind}, by a factor of {factor} "
             f"or more: the interval may be too narrow."
         )
 
 
 def gap_limit(count: int) -> float:
-    """Return the 99th percentile of the widest gap of `count` normal values, as a share of their range.
+    """Return the 99th percentile of the widest gap between `count` normal values, as a share of their range.
 
-    Fitted to 100,000 simulated samples of each size from 5 to 50; the simulated limits lie within 0.05 of it.
+    The formula is fitted to 100,000 simulated samples of each size from 5 to 50. Its error is at most 0.05.
     """
     return max(1.9 / math.sqrt(count), 0.37)
 
 
-def find_gap(seconds: Sequence[float], least: float) -> Gap | None:
-    """Return the widest gap between neighbouring launches if it is significant, else None.
+def find_gap(seconds: Sequence[float], minimum_difference: float) -> Gap | None:
+    """Return the widest gap between neighbouring launches if it is significant; None otherwise.
 
     Args:
-        seconds: Seconds per unit of each launch, all positive; with fewer than `MINIMUM_LAUNCHES` there is no gap.
-        least: Relative difference up to which a gap does not matter.
+        seconds: Seconds per unit of each launch, all positive. With fewer than `MINIMUM_LAUNCHES` there is no gap.
+        minimum_difference: Minimum relative difference between the two sides of a gap that matters.
     """
     if len(seconds) < MINIMUM_LAUNCHES:
         return None
     values = sorted(seconds)
     logs = [math.log(value) for value in values]
     widths = [after - before for before, after in itertools.pairwise(logs)]
-    widest = max(range(len(widths)), key=widths.__getitem__)
-    if widths[widest] <= max(math.log1p(least), gap_limit(len(values)) * (logs[-1] - logs[0])):
+    widest = widths.index(max(widths))
+    maximum_by_chance = gap_limit(len(values)) * (logs[-1] - logs[0])
+    if widths[widest] <= max(math.log1p(minimum_difference), maximum_by_chance):
         return None
     return Gap(
         below=values[widest],

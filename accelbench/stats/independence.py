@@ -14,9 +14,9 @@ def lag_one_correlation(values: Sequence[float]) -> float:
     """Return the correlation of each value with the next; 0 if all are equal."""
     mean = math.fsum(values) / len(values)
     deviations = [value - mean for value in values]
-    total = math.fsum(deviation**2 for deviation in deviations)
+    squares = math.fsum(deviation**2 for deviation in deviations)
     products = math.fsum(first * second for first, second in itertools.pairwise(deviations))
-    return products / total if total > 0 else 0.0
+    return products / squares if squares > 0 else 0.0
 
 
 def correlation_limit(count: int) -> float:
@@ -31,9 +31,9 @@ def correlation_limit(count: int) -> float:
 def effective_size(values: Sequence[float]) -> float:
     """Return the effective sample size of a series for its mean, from 1 to its length.
 
-    It is the length over 1 + 2 times the sum of the autocorrelations, summed in pairs while a pair is positive (Geyer,
-    "Practical Markov chain Monte Carlo", Statistical Science 1992, section 3.3). It is the length if all values are
-    equal or each value compensates the one before.
+    It is the length divided by 1 + 2 times the sum of the autocorrelations. They are summed in pairs, until the first
+    pair that is not positive (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 1992, section 3.3). The
+    size is the length if all values are equal.
     """
     from scipy.fft import irfft, next_fast_len, rfft  # imported here, as most importers do not need scipy
 
@@ -45,10 +45,13 @@ def effective_size(values: Sequence[float]) -> float:
     covariances = irfft(spectrum.real**2 + spectrum.imag**2, length)[:count].tolist()
     if covariances[0] <= 0:
         return float(count)
-    total = -1.0
-    for index in range(0, count - 1, 2):
-        pair = (covariances[index] + covariances[index + 1]) / covariances[0]
+    # The first pair contains lag 0, whose autocorrelation is 1. It is added twice, but counts once: begin at -1.
+    inflation = -1.0
+    for lag in range(0, count - 1, 2):
+        pair = (covariances[lag] + covariances[lag + 1]) / covariances[0]
         if pair <= 0:
             break
-        total += 2 * pair
-    return min(float(count), max(1.0, count / total)) if total > 0 else float(count)
+        inflation += 2 * pair
+    if inflation <= 0:
+        return float(count)
+    return min(float(count), max(1.0, count / inflation))

@@ -55,14 +55,15 @@ class Interval:
 
 
 def log_speedups(baseline: Sequence[float], variant: Sequence[float]) -> list[float]:
-    """Return one log-speedup per round, from the seconds of its two launches in the same order, all positive."""
+    """Return the log-speedup of each round; item i of both arguments is the seconds of a launch in the same round."""
     return [math.log(before) - math.log(after) for before, after in zip(baseline, variant, strict=True)]
 
 
 def student_interval(logs: Sequence[float], alpha: float) -> Interval | None:
-    """Return the two-sided interval that misses the mean of `logs` with probability `alpha`, if normal.
+    """Return Student's two-sided interval for the mean of `logs`.
 
-    None with fewer than two numbers, or if the half-width exceeds `WIDEST_LOG_HALF_WIDTH`.
+    If the values are normal, the interval misses the mean with probability `alpha`. The answer is None for fewer than
+    two values, or if the half-width exceeds `WIDEST_LOG_HALF_WIDTH`.
     """
     if len(logs) < MINIMUM_PAIRS:
         return None
@@ -74,48 +75,55 @@ def student_interval(logs: Sequence[float], alpha: float) -> Interval | None:
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float) -> Interval | None:
-    """Return the interval on the ratio before over after of two separate runs.
+    """Return Welch's interval on the speedup of a second run over a first: above 1 the second is faster.
 
-    Two runs share no rounds, so their launches are not paired, and their spreads may differ. Welch's interval (B. L.
-    Welch, "The generalization of 'Student's' problem when several different population variances are involved",
-    Biometrika 34, 1947) takes each side's own variance, with Satterthwaite's degrees of freedom. If one side has a
-    single number, the other side's variance stands for both (Student's two-sample interval).
+    The launches of two runs are not paired, and their spreads may differ (B. L. Welch, "The generalization of
+    'Student's' problem when several different population variances are involved", Biometrika 34, 1947).
 
     Args:
         before: Logarithms of the first run's seconds, one for each launch.
-        after: The same of the second run.
-        alpha: Probability that the interval misses the ratio of geometric means, if both are normal.
+        after: Logarithms of the second run's seconds.
+        alpha: Probability that the interval misses the ratio of geometric means, if the logarithms are normal.
 
     Returns:
-        The interval, above 1 if the second run is faster. None if a side is empty, if both have one number, or if the
-        half-width exceeds `WIDEST_LOG_HALF_WIDTH`.
+        The interval. None if a run has no launch, if both have only one, or if the half-width exceeds
+        `WIDEST_LOG_HALF_WIDTH`.
     """
     if not before or not after or max(len(before), len(after)) < MINIMUM_PAIRS:
         return None
     estimate = statistics.fmean(before) - statistics.fmean(after)
-    squares, degrees = _variance_and_degrees(before, after)
-    # Without any spread the degrees of freedom are infinite, for which the quantile is not defined here.
-    half_width = student_quantile(1 - alpha / 2, degrees) * math.sqrt(squares) if squares > 0 else 0.0
+    variance, degrees_of_freedom = _variance_and_degrees(before, after)
+    half_width = 0.0
+    if variance > 0:
+        half_width = student_quantile(1 - alpha / 2, degrees_of_freedom) * math.sqrt(variance)
     if half_width > WIDEST_LOG_HALF_WIDTH:
         return None
     return Interval(log_estimate=estimate, log_half_width=half_width, pairs=min(len(before), len(after)))
 
 
 def _variance_and_degrees(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """Return the variance of the difference of means and its degrees of freedom."""
-    sides = (before, after)
-    if min(map(len, sides)) < MINIMUM_PAIRS:
-        known = max(sides, key=len)
-        return statistics.variance(known) * (1 + 1 / len(known)), len(known) - 1
-    parts = [(statistics.variance(side) / len(side), len(side) - 1) for side in sides]
-    squares = math.fsum(part for part, _ in parts)
-    if squares <= 0:
+    """Return the variance of the difference of the two means, and its degrees of freedom (Satterthwaite).
+
+    If one sample has a single value, the variance of the larger sample stands for both. If nothing varies, the variance
+    is 0 and the degrees of freedom are infinite.
+    """
+    samples = (before, after)
+    if min(map(len, samples)) < MINIMUM_PAIRS:
+        larger = max(samples, key=len)
+        return statistics.variance(larger) * (1 + 1 / len(larger)), len(larger) - 1
+    variances_of_means = [statistics.variance(sample) / len(sample) for sample in samples]
+    variance = math.fsum(variances_of_means)
+    if variance <= 0:
         return 0.0, math.inf
-    return squares, 1 / math.fsum((part / squares) ** 2 / free for part, free in parts)
+    terms = [
+        (variance_of_mean / variance) ** 2 / (len(sample) - 1)
+        for sample, variance_of_mean in zip(samples, variances_of_means, strict=True)
+    ]
+    return variance, 1 / math.fsum(terms)
 
 
 def student_quantile(probability: float, degrees_of_freedom: float) -> float:
-    """Return the value below which Student's t is with this probability."""
+    """Return the quantile of Student's t distribution at this probability."""
     from scipy.special import stdtrit  # imported here, as most importers of this module do not need scipy
 
     return float(stdtrit(degrees_of_freedom, probability))

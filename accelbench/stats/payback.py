@@ -52,25 +52,29 @@ class PaybackEstimate:
 def estimate_payback(
     baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float
 ) -> PaybackEstimate | None:
-    """Estimate when a variant is ahead in total time, from paired launches, one pair per round.
+    """Estimate when a variant is ahead of its baseline in total time; None for fewer than two rounds.
 
-    By the means over rounds, the answer is `after` if the first call costs more and a step less, `until` in the
-    opposite case, `at-once` if neither costs more and one costs less, and `never` otherwise. The interval misses the
-    number of steps with probability `alpha`. None with fewer than two pairs.
+    Item i of `baseline` and `variant` are launches of the same round. The answer depends on the means over rounds; the
+    interval misses the number of steps with probability `alpha`.
     """
     extra = [after.first_call - before.first_call for before, after in zip(baseline, variant, strict=True)]
     saved = [before.step - after.step for before, after in zip(baseline, variant, strict=True)]
     if len(extra) < MINIMUM_PAIRS:
         return None
-    cost, gain = math.fsum(extra) / len(extra), math.fsum(saved) / len(saved)
-    if cost <= 0 or gain <= 0:
-        same_sign = cost < 0 and gain < 0
-        answer: Answer = "until" if same_sign else "at-once" if cost <= 0 and gain >= 0 and (cost or gain) else "never"
-        steps = cost / gain if same_sign else None
+    mean_extra = math.fsum(extra) / len(extra)
+    mean_saved = math.fsum(saved) / len(saved)
+    answer: Answer
+    steps = None
+    if mean_extra > 0 and mean_saved > 0:
+        answer, steps = "after", mean_extra / mean_saved
+    elif mean_extra < 0 and mean_saved < 0:
+        answer, steps = "until", mean_extra / mean_saved
+    elif mean_extra < 0 or mean_saved > 0:
+        answer = "at-once"
     else:
-        answer, steps = "after", cost / gain
+        answer = "never"
     lower, upper = _fieller_interval(extra, saved, alpha)
-    return PaybackEstimate(answer=answer, steps=steps, lower=lower, upper=upper, extra_seconds=cost)
+    return PaybackEstimate(answer=answer, steps=steps, lower=lower, upper=upper, extra_seconds=mean_extra)
 
 
 def _fieller_interval(
@@ -80,8 +84,9 @@ def _fieller_interval(
 
     Both ends are None if there is no such N; the upper end is None if there is no largest N.
     """
-    # Scale by the largest values: the square of a very small number would be 0.
-    largest_extra, largest_saved = max(map(abs, extra)) or 1.0, max(map(abs, saved)) or 1.0
+    # Scale by the largest values, because the square of a very small number would be 0. If all are 0, keep them.
+    largest_extra = max(map(abs, extra)) or 1.0
+    largest_saved = max(map(abs, saved)) or 1.0
     lower, upper = _scaled_interval(
         [value / largest_extra for value in extra], [value / largest_saved for value in saved], alpha
     )
@@ -90,59 +95,61 @@ def _fieller_interval(
 
 
 def _scaled_interval(extra: Sequence[float], saved: Sequence[float], alpha: float) -> tuple[float | None, float | None]:
-    """Return Fieller's interval for N >= 0, from values of which the largest is 1.
-
-    Both ends are None if the interval is empty; the upper end is None if there is none.
-    """
+    """Return the same interval as `_fieller_interval`, for values whose largest size is 1."""
     count = len(extra)
-    cost, gain = math.fsum(extra) / count, math.fsum(saved) / count
-    # The interval's ends are the roots of a N² - 2 b N + c, from t² times the (co)variances of the two means.
+    mean_extra = math.fsum(extra) / count
+    mean_saved = math.fsum(saved) / count
+    # N is in the interval if a N² - 2 b N + c <= 0. Each coefficient is a product of the two means, less t² times
+    # their variance or covariance.
     factor = student_quantile(1 - alpha / 2, count - 1) ** 2 / (count - 1) / count
-    a = gain**2 - factor * math.fsum((value - gain) ** 2 for value in saved)
-    b = gain * cost - factor * math.fsum((x - cost) * (y - gain) for x, y in zip(extra, saved, strict=True))
-    c = cost**2 - factor * math.fsum((value - cost) ** 2 for value in extra)
+    a = mean_saved**2 - factor * math.fsum((value - mean_saved) ** 2 for value in saved)
+    products = [(x - mean_extra) * (y - mean_saved) for x, y in zip(extra, saved, strict=True)]
+    b = mean_saved * mean_extra - factor * math.fsum(products)
+    c = mean_extra**2 - factor * math.fsum((value - mean_extra) ** 2 for value in extra)
     discriminant = b**2 - a * c
     if a > 0:
         if discriminant < 0:
-            discriminant = 0.0  # rounding error: with a > 0 the interval contains the estimate
-        root = math.sqrt(discriminant)
-        low, high = (b - root) / a, (b + root) / a
+            discriminant = 0.0  # a rounding error: with a > 0 the interval contains the estimate, so roots exist
+        deviation = math.sqrt(discriminant)
+        low, high = (b - deviation) / a, (b + deviation) / a
         return (max(0.0, low), high) if high >= 0 else (None, None)
-    # The step times do not differ significantly: the interval is everything except between the roots, if any.
+    # The step times do not differ significantly. The interval is all numbers except those between the roots.
     if c <= 0:
-        return 0.0, None
+        return 0.0, None  # the inequality holds for N = 0, so the interval begins there
     if a == 0:
         return (c / (2 * b), None) if b > 0 else (None, None)
-    roots = sorted(((b - math.sqrt(discriminant)) / a, (b + math.sqrt(discriminant)) / a))
-    return (max(0.0, roots[1]), None)
+    larger_root = max((b - math.sqrt(discriminant)) / a, (b + math.sqrt(discriminant)) / a)
+    return max(0.0, larger_root), None
 
 
 def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
     """Describe the estimate, as "The first call of jax/jit takes 0.06 s longer and pays back after 1 step".
 
-    `unit` is the name of a step. Empty if the first calls differ by less than a millisecond.
+    `unit` is the name of a step. The text is empty if the first calls differ by less than `NEGLIGIBLE_SECONDS`.
     """
     if abs(payback.extra_seconds) < NEGLIGIBLE_SECONDS:
         return ""
     compared = "longer" if payback.extra_seconds > 0 else "less"
-    begins = f"The first call of {variant} takes {_format_seconds(abs(payback.extra_seconds))} {compared}"
-    if maybe_never(payback.answer, payback.lower, payback.upper):
-        return f"{begins} and pays back after {_format_steps(payback.lower or 0, unit)} at the earliest, if ever."
+    first_call = f"The first call of {variant} takes {_format_seconds(abs(payback.extra_seconds))} {compared}"
+    if may_never_pay_back(payback.answer, payback.lower, payback.upper):
+        return f"{first_call} and pays back after {_format_steps(payback.lower or 0, unit)} at the earliest, if ever."
     match payback.answer:
         case "never":
-            return f"{begins} and never pays back: later calls are slower too."
+            return f"{first_call} and never pays back: later calls are slower too."
         case "at-once":
-            return f"{begins}: it is ahead from the first {unit}."
+            return f"{first_call}: it is ahead from the first {unit}."
         case "until":
-            return f"{begins}: it is ahead until {_format_steps(payback.steps or 0, unit)}{_format_range(payback)}."
+            return f"{first_call}: it is ahead until {_format_steps(payback.steps or 0, unit)}{_format_range(payback)}."
         case "after":
-            return f"{begins} and pays back after {_format_steps(payback.steps or 0, unit)}{_format_range(payback)}."
+            return (
+                f"{first_call} and pays back after {_format_steps(payback.steps or 0, unit)}{_format_range(payback)}."
+            )
 
 
-def maybe_never(answer: Answer, lower: float | None, upper: float | None) -> bool:
-    """Return True if a more expensive first call may never pay back: step times do not differ significantly.
+def may_never_pay_back(answer: Answer, lower: float | None, upper: float | None) -> bool:
+    """Return True if a variant may be ahead after `lower` steps, or never.
 
-    The interval is then `lower` steps and more, whichever side the estimate is on.
+    The interval has then no upper end, because the step times do not differ significantly.
     """
     return answer in {"after", "never"} and lower is not None and upper is None
 
@@ -155,19 +162,24 @@ MAXIMUM_STEPS = 10**15
 
 def whole_steps(steps: float) -> int:
     """Round up to a whole step, at least 1 and at most `MAXIMUM_STEPS`."""
+    # The subtraction removes rounding errors: 3.0000000001 is 3 steps.
     return min(MAXIMUM_STEPS, max(1, math.ceil(steps - 1e-9)))
 
 
 def _format_seconds(seconds: float) -> str:
     """Format seconds with two significant digits, three from 10 s, and as whole seconds from 1,000 s."""
-    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"  # noqa: PLR2004
+    if seconds < 10:  # noqa: PLR2004
+        return f"{seconds:.2g} s"
+    if seconds < 1000:  # noqa: PLR2004
+        return f"{seconds:.3g} s"
+    return f"{seconds:.0f} s"
 
 
 def _round_steps(steps: float) -> int:
-    """Round up to a whole step, then to three significant digits, as the precision is no better."""
+    """Round up to a whole step, then to three significant digits."""
     whole = whole_steps(steps)
-    digits = max(0, len(str(whole)) - 3)
-    return round(whole, -digits)
+    dropped_digits = max(0, len(str(whole)) - 3)
+    return round(whole, -dropped_digits)
 
 
 def _format_steps(steps: float, unit: str) -> str:
@@ -176,8 +188,13 @@ def _format_steps(steps: float, unit: str) -> str:
 
 
 def _format_range(payback: PaybackEstimate) -> str:
-    """Format the interval after its estimate: ` (1,180 to 1,310)`, ` or later`, or nothing."""
-    if payback.lower is None or payback.upper is None:
-        return " or later" if payback.upper is None else ""
+    """Format the interval after its estimate: ` (1,180 to 1,310)`, or ` or later` without an upper end.
+
+    The text is empty if there is no lower end, or if both ends round to the same number.
+    """
+    if payback.upper is None:
+        return " or later"
+    if payback.lower is None:
+        return ""
     low, high = _round_steps(payback.lower), _round_steps(payback.upper)
     return "" if low == high else f" ({low:,} to {high:,})"

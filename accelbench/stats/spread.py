@@ -33,15 +33,16 @@ class Outliers:
 
 
 def find_outliers(values: Sequence[float]) -> Outliers:
-    """Count outliers by Tukey's fences ("Exploratory Data Analysis", 1977); none with fewer than five values.
+    """Count outliers by Tukey's fences ("Exploratory Data Analysis", 1977).
 
-    Of normal values about 7 in 1,000 lie beyond the inner fences, and 2 in a million beyond the outer ones.
+    Fewer than `MINIMUM_VALUES` values have no outliers. Of normal values, about 7 in 1,000 lie beyond the inner fences
+    and 2 in a million beyond the outer fences.
     """
     if len(values) < MINIMUM_VALUES:
         return Outliers(of=len(values))
     lower_quartile, _, upper_quartile = statistics.quantiles(values, n=4, method="inclusive")
-    spread = upper_quartile - lower_quartile
-    mild, severe = MILD * spread, SEVERE * spread
+    interquartile_range = upper_quartile - lower_quartile
+    mild, severe = MILD * interquartile_range, SEVERE * interquartile_range
     return Outliers(
         of=len(values),
         low_severe=sum(value < lower_quartile - severe for value in values),
@@ -52,7 +53,7 @@ def find_outliers(values: Sequence[float]) -> Outliers:
 
 
 def total(counts: Iterable[Outliers]) -> Outliers:
-    """Add the outlier counts of several samples, each counted by its own fences."""
+    """Add the outlier counts of several samples."""
     samples = tuple(counts)
     return Outliers(
         of=sum(sample.of for sample in samples),
@@ -64,29 +65,28 @@ def total(counts: Iterable[Outliers]) -> Outliers:
 
 
 def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
-    """Return the share of a block's variance that is between launches, from 0 to 1, or None.
+    """Return which share of the variance of blocks comes from differences between launches, from 0 to 1.
 
-    It shows which measuring would help: if launches differ, only more launches do (Kalibera and Jones, "Rigorous
-    benchmarking in reasonable time", ISMM 2013). The variance is that of the logarithms of seconds per unit, estimated
-    by analysis of variance for unequal numbers of blocks (Searle, Casella and McCulloch, "Variance Components", 1992,
-    section 3.6); the share is 0 if launches differ less than their blocks would make them. Correlated blocks inflate
-    it.
+    The variances of the logarithms are estimated by analysis of variance for unequal numbers of blocks (Searle, Casella
+    and McCulloch, "Variance Components", 1992, section 3.6). Correlation between blocks increases the share.
 
     Args:
         launches: The blocks of each launch, in seconds per unit, all positive.
 
     Returns:
-        None with fewer than two launches, if every launch has one block, or if nothing varies.
+        The share; None for fewer than two launches, if no launch has two blocks, or if nothing varies.
     """
     logs = [[math.log(value) for value in blocks] for blocks in launches if blocks]
-    count, total = len(logs), sum(map(len, logs))
-    if count < MINIMUM_LAUNCHES or total <= count:
+    launch_count, block_count = len(logs), sum(map(len, logs))
+    if launch_count < MINIMUM_LAUNCHES or block_count <= launch_count:
         return None
+    grand_mean = math.fsum(math.fsum(blocks) for blocks in logs) / block_count
     means = [math.fsum(blocks) / len(blocks) for blocks in logs]
-    grand = math.fsum(math.fsum(blocks) for blocks in logs) / total
     within = math.fsum((value - mean) ** 2 for blocks, mean in zip(logs, means, strict=True) for value in blocks)
-    between = math.fsum(len(blocks) * (mean - grand) ** 2 for blocks, mean in zip(logs, means, strict=True))
-    within_square, between_square = within / (total - count), between / (count - 1)
-    blocks_each = (total - sum(len(blocks) ** 2 for blocks in logs) / total) / (count - 1)
-    launch = max(0.0, (between_square - within_square) / blocks_each)
-    return launch / (launch + within_square) if launch + within_square > 0 else None
+    between = math.fsum(len(blocks) * (mean - grand_mean) ** 2 for blocks, mean in zip(logs, means, strict=True))
+    block_variance = within / (block_count - launch_count)
+    between_square = between / (launch_count - 1)
+    blocks_per_launch = (block_count - sum(len(blocks) ** 2 for blocks in logs) / block_count) / (launch_count - 1)
+    launch_variance = max(0.0, (between_square - block_variance) / blocks_per_launch)
+    variance = launch_variance + block_variance
+    return launch_variance / variance if variance > 0 else None

@@ -29,22 +29,26 @@ TIME: Mapping[LaunchProtocol, str] = {
 
 
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:
-    """Return a launch's seconds per unit over its blocks of (units, seconds); None without blocks."""
+    """Return this statistic of a launch's seconds per unit; None without blocks.
+
+    Each block is a pair of units and seconds.
+    """
     pairs = list(blocks)
     if not pairs:
         return None
     if quantity == "mean":
         return math.fsum(seconds for _, seconds in pairs) / sum(units for units, _ in pairs)
-    return quantile([seconds / units for units, seconds in pairs], 99 if quantity == "p99" else 50)
+    percent = 99 if quantity == "p99" else 50  # `p50` and `median` are the same
+    return quantile([seconds / units for units, seconds in pairs], percent)
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """Return the geometric mean of positive values: a variant's time from those of its launches."""
+    """Return the geometric mean of positive values."""
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
 def quantile(values: Sequence[float], percent: int) -> float:
-    """Return a quantile, 1 to 99 percent, by linear interpolation (type 7 of Hyndman and Fan, 1996).
+    """Return the quantile at `percent`, from 1 to 99, by linear interpolation (type 7 of Hyndman and Fan, 1996).
 
     Raises:
         ValueError: The sample is empty.
@@ -53,6 +57,6 @@ def quantile(values: Sequence[float], percent: int) -> float:
         raise ValueError("an empty sample has no quantiles")
     if len(values) == 1:
         return values[0]
-    if percent == 50:  # noqa: PLR2004 - the same number as below, several times as fast
+    if percent == 50:  # noqa: PLR2004 - the median is the same number, and faster to compute
         return statistics.median(values)
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]

@@ -44,8 +44,8 @@ def test_a_single_odd_result_is_no_step() -> None:
 
 def test_a_step_too_small_to_matter_is_not_shown() -> None:
     values = results(random.Random(4), (50, 0.010), (50, 0.0105))
-    assert find_change_points(values, least=0.02)
-    assert not find_change_points(values, least=0.10)
+    assert find_change_points(values, minimum_change=0.02)
+    assert not find_change_points(values, minimum_change=0.10)
 
 
 @pytest.mark.parametrize(("count", "memory"), [(10, 0.0), (30, 0.0), (100, 0.0), (50, 0.5), (100, 0.5)])
