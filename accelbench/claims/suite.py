@@ -14,7 +14,7 @@ from accelbench.document import decimal_string
 from accelbench.stats.interval import log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.verdict.expectations import compare_with_bounds, describe_bounds
-from accelbench.verdict.rule import unclean
+from accelbench.verdict.rule import checks_against_verdict
 
 
 def count(majority: Majority, results: Sequence[Result], *, suites: int) -> ClaimFinding:
@@ -56,7 +56,7 @@ def with_baseline(result: Result, over: str) -> Result:
 
 def _compared_with(result: Result, over: str, name: str) -> Comparison:
     """Compare the variant `name` with the baseline `over` over the rounds that both have."""
-    logs, invalid = _pairs(result, over, name), tuple(unclean(result.certificate, name, over))
+    logs, invalid = _pairs(result, over, name), tuple(checks_against_verdict(result.certificate, name, over))
     comparison = Comparison(
         variant=name,
         baseline=over,
@@ -100,7 +100,7 @@ def _why_unusable(suite: Majority, result: Result, pairs: int) -> str:
             return f"{name} failed in round {variant.failure.round} ({variant.failure.reason})"
     if result.noisy:
         return "noisy (measured next to other load)"
-    if names := unclean(result.certificate, suite.variant, suite.over):
+    if names := checks_against_verdict(result.certificate, suite.variant, suite.over):
         return f"invalid ({', '.join(names)})"
     least = result.case.measurement.rounds_min
     return f"it has {pairs} of at least {least} rounds" if pairs < least else ""

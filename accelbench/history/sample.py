@@ -11,7 +11,7 @@ from typing import Literal
 from accelbench.api.result import Certificate, Check, LaunchSummary, Result, VariantResult
 from accelbench.history.comparability import parameters
 from accelbench.stats.summary import Quantity, geometric_mean
-from accelbench.verdict.rule import unclean
+from accelbench.verdict.rule import checks_against_verdict
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 """Identifies a case: the workload, and those of its parameters that any compared case swept, with their values."""
@@ -115,7 +115,7 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
         by_name = {one.name: one for one in result.variants}
         variants = [by_name[name] for name in names if name in by_name]
         failures = [one.failure.reason for one in variants if one.failure is not None]
-        failed_checks = unclean(result.certificate, *names)
+        failed_checks = checks_against_verdict(result.certificate, *names)
         if len(variants) < len(names):
             reasons.append("not measured")
         elif failures:

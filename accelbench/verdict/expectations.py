@@ -14,7 +14,7 @@ from accelbench.api.result import Comparison, Outcome, Payback, Result, VariantR
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN
 from accelbench.validity.quarantine import disturbance_names
-from accelbench.verdict.readings import read, steps
+from accelbench.verdict.readings import possible_steps, read
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,11 @@ class ExpectationOutcome:
 
 
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
-    """Evaluate each expectation against the result, in order.
+    """Evaluate each expectation against the result, in order; skip those for another target.
 
-    A comparison (speedup, steps until compiling pays back) meets a bound if its whole interval does, fails it if none
-    of the interval does, and is undecided in between. For times, and numbers derived from them, the interval is the
-    range of the launches. An observation must be as expected in every launch; if only some launches agree, the
-    expectation is undecided. A variant that failed, or whose comparison is invalid, meets no expectation.
+    An expectation is met if the whole interval is within its bounds, not met if no part of the interval is, and
+    undecided otherwise. A comparison has the interval of its speedup or its steps. A time, and a number derived from
+    times, has the range over launches. An observation has all values that launches reported.
     """
     targets = {None, result.case.accelerator.target}
     return tuple(_evaluate(expectation, result) for expectation in expectations if expectation.target in targets)
@@ -43,8 +42,8 @@ def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[Expec
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     """Evaluate one expectation: a comparison, another number, or an observation.
 
-    Not met if the variant is missing, failed, or fails a check that affects the number; undecided if only other load
-    failed the checks, in a noisy result.
+    The expectation is not met if the variant is missing, the variant failed, or a check that affects the number failed.
+    The expectation is undecided instead if the result is noisy and other load can fail all these checks.
     """
     variant = next((variant for variant in result.variants if variant.name == expectation.variant), None)
     if variant is None:
@@ -55,58 +54,67 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     number = NUMBERS[expectation.metric] if expectation.metric else None
     if number and number.compared:
         return _evaluate_comparison(expectation, result)
-    measured = {variant.name} | ({result.case.baseline} if number and number.over_baseline else set())
-    failed = [check for name in sorted(measured) for check in result.certificate.failed(name)]
-    if broken := [check for check in failed if check.name not in _ignorable_checks(number)]:
-        names = ", ".join(dict.fromkeys(check.name for check in broken))
-        noisy = result.noisy and {check.name for check in broken} <= disturbance_names()
-        why = f"measured next to other load ({names})" if noisy else f"its measurement is invalid ({names})"
-        return ExpectationOutcome(expectation, "undecided" if noisy else "not-met", f"{_subject(expectation)}: {why}.")
-    return (
-        _evaluate_number(expectation, number, variant, result) if number else _evaluate_observation(expectation, result)
-    )
+    measured_variants = {variant.name}
+    if number and number.over_baseline:
+        measured_variants.add(result.case.baseline)
+    all_failed = [check.name for name in sorted(measured_variants) for check in result.certificate.failed(name)]
+    ignorable_checks = _ignorable_checks(number)
+    failed_checks = [name for name in all_failed if name not in ignorable_checks]
+    if failed_checks:
+        names = ", ".join(dict.fromkeys(failed_checks))
+        only_noise = result.noisy and disturbance_names().issuperset(failed_checks)
+        outcome: Outcome = "undecided" if only_noise else "not-met"
+        why = "measured next to other load" if only_noise else "its measurement is invalid"
+        return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {why} ({names}).")
+    if number is None:
+        return _evaluate_observation(expectation, result)
+    return _evaluate_number(expectation, number, variant, result)
 
 
 def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
-    """Return the names of checks that do not affect the number; none for observations and what load can change."""
+    """Return the names of the checks that may fail without affecting the number.
+
+    There are none for an observation (`number` is None), nor for a number that other load can change.
+    """
     if number is None or not number.undisturbed:
         return frozenset()
     return disturbance_names() | {number.checked_by}
 
 
-def _too_few(expectation: Expectation, result: Result) -> ExpectationOutcome | None:
-    """Return an undecided outcome if fewer rounds than the minimum were measured, else None."""
-    least = result.case.measurement.rounds_min
-    if result.rounds >= least:
+def _undecided_if_too_few_rounds(expectation: Expectation, result: Result) -> ExpectationOutcome | None:
+    """Return an undecided outcome if fewer rounds than the minimum were measured; None otherwise."""
+    minimum_rounds = result.case.measurement.rounds_min
+    if result.rounds >= minimum_rounds:
         return None
-    why = f"{result.rounds} of at least {least} rounds were measured"
+    why = f"{result.rounds} of at least {minimum_rounds} rounds were measured"
     return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: {why}.")
 
 
 def _evaluate_number(
     expectation: Expectation, number: Number, variant: VariantResult, result: Result
 ) -> ExpectationOutcome:
-    """Evaluate a number that is not a comparison's, on the range of its launches.
+    """Evaluate a number by its range over launches.
 
-    Undecided if it was not measured, or if it depends on times and there are too few rounds.
+    The expectation is not met if it needs the baseline and the baseline failed. It is undecided if the number was not
+    measured, or if other load can change the number and there are too few rounds.
     """
     baseline = next((variant for variant in result.variants if variant.name == result.case.baseline), None)
     if number.over_baseline and baseline and baseline.failure:
         why = f"the baseline failed in round {baseline.failure.round} ({baseline.failure.reason})"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
-    if not number.undisturbed and (too_few := _too_few(expectation, result)):
+    if not number.undisturbed and (too_few := _undecided_if_too_few_rounds(expectation, result)):
         return too_few
     reading = read(number.name, result, variant)
     if reading is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not measured.")
-    return _evaluate_range(expectation, reading.lower, reading.upper, reading.words)
+    return _evaluate_range(expectation, reading.lower, reading.upper, reading.text)
 
 
 def _evaluate_comparison(expectation: Expectation, result: Result) -> ExpectationOutcome:
     """Evaluate the speedup, or the steps until compiling pays back.
 
-    Not met if the variant is the baseline, was not compared, its comparison is invalid, or the baseline failed.
-    Undecided without a verdict, or with fewer rounds than the minimum.
+    The expectation is not met if the variant is the baseline, was not compared, or has an invalid comparison, or if the
+    baseline failed. It is undecided without a verdict, or with fewer rounds than the minimum.
     """
     comparison = next((compared for compared in result.comparisons if compared.variant == expectation.variant), None)
     if comparison is None:
@@ -121,53 +129,67 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
     interval = _interval(comparison)
     if interval is None or comparison.verdict is None:
-        failed = any(variant.failure for variant in result.variants if variant.name == comparison.baseline)
-        outcome: Outcome = "not-met" if failed else "undecided"
+        baseline_failed = any(variant.failure for variant in result.variants if variant.name == comparison.baseline)
+        outcome: Outcome = "not-met" if baseline_failed else "undecided"
         return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {comparison.sentence}")
-    if too_few := _too_few(expectation, result):
+    if too_few := _undecided_if_too_few_rounds(expectation, result):
         return too_few
     if expectation.metric == "paysBackSteps":
         return _evaluate_payback(expectation, comparison.pays_back, result.unit)
-    speedup, lower, upper = (figures.prose(float(ratio or 1)) for ratio in (comparison.speedup, *interval))
-    reading = f"{speedup} ({lower} to {upper}), {_time_saved(float(comparison.speedup or 1))}"
-    return _evaluate_range(expectation, *interval, reading)
+    speedup = float(comparison.speedup or 1)
+    lower, upper = interval
+    text = f"{figures.prose(speedup)} ({figures.prose(lower)} to {figures.prose(upper)}), {_time_saved(speedup)}"
+    return _evaluate_range(expectation, lower, upper, text)
 
 
 def _time_saved(speedup: float) -> str:
     """Express a speedup as time: `30.6 % less time` for 1.44, `2 times as long` for 0.5."""
-    share = 1 / speedup - 1
-    if share >= 1:
+    change = 1 / speedup - 1
+    if change >= 1:
         return f"{figures.prose(1 / speedup)} times as long"
-    return f"{figures.prose(100 * abs(share))} % {'less' if share < 0 else 'more'} time"
+    return f"{figures.prose(100 * abs(change))} % {'less' if change < 0 else 'more'} time"
 
 
 def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: str) -> ExpectationOutcome:
-    """Evaluate the steps after which a variant is ahead; not met if it certainly falls behind later."""
+    """Evaluate the number of steps after which a variant is ahead.
+
+    The expectation is not met if the variant is ahead first and certainly behind later.
+    """
     if payback is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
-    lower, upper = steps(payback)
     if payback.answer == "until" and payback.upper is not None:
-        reading = f"it is ahead until {figures.count(payback.steps or 0, unit)}, then behind for good"
-        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: not-met, {reading}.", sound=True)
-    known = payback.answer == "after" and payback.steps
-    estimate = f"after {figures.count(known, unit)}" if known else payback.answer
-    most = "or more" if upper == math.inf else f"to {figures.count(round(upper))}"
-    possible = "" if lower == upper else f" ({figures.count(round(lower))} {most})"
-    return _evaluate_range(expectation, lower, upper, estimate + possible)
+        why = f"it is ahead until {figures.count(payback.steps or 0, unit)}, then behind for good"
+        return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: not-met, {why}.", sound=True)
+    text: str = payback.answer
+    if payback.answer == "after" and payback.steps:
+        text = f"after {figures.count(payback.steps, unit)}"
+    lower, upper = possible_steps(payback)
+    if lower != upper:
+        upper_text = "or more" if upper == math.inf else f"to {figures.count(round(upper))}"
+        text += f" ({figures.count(round(lower))} {upper_text})"
+    return _evaluate_range(expectation, lower, upper, text)
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    """Evaluate an observation's value, or the range of its values over launches."""
-    of_variant = next((observed for observed in result.observations if observed.variant == expectation.variant), None)
-    observation = of_variant.named(expectation.subject) if of_variant else None
+    """Evaluate an observation: every value if one is expected, otherwise the range of its values.
+
+    The expectation is undecided if there is no observation, or if only some values are as expected. It is not met if
+    the values are not numbers and a number is expected.
+    """
+    observations = next((item for item in result.observations if item.variant == expectation.variant), None)
+    observation = observations.named(expectation.subject) if observations else None
     if observation is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not observed.")
     if expectation.equals is None and observation.type != "number":
         why = f"it is not a number: {observation.text}"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.", sound=True)
     if expectation.equals is not None:
-        equal = {_equal(value.value, expectation.equals) for value in observation.values}
-        outcome: Outcome = "met" if equal == {True} else "not-met" if equal == {False} else "undecided"
+        answers = {_is_equal(value.value, expectation.equals) for value in observation.values}
+        outcome: Outcome = "undecided"
+        if answers == {True}:
+            outcome = "met"
+        elif answers == {False}:
+            outcome = "not-met"
         return ExpectationOutcome(
             expectation, outcome, f"{_subject(expectation)}: {outcome}, {observation.text}.", sound=True
         )
@@ -175,8 +197,11 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
     return _evaluate_range(expectation, min(numbers), max(numbers), observation.text)
 
 
-def _equal(observed: str, expected: str) -> bool | None:
-    """Compare two texts or numbers; None if the observed text was truncated and starts as expected."""
+def _is_equal(observed: str, expected: str) -> bool | None:
+    """Return True if two texts or two numbers are equal.
+
+    The answer is None if it is unknown: `observed` is truncated, which `…` marks, and `expected` begins the same way.
+    """
     if observed.endswith("…") and expected.startswith(observed[:-1]):
         return None
     if re.fullmatch(DECIMAL_PATTERN, observed) and re.fullmatch(DECIMAL_PATTERN, expected):
@@ -184,19 +209,21 @@ def _equal(observed: str, expected: str) -> bool | None:
     return observed == expected
 
 
-def _evaluate_range(expectation: Expectation, lower: float, upper: float, reading: str) -> ExpectationOutcome:
-    """Evaluate the bounds on a range that a valid measurement gave."""
+def _evaluate_range(expectation: Expectation, lower: float, upper: float, text: str) -> ExpectationOutcome:
+    """Compare a valid range with the expectation's bounds; `text` describes the range."""
     outcome = compare_with_bounds(lower, upper, expectation.at_least, expectation.at_most)
-    return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {reading}.", sound=True)
+    return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {text}.", sound=True)
 
 
 def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
-    """Return `met` if all of the interval is within the bounds, `not-met` if none is, else `undecided`."""
-    floor = float(at_least) if at_least is not None else float("-inf")
-    ceiling = float(at_most) if at_most is not None else float("inf")
-    if lower >= floor and upper <= ceiling:
+    """Return `met` if the whole interval is within the bounds, `not-met` if no part is, `undecided` otherwise."""
+    minimum = float(at_least) if at_least is not None else -math.inf
+    maximum = float(at_most) if at_most is not None else math.inf
+    if lower >= minimum and upper <= maximum:
         return "met"
-    return "not-met" if upper < floor or lower > ceiling else "undecided"
+    if upper < minimum or lower > maximum:
+        return "not-met"
+    return "undecided"
 
 
 def _interval(comparison: Comparison) -> tuple[float, float] | None:
@@ -209,23 +236,21 @@ def _interval(comparison: Comparison) -> tuple[float, float] | None:
 def _subject(expectation: Expectation) -> str:
     """Describe what is expected: `compileSeconds of jax/jit on h100x8 at most 3.00 s`."""
     number = NUMBERS[expectation.metric] if expectation.metric else None
-    as_reading = _seconds if number and number.unit == "s" else None
-    bounds = describe_bounds(expectation.at_least, expectation.at_most, expectation.equals, as_reading)
+    format_bound = _format_seconds if number and number.unit == "s" else str
+    bounds = describe_bounds(expectation.at_least, expectation.at_most, expectation.equals, format_bound)
     where = f" on {expectation.target}" if expectation.target else ""
     return f"{expectation.subject} of {expectation.variant}{where} {bounds}".rstrip()
 
 
-def _seconds(bound: str) -> str:
-    """Format a bound as times are shown, unless rounding would change it."""
+def _format_seconds(bound: str) -> str:
+    """Format a bound with three digits, as `3.00 s` or `2.00 ms`, or as it is if rounding would change its value."""
     text = figures.seconds(float(bound), 3)
     return text if math.isclose(figures.read(text), float(bound), rel_tol=1e-9) else f"{bound} s"
 
 
 def describe_bounds(
-    at_least: str | None, at_most: str | None, equals: str | None = None, shown: Callable[[str], str] | None = None
+    at_least: str | None, at_most: str | None, equals: str | None = None, format_bound: Callable[[str], str] = str
 ) -> str:
-    """Describe the bounds, as `at least 2 and at most 3`; `shown` formats a bound."""
+    """Describe the bounds, as `at least 2 and at most 3`."""
     bounds = {"at least": at_least, "at most": at_most, "equal to": equals}
-    return " and ".join(
-        f"{words} {shown(bound) if shown else bound}" for words, bound in bounds.items() if bound is not None
-    )
+    return " and ".join(f"{kind} {format_bound(bound)}" for kind, bound in bounds.items() if bound is not None)

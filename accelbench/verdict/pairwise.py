@@ -13,8 +13,8 @@ from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import MINIMUM_PAIRS, Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import Quantity
-from accelbench.validity.quarantine import disturbance_checks, failed_by_noise
-from accelbench.verdict.rule import Clean, noisy_sentence, too_few_sentence, unclean, verdict_sentence
+from accelbench.validity.quarantine import disturbance_names, failed_by_noise
+from accelbench.verdict.rule import Clean, checks_against_verdict, noisy_sentence, too_few_sentence, verdict_sentence
 
 MAXIMUM_SENTENCE = 500
 WORK_CHECKS = ("work-present", "depends-on-inputs", "work-skipped", "precision")
@@ -38,40 +38,44 @@ class MeasuredVariants:
     """Compared statistic, if the sentence has to name it."""
 
     @cached_property
-    def excused(self) -> frozenset[str]:
+    def excused_checks(self) -> frozenset[str]:
         """Return the names of the checks that do not invalidate a variant when they fail.
 
-        In a noisy case these are all checks that other load can fail, otherwise only those that disqualify a round.
+        In a noisy case these are all checks that other load can fail. Otherwise they are the checks that only discard a
+        round.
         """
-        return failed_by_noise() if self.noisy else frozenset(check.name for check in disturbance_checks())
+        return failed_by_noise() if self.noisy else disturbance_names()
 
     @cached_property
     def _required_checks(self) -> Certificate:
-        """Return the checks that an interval needs: without those that noise can fail, if noisy."""
+        """Return the certificate; in a noisy case, without the checks that noise can fail."""
         if not self.noisy:
             return self.certificate
-        return Certificate(checks=tuple(check for check in self.certificate.checks if check.name not in self.excused))
+        checks = (check for check in self.certificate.checks if check.name not in self.excused_checks)
+        return Certificate(checks=tuple(checks))
 
-    def pairs(self, variant: str, baseline: str) -> list[float]:
+    def log_speedups(self, variant: str, baseline: str) -> list[float]:
         """Return the log-speedup of each round in which both variants were measured, in the order of the rounds."""
-        before, after = self.seconds[baseline], self.seconds[variant]
-        rounds = sorted(before.keys() & after.keys())
-        return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
+        baseline_seconds, variant_seconds = self.seconds[baseline], self.seconds[variant]
+        rounds = sorted(baseline_seconds.keys() & variant_seconds.keys())
+        return log_speedups(
+            [baseline_seconds[number] for number in rounds], [variant_seconds[number] for number in rounds]
+        )
 
     def speedup(self, variant: str, baseline: str) -> Interval | None:
-        """Return the interval on the speedup; None with fewer than two pairs, or if it is too wide to be useful."""
-        return student_interval(self.pairs(variant, baseline), self.rule.nominal_alpha)
+        """Return the interval of the speedup; None for fewer than two common rounds, or if it is too wide to report."""
+        return student_interval(self.log_speedups(variant, baseline), self.rule.nominal_alpha)
 
     def compare(self, variant: str, baseline: str) -> Comparison:
         """Return the comparison of two variants: with a verdict, or with the reason why there is none."""
-        pairs, rule = self.pairs(variant, baseline), self.rule
+        logs = self.log_speedups(variant, baseline)
 
         def comparison(sentence: str, **fields: Any) -> Comparison:
             return Comparison(
                 variant=variant,
                 baseline=baseline,
-                rounds=len(pairs),
-                confidence=decimal_string(1 - rule.alpha),
+                rounds=len(logs),
+                confidence=decimal_string(1 - self.rule.alpha),
                 quantity=self.quantity,
                 sentence=f"{self.quantity}: {sentence}" if self.quantity else sentence,
                 **fields,
@@ -80,63 +84,69 @@ class MeasuredVariants:
         for name in (variant, baseline):
             if failure := self.failures.get(name):
                 return comparison(f"{name} failed in round {failure.round} ({failure.reason}): nothing to compare.")
-        if names := unclean(self._required_checks, variant, baseline):
-            return comparison(self._invalid_sentence((variant, baseline), names), invalid=names)
-        if not pairs:
+        if failed_checks := checks_against_verdict(self._required_checks, variant, baseline):
+            return comparison(self._invalid_sentence((variant, baseline), failed_checks), invalid=failed_checks)
+        if not logs:
             return comparison(f"{variant}: no complete round yet.")
-        speedup = decimal_string(math.exp(math.fsum(pairs) / len(pairs)))
+        speedup = decimal_string(math.exp(math.fsum(logs) / len(logs)))
         interval = self.speedup(variant, baseline)
         if interval is None:
-            reason = "too few for" if len(pairs) < MINIMUM_PAIRS else "which differ too much for"
-            words = f"{variant}: {figures.count(len(pairs), 'round')}, {reason} an interval."
-            return comparison(words, speedup=speedup)
+            reason = "too few for" if len(logs) < MINIMUM_PAIRS else "which differ too much for"
+            rounds = figures.count(len(logs), "round")
+            return comparison(f"{variant}: {rounds}, {reason} an interval.", speedup=speedup)
         return comparison(speedup=speedup, **self._decide(interval, variant, baseline))
 
     def _decide(self, interval: Interval, variant: str, baseline: str) -> dict[str, Any]:
-        """Return the interval's ends, the verdict if there is one, and the sentence."""
+        """Return the fields of a comparison that has an interval: its ends, the verdict if there is one, a sentence."""
         names = {"variant": variant, "baseline": baseline}
         fields: dict[str, Any] = {"lower": decimal_string(interval.lower), "upper": decimal_string(interval.upper)}
         if self.noisy:
             fields["noisy"] = True
-            words = noisy_sentence(interval, **names, confidence=self._confidence())
+            sentence = noisy_sentence(interval, **names, confidence=self._confidence())
         elif interval.pairs < self.rule.rounds_min:
             fields["verdict"] = "inconclusive"
-            words = too_few_sentence(interval, **names, rounds=interval.pairs, least=self.rule.rounds_min)
+            rounds_min = self.rule.rounds_min
+            sentence = too_few_sentence(interval, **names, rounds=interval.pairs, rounds_min=rounds_min)
         else:
             verdict = Clean(self.certificate, variant, baseline).decide(interval, self.margin)
             fields["verdict"] = verdict
-            words = verdict_sentence(verdict, interval, **names, margin=self.margin, confidence=self._confidence())
-        return fields | {"sentence": " ".join([words, *self._remarks(variant, baseline)])}
+            sentence = verdict_sentence(verdict, interval, **names, margin=self.margin, confidence=self._confidence())
+        return fields | {"sentence": " ".join([sentence, *self._remarks(variant, baseline)])}
 
     def _remarks(self, variant: str, baseline: str) -> Iterator[str]:
-        """Yield caveats for an interval: launches in groups, untested checks that matter."""
+        """Yield a sentence for each variant whose launches form groups, and one about untested checks."""
         for name in (variant, baseline):
             if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
                 yield gap.sentence(name)
         if untested := self._list_untested({variant, baseline, None}):
             yield f"Untested: {untested}."
 
-    def _list_untested(self, sides: set[str | None]) -> str:
-        """List the untested ones of `WORK_CHECKS` for these variants, with the reasons; empty if there are none."""
-        checks = {
-            f"{check.name}{f' for {check.variant}' if check.variant else ''} ({check.reading})"
-            for check in self.certificate.checks
-            if check.name in WORK_CHECKS and check.outcome == "untested" and check.variant in sides
-        }
-        return "; ".join(sorted(checks))
+    def _list_untested(self, variants: set[str | None]) -> str:
+        """List the untested checks among `WORK_CHECKS` for these variants, with the reasons; empty if there are none.
+
+        The variant of a check is None if the check is about all variants.
+        """
+        texts = set()
+        for check in self.certificate.checks:
+            if check.name in WORK_CHECKS and check.outcome == "untested" and check.variant in variants:
+                about = f" for {check.variant}" if check.variant else ""
+                texts.add(f"{check.name}{about} ({check.reading})")
+        return "; ".join(sorted(texts))
 
     def _confidence(self) -> str:
         """Return the confidence for a sentence: `95 %`, or `95 % for the run's 3 comparisons together`."""
         percent = f"{100 * self.rule.confidence:.4g} %"
-        together = f"the run's {self.rule.comparisons} comparisons together"
-        return percent if self.rule.comparisons == 1 else f"{percent} for {together}"
+        if self.rule.comparisons == 1:
+            return percent
+        return f"{percent} for the run's {self.rule.comparisons} comparisons together"
 
-    def _invalid_sentence(self, sides: tuple[str, str], names: tuple[str, ...]) -> str:
-        """Describe the failed checks of both variants, or list `names` if the checks are untested."""
-        failures = [
-            f"{check.variant} fails {check.name}: {check.reading}"
-            if check.variant
-            else f"{check.name}: {check.reading}"
-            for check in self.certificate.failed(*sides)
-        ]
-        return f"Invalid: {'; '.join(failures) or ', '.join(names)}."[:MAXIMUM_SENTENCE]
+    def _invalid_sentence(self, variants: tuple[str, str], check_names: tuple[str, ...]) -> str:
+        """Describe the failed checks of both variants, or list `check_names` if no check failed.
+
+        The sentence has at most `MAXIMUM_SENTENCE` characters.
+        """
+        failures = []
+        for check in self.certificate.failed(*variants):
+            subject = f"{check.variant} fails {check.name}" if check.variant else check.name
+            failures.append(f"{subject}: {check.reading}")
+        return f"Invalid: {'; '.join(failures) or ', '.join(check_names)}."[:MAXIMUM_SENTENCE]

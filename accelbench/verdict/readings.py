@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from accelbench import figures
 from accelbench.api.number_registry import NUMBERS
@@ -12,27 +12,35 @@ from accelbench.verdict.redaction import step_seconds
 
 
 @dataclass(frozen=True)
-class Launches:
-    """Hold a typical value (the variant's time, or a median over launches) and the range of the launches."""
+class LaunchRange:
+    """Hold a typical value (the variant's time, or a median over launches) and the range over launches."""
 
     typical: float
     minimum: float
     maximum: float
 
+    def plus(self, other: "LaunchRange") -> "LaunchRange":
+        """Return the sum of two ranges."""
+        return LaunchRange(self.typical + other.typical, self.minimum + other.minimum, self.maximum + other.maximum)
+
+    def times(self, factor: float) -> "LaunchRange":
+        """Return the range multiplied by a factor."""
+        return LaunchRange(factor * self.typical, factor * self.minimum, factor * self.maximum)
+
 
 @dataclass(frozen=True)
 class Reading:
-    """Hold the range of a number over launches, and its description."""
+    """Hold the range of a number over launches, and a text that describes the number."""
 
     lower: float
     upper: float
-    words: str
+    text: str
 
 
 def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
-    """Read the named number of `variant`; None if it was not measured.
+    """Return the reading of this number of `variant`; None if it was not measured.
 
-    Numbers of a comparison are not read here.
+    The number is not one of a comparison.
     """
     if name in READERS:
         return READERS[name](result, variant)
@@ -41,108 +49,123 @@ def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
     unit = NUMBERS[name].unit
     if value is None:
         return None
-    number = f"{value:,}" if isinstance(value, int) else figures.prose(value)
-    return _without_range(value, f"{number} {unit}".rstrip())
+    number_text = f"{value:,}" if isinstance(value, int) else figures.prose(value)
+    return _without_range(value, f"{number_text} {unit}".rstrip())
 
 
-def _without_range(value: float, words: str) -> Reading:
-    """Return the reading of a number that launches do not measure separately."""
-    return Reading(value, value, words)
+def _without_range(value: float, text: str) -> Reading:
+    """Return the reading of a number that has one value for all launches."""
+    return Reading(value, value, text)
 
 
-def _seconds(time: Launches | None) -> Reading | None:
-    """Return the reading of a time, as `117 ms (115 ms to 121 ms)`."""
-    if time is None:
+def _read_seconds(seconds: LaunchRange | None) -> Reading | None:
+    """Return the reading of a time, as `117 ms (115 ms to 121 ms)`; None if there is no time."""
+    if seconds is None:
         return None
-    bounds = f" ({figures.seconds(time.minimum)} to {figures.seconds(time.maximum)})"
-    between = "" if time.minimum == time.maximum else bounds
-    return Reading(time.minimum, time.maximum, f"{figures.seconds(time.typical)}{between}")
+    text = figures.seconds(seconds.typical)
+    if seconds.minimum != seconds.maximum:
+        text += f" ({figures.seconds(seconds.minimum)} to {figures.seconds(seconds.maximum)})"
+    return Reading(seconds.minimum, seconds.maximum, text)
 
 
-def _steady(variant: VariantResult) -> Launches | None:
-    """Return seconds per unit, between the 5th and 95th percentile of launches."""
-    seconds, time = variant.seconds, step_seconds(variant)
-    if seconds is None or time is None:
+def _steady_seconds(variant: VariantResult) -> LaunchRange | None:
+    """Return seconds per unit, with the 5th and 95th percentile of launches as range; None if nothing was timed."""
+    quantiles, typical = variant.seconds, step_seconds(variant)
+    if quantiles is None or typical is None:
         return None
-    return Launches(time, float(seconds.p5_seconds), float(seconds.p95_seconds))
+    return LaunchRange(typical, float(quantiles.p5_seconds), float(quantiles.p95_seconds))
 
 
-def _phase(phases: Iterable[PhaseTime], name: str) -> Launches | None:
-    """Return a phase's seconds, with the minimum and maximum over launches; None if it was not measured."""
+def _phase_seconds(phases: Iterable[PhaseTime], name: str) -> LaunchRange | None:
+    """Return a phase's median seconds with minimum and maximum over launches; None if it was not measured."""
     phase = next((phase for phase in phases if phase.phase == name), None)
     if phase is None:
         return None
-    return Launches(*map(float, (phase.median_seconds, phase.min_seconds, phase.max_seconds)))
+    return LaunchRange(float(phase.median_seconds), float(phase.min_seconds), float(phase.max_seconds))
 
 
 def _baseline(result: Result) -> VariantResult | None:
-    """Return the baseline's result, or None."""
+    """Return the baseline's result; None if the result does not contain the baseline."""
     return next((variant for variant in result.variants if variant.name == result.case.baseline), None)
 
 
-def _compiling(variant: VariantResult | None) -> Launches | None:
-    """Return the compile phase; None if nothing was compiled: an eager variant's phase has no parts."""
-    return _phase((phase for phase in variant.phases if phase.parts), "compile") if variant else None
+def _compile_seconds(variant: VariantResult | None) -> LaunchRange | None:
+    """Return the seconds of the compile phase; None if nothing was compiled."""
+    if variant is None:
+        return None
+    # The compile phase of an eager variant has no parts.
+    return _phase_seconds((phase for phase in variant.phases if phase.parts), "compile")
 
 
 def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the compile time over the baseline's; None if either compiled nothing."""
-    own, baseline = _compiling(variant), _compiling(_baseline(result))
-    if own is None or baseline is None or not baseline.minimum:
+    """Return the variant's compile time divided by the baseline's; None if either compiled nothing."""
+    seconds, baseline_seconds = _compile_seconds(variant), _compile_seconds(_baseline(result))
+    if seconds is None or baseline_seconds is None or not baseline_seconds.minimum:
         return None
-    return _ratio(own, baseline, f"{figures.seconds(own.typical)} over {figures.seconds(baseline.typical)}")
+    times = f"{figures.seconds(seconds.typical)} over {figures.seconds(baseline_seconds.typical)}"
+    return _read_ratio(seconds, baseline_seconds, times)
 
 
 def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
-    """Return the time of the first call, with compiling, over that of a later one."""
-    compiling, first = (_phase(variant.phases, name) for name in ("compile", "first-step"))
-    steady, units = _steady(variant), variant.numbers.units_per_call
-    if compiling is None or first is None or steady is None or units is None:
+    """Return the time of the first call, compiling included, divided by the time of a later call.
+
+    The answer is None if any of these times was not measured.
+    """
+    compile_seconds = _phase_seconds(variant.phases, "compile")
+    first_step_seconds = _phase_seconds(variant.phases, "first-step")
+    steady_seconds = _steady_seconds(variant)
+    units = variant.numbers.units_per_call
+    if compile_seconds is None or first_step_seconds is None or steady_seconds is None or units is None:
         return None
-    later = Launches(*(units * seconds for seconds in astuple(steady)))
-    call = Launches(*(map(sum, zip(astuple(compiling), astuple(first), strict=True))))
-    return _ratio(call, later, f"{figures.seconds(call.typical)}, then {figures.seconds(later.typical)}")
+    first_call = compile_seconds.plus(first_step_seconds)
+    later_call = steady_seconds.times(units)
+    times = f"{figures.seconds(first_call.typical)}, then {figures.seconds(later_call.typical)}"
+    return _read_ratio(first_call, later_call, times)
 
 
-def _ratio(value: Launches, over: Launches, words: str) -> Reading:
-    """Return the ratio with its widest range, as launches are not paired here."""
-    ratio = Launches(value.typical / over.typical, value.minimum / over.maximum, value.maximum / over.minimum)
-    between = "; ".join(filter(None, (_format_range(ratio), words)))
-    return Reading(ratio.minimum, ratio.maximum, f"{figures.prose(ratio.typical)} ({between})")
+def _read_ratio(value: LaunchRange, divisor: LaunchRange, times: str) -> Reading:
+    """Return the reading of a ratio, as `2.04 (1.99 to 2.09; TIMES)`.
+
+    Launches are not paired here, so the range is the widest: each minimum is divided by the other maximum.
+    """
+    ratio = LaunchRange(
+        value.typical / divisor.typical, value.minimum / divisor.maximum, value.maximum / divisor.minimum
+    )
+    details = "; ".join(filter(None, (_format_range(ratio), times)))
+    return Reading(ratio.minimum, ratio.maximum, f"{figures.prose(ratio.typical)} ({details})")
 
 
-def _format_range(ratio: Launches) -> str:
-    """Format the range; empty if its ends are equal."""
+def _format_range(ratio: LaunchRange) -> str:
+    """Format the range, as `1.99 to 2.09`; empty if its ends are equal."""
     if ratio.minimum == ratio.maximum:
         return ""
     return f"{figures.prose(ratio.minimum)} to {figures.prose(ratio.maximum)}"
 
 
 def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the peak memory over the baseline's; None if either is unknown."""
+    """Return the variant's peak memory divided by the baseline's; None if either is unknown."""
     baseline = _baseline(result)
-    value, over = variant.numbers.peak_memory_bytes, baseline.numbers.peak_memory_bytes if baseline else None
-    if value is None or not over:
+    peak = variant.numbers.peak_memory_bytes
+    baseline_peak = baseline.numbers.peak_memory_bytes if baseline else None
+    if peak is None or not baseline_peak:
         return None
-    return _without_range(
-        value / over,
-        f"{figures.prose(value / over)} ({figures.quantity(value, 'B')} over {figures.quantity(over, 'B')})",
-    )
+    peaks = f"{figures.quantity(peak, 'B')} over {figures.quantity(baseline_peak, 'B')}"
+    return _without_range(peak / baseline_peak, f"{figures.prose(peak / baseline_peak)} ({peaks})")
 
 
 def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the distance from the 5th to the 95th percentile of launches, over their median."""
-    seconds = variant.seconds
-    if seconds is None:
+    """Return the distance from the 5th to the 95th percentile of launches, divided by their median."""
+    quantiles = variant.seconds
+    if quantiles is None:
         return None
-    spread = (float(seconds.p95_seconds) - float(seconds.p5_seconds)) / float(seconds.median_seconds)
+    spread = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / float(quantiles.median_seconds)
     return _without_range(spread, f"{figures.prose(spread)} over {result.rounds} launches")
 
 
 READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {
-    "seconds": lambda _, variant: _seconds(_steady(variant)),
-    "compileSeconds": lambda _, variant: _seconds(_phase(variant.phases, "compile")),
-    "warmCompileSeconds": lambda _, variant: _seconds(_phase(variant.warm_phases, "compile")),
+    "seconds": lambda _, variant: _read_seconds(_steady_seconds(variant)),
+    "compileSeconds": lambda _, variant: _read_seconds(_phase_seconds(variant.phases, "compile")),
+    "warmCompileSeconds": lambda _, variant: _read_seconds(_phase_seconds(variant.warm_phases, "compile")),
     "compileRatio": _compile_ratio,
     "firstCallRatio": _first_call_ratio,
     "peakMemoryRatio": _memory_ratio,
@@ -151,19 +174,23 @@ READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {
 """Readers of the numbers that are derived from other parts of a result, except those of a comparison."""
 
 
-def steps(payback: Payback) -> tuple[float, float]:
-    """Return the fewest and the most steps until a variant is ahead: 1 means at once, infinite means never.
+def possible_steps(payback: Payback) -> tuple[float, float]:
+    """Return the minimum and the maximum number of steps after which the variant may be ahead.
 
-    `Payback` has the interval in which total costs may be equal, and the side of it on which the variant is ahead.
+    1 means from the first step, infinity means never. `payback.lower` and `payback.upper` bound the number of steps at
+    which the total times may be equal.
     """
-    lower, upper = payback.lower or 1, math.inf if payback.upper is None else payback.upper
+    lower = payback.lower or 1
+    upper = math.inf if payback.upper is None else payback.upper
     match payback.answer:
         case "at-once":
-            # If costs are equal after the first step at the earliest, the variant is certainly ahead at first.
-            return (1, 1) if payback.lower is None or payback.lower > 1 else (1, upper)
+            # If the total times are equal only later, the variant is certainly ahead after the first step.
+            certainly_ahead = payback.lower is None or payback.lower > 1
+            return (1, 1) if certainly_ahead else (1, upper)
         case "never":
-            # With a closed interval, costs may be equal only at the start, where the variant may be ahead.
-            return (math.inf, math.inf) if payback.lower is None or payback.upper is not None else (lower, math.inf)
+            # If there is an upper bound, the total times are equal only at the start, and the variant is behind later.
+            may_pay_back = payback.lower is not None and payback.upper is None
+            return (lower, math.inf) if may_pay_back else (math.inf, math.inf)
         case "until":
             return 1, math.inf
         case "after":

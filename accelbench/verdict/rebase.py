@@ -14,8 +14,8 @@ class NotComparableError(ValueError):
 def with_baseline(result: Result, baseline: str) -> Result:
     """Return the result as if `baseline` had been the run's baseline.
 
-    A baseline chosen afterwards could have been any variant, so the intervals are corrected for all pairs of variants
-    and are a little wider than those of a run that names its baseline. The comparisons lack when compiling pays back.
+    The baseline is chosen after the measurement, so the intervals are corrected for all pairs of variants. They are a
+    little wider than those of the run. The comparisons do not state when compiling pays back.
 
     Raises:
         NotComparableError: The baseline is unknown, or the run compared nothing.
@@ -31,6 +31,7 @@ def with_baseline(result: Result, baseline: str) -> Result:
     result = redact_invalid(result)
     variants = result.variants
     measurement = case.measurement
+    # A run with n variants compares n - 1 of them with the baseline in each case; all pairs are n / 2 times as many.
     all_pairs = case.comparisons_in_run * len(names) // 2
     measured = MeasuredVariants(
         seconds={

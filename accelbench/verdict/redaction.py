@@ -7,7 +7,7 @@ versions hold times of variants that computed something else: docs/method/one-ti
 from accelbench.api.result import Certificate, Comparison, Result, VariantResult
 from accelbench.stats.summary import geometric_mean
 from accelbench.validity.quarantine import failed_by_noise
-from accelbench.verdict.rule import unclean
+from accelbench.verdict.rule import checks_against_verdict
 
 
 def redact_invalid(result: Result) -> Result:
@@ -21,8 +21,9 @@ def redact_invalid(result: Result) -> Result:
 def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
     """Return the names of the checks that invalidate the timings of `variant`.
 
-    These are the failed checks or, if none failed, `parity` and `non-finite` unless they passed. In a noisy result,
-    checks that noise can fail are ignored. Empty for the protocols `observe` and `compile`, which time nothing.
+    If checks failed, these are the failed ones. Otherwise they are `parity` and `non-finite`, unless these passed. In a
+    noisy result, checks that noise can fail are ignored. The protocols `observe` and `compile` time nothing, so no
+    check invalidates their timings.
     """
     if result.protocol in {"observe", "compile"}:
         return ()
@@ -30,35 +31,41 @@ def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
     if result.noisy:
         checks = (check for check in certificate.checks if check.name not in failed_by_noise())
         certificate = Certificate(checks=tuple(checks))
-    return unclean(certificate, variant.name)
+    return checks_against_verdict(certificate, variant.name)
 
 
 def step_seconds(variant: VariantResult) -> float | None:
-    """Return the time of a variant in seconds per unit; None if it has none."""
+    """Return the time of a variant in seconds per unit; None if it was not timed."""
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else None
 
 
 def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, float] | None:
-    """Return the two times whose ratio is the speedup, baseline first; None if a variant has none.
+    """Return the two times whose ratio is the speedup, baseline first; None if a variant has no time.
 
-    Each is the geometric mean over the rounds that both variants have.
+    Each time is the geometric mean over the rounds that both variants have.
     """
-    sides = {variant.name: variant for variant in result.variants}
-    if not {comparison.baseline, comparison.variant} <= sides.keys():
+    variants = {variant.name: variant for variant in result.variants}
+    if comparison.baseline not in variants or comparison.variant not in variants:
         return None
-    before, after = sides[comparison.baseline], sides[comparison.variant]
-    times = [{launch.round: float(launch.seconds) for launch in side.launches} for side in (before, after)]
-    if times[0].keys() == times[1].keys():
-        whole = step_seconds(before), step_seconds(after)
-        return None if None in whole else (whole[0] or 0.0, whole[1] or 0.0)
-    rounds = times[0].keys() & times[1].keys()
+    baseline, variant = variants[comparison.baseline], variants[comparison.variant]
+    baseline_times = {launch.round: float(launch.seconds) for launch in baseline.launches}
+    variant_times = {launch.round: float(launch.seconds) for launch in variant.launches}
+    if baseline_times.keys() == variant_times.keys():
+        baseline_seconds, variant_seconds = step_seconds(baseline), step_seconds(variant)
+        if baseline_seconds is None or variant_seconds is None:
+            return None
+        return baseline_seconds, variant_seconds
+    rounds = baseline_times.keys() & variant_times.keys()
     if not rounds:
         return None
-    return geometric_mean(times[0][number] for number in rounds), geometric_mean(times[1][number] for number in rounds)
+    return (
+        geometric_mean(baseline_times[number] for number in rounds),
+        geometric_mean(variant_times[number] for number in rounds),
+    )
 
 
 def _without_timings(variant: VariantResult) -> VariantResult:
-    """Remove everything timed; keep what was computed and compiled, which shows why the check failed."""
+    """Return the variant without its times; its other numbers stay, because they show why the check failed."""
     return variant.model_copy(
         update={
             "seconds": None,

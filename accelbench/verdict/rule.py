@@ -36,14 +36,14 @@ class Clean:
 
     def __post_init__(self) -> None:
         """Raise UncleanError unless the certificate supports a verdict."""
-        if names := unclean(self.certificate, self.variant, self.baseline):
-            raise UncleanError(self.variant, names)
+        if checks := checks_against_verdict(self.certificate, self.variant, self.baseline):
+            raise UncleanError(self.variant, checks)
 
     def decide(self, interval: Interval, margin: float) -> Verdict:
-        """Return the verdict on an interval; `margin` is the relative difference that does not matter.
+        """Return the verdict on the interval of a speedup.
 
-        The variant is faster or slower if the whole interval is beyond the margin, equivalent if the whole interval is
-        within it; everything else is inconclusive.
+        `margin` is the maximum relative difference that does not matter. The verdict is `faster` or `slower` if the
+        whole interval is outside the margin, `equivalent` if the whole interval is inside, `inconclusive` otherwise.
         """
         if interval.lower > 1 + margin:
             return "faster"
@@ -54,21 +54,22 @@ class Clean:
         return "inconclusive"
 
 
-def unclean(certificate: Certificate, *variants: str) -> tuple[str, ...]:
-    """Return the names of the checks that prevent a verdict on `variants`, without repetition.
+def checks_against_verdict(certificate: Certificate, *variants: str) -> tuple[str, ...]:
+    """Return the names of the checks that prevent a verdict on `variants`, each once.
 
-    These are the failed checks or, if none failed, those of `INDISPENSABLE` that did not pass. Outputs that are not
-    finite are not compared, so only `non-finite` fails for them.
+    If checks failed, these are the failed ones. Otherwise they are the checks of `INDISPENSABLE` that at least one
+    variant did not pass.
     """
     failed = [check.name for check in certificate.failed(*variants)]
+    if failed:
+        return tuple(dict.fromkeys(failed))
     passed = {(check.name, check.variant) for check in certificate.checks if check.outcome == "passed"}
-    missing = [
-        name
-        for name in INDISPENSABLE
-        for variant in variants
-        if not passed.intersection({(name, variant), (name, None)})
-    ]
-    return tuple(dict.fromkeys(failed or missing))
+
+    def has_passed(name: str, variant: str) -> bool:
+        # A check whose variant is None is about all variants.
+        return (name, variant) in passed or (name, None) in passed
+
+    return tuple(name for name in INDISPENSABLE if not all(has_passed(name, variant) for variant in variants))
 
 
 def verdict_sentence(
@@ -79,38 +80,39 @@ def verdict_sentence(
     `confidence` is the interval's confidence, as "95 %". A slower variant "takes 2 times as long", which is easier to
     understand than a fraction of a speed.
     """
-    within = f"{100 * margin:.3g} %"
-    between = f"{figures.between(interval.lower, interval.upper)} times as fast"
+    margin_text = f"{100 * margin:.3g} %"
+    speed = f"{figures.between(interval.lower, interval.upper)} times as fast"
     match verdict:
         case "faster":
             times = figures.prose(interval.estimate)
-            return f"{variant} is {times} times as fast as {baseline} {_bounds(interval, confidence)}."
+            return f"{variant} is {times} times as fast as {baseline} {_format_bounds(interval, confidence)}."
         case "slower":
-            times = figures.prose(interval.inverse.estimate)
-            return f"{variant} takes {times} times as long as {baseline} {_bounds(interval.inverse, confidence)}."
+            inverse = interval.inverse
+            times = figures.prose(inverse.estimate)
+            return f"{variant} takes {times} times as long as {baseline} {_format_bounds(inverse, confidence)}."
         case "equivalent":
-            return f"{variant} is as fast as {baseline}, within {within}: {between} ({confidence})."
+            return f"{variant} is as fast as {baseline}, within {margin_text}: {speed} ({confidence})."
         case "inconclusive" if interval.lower <= 1 <= interval.upper:
-            return f"No verdict: {variant} is {between} as {baseline} ({confidence})."
+            return f"No verdict: {variant} is {speed} as {baseline} ({confidence})."
         case "inconclusive":
-            # Use the digits of tables: with those of prose both ends and the margin may round to the same number.
-            times = f"{figures.interval(interval.lower, interval.upper)} times as fast"
-            doubt = f"which may be less than the margin of {within}"
-            return f"No verdict: {variant} is {times} as {baseline}, {doubt} ({confidence})."
+            # Use more digits than `figures.between`, with which the ends and the margin may round to the same number.
+            speed = f"{figures.interval(interval.lower, interval.upper)} times as fast"
+            doubt = f"which may be less than the margin of {margin_text}"
+            return f"No verdict: {variant} is {speed} as {baseline}, {doubt} ({confidence})."
 
 
-def too_few_sentence(interval: Interval, *, variant: str, baseline: str, rounds: int, least: int) -> str:
-    """Describe the interval if there are too few rounds for a verdict."""
-    so_far = f"{variant} is {figures.between(interval.lower, interval.upper)} times as fast as {baseline}"
-    return f"No verdict after {rounds} of at least {least} rounds: {so_far}."
+def too_few_sentence(interval: Interval, *, variant: str, baseline: str, rounds: int, rounds_min: int) -> str:
+    """Describe the interval if there are fewer than `rounds_min` rounds, so that there is no verdict."""
+    speed = f"{figures.between(interval.lower, interval.upper)} times as fast"
+    return f"No verdict after {rounds} of at least {rounds_min} rounds: {variant} is {speed} as {baseline}."
 
 
 def noisy_sentence(interval: Interval, *, variant: str, baseline: str, confidence: str) -> str:
     """Describe the interval if disturbed rounds count, so that there is no verdict."""
-    finding = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_bounds(interval, confidence)}"
-    return f"Noisy, so no verdict: next to other load, {variant} was {finding}."
+    speedup = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_format_bounds(interval, confidence)}"
+    return f"Noisy, so no verdict: next to other load, {variant} was {speedup}."
 
 
-def _bounds(interval: Interval, confidence: str) -> str:
+def _format_bounds(interval: Interval, confidence: str) -> str:
     """Format an interval after its estimate: `(1.99 to 2.09, 95 %)`."""
     return f"({figures.prose(interval.lower)} to {figures.prose(interval.upper)}, {confidence})"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from accelbench.api.result import Certificate, Check
 from accelbench.stats.interval import Interval
-from accelbench.verdict.rule import Clean, UncleanError, unclean, verdict_sentence
+from accelbench.verdict.rule import Clean, UncleanError, checks_against_verdict, verdict_sentence
 
 CLEAN = Certificate(
     checks=(
@@ -84,14 +84,14 @@ def test_a_wider_interval_is_never_surer(log_estimate: float, width: float, more
 )
 def test_no_verdict_can_be_asked_of_an_unclean_certificate(checks: tuple[Check, ...], names: tuple[str, ...]) -> None:
     certificate = Certificate(checks=checks)
-    assert unclean(certificate, "jax/jit", "pytorch/eager") == names
+    assert checks_against_verdict(certificate, "jax/jit", "pytorch/eager") == names
     with pytest.raises(UncleanError, match=names[0]):
         Clean(certificate=certificate, variant="jax/jit", baseline="pytorch/eager")
 
 
 def test_a_failed_check_of_another_variant_does_not_matter() -> None:
     other = Check(name="recompiled", outcome="failed", reading="2", variant="pytorch/compile")
-    assert unclean(Certificate(checks=(*CLEAN.checks, other)), "jax/jit", "pytorch/eager") == ()
+    assert checks_against_verdict(Certificate(checks=(*CLEAN.checks, other)), "jax/jit", "pytorch/eager") == ()
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,9 @@ class JudgedCase:
 
     def _is_rejected(self, variant: str) -> bool:
         """Return True if a check failed that no further round can pass."""
-        return any(check.name not in self._measured_variants().excused for check in self.certificate.failed(variant))
+        return any(
+            check.name not in self._measured_variants().excused_checks for check in self.certificate.failed(variant)
+        )
 
     def _own_interval(self, variant: str) -> Interval | None:
         """Return the interval of the variant's own time, in logarithms; None with too few rounds."""
