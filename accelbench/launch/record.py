@@ -78,8 +78,8 @@ class WarmProbe(Document):
     wall_seconds: float = 0.0
 
     @property
-    def answered(self) -> bool:
-        """Return True if the process reported hits in the cache and no miss."""
+    def has_only_hits(self) -> bool:
+        """Return True if the process reported at least one hit in the compile cache, and no miss."""
         return isinstance(self.cache, CompileCache) and self.cache.hits > 0 and not self.cache.misses
 
 
@@ -112,9 +112,9 @@ class LaunchRecord(Document):
 
     @property
     def protocol(self) -> LaunchProtocol:
-        """Return the reported protocol; `steady` if none was reported.
+        """Return the reported protocol; `steady` if the launch reported none.
 
-        `observe`, by which nothing is compared, if the reported protocol is invalid.
+        If the reported protocol is invalid, return `observe`, so that no times are compared.
         """
         protocol = self.facts.protocol
         if isinstance(protocol, Unreadable):
@@ -123,12 +123,16 @@ class LaunchRecord(Document):
 
     @property
     def observes(self) -> bool:
-        """Return True if the launch observes and timed nothing."""
+        """Return True if the launch has the protocol `observe` and timed no block."""
         return self.facts.protocol == "observe" and not self.blocks
 
     def seconds(self, quantity: Quantity | None = None) -> float | None:
-        """Return seconds per unit, by `quantity` or the protocol's first one; None if nothing was timed."""
+        """Return the launch's seconds per unit of work; None if nothing was timed.
+
+        `quantity` is how they are calculated from the blocks; by default, as the protocol's first quantity.
+        """
         quantities = QUANTITIES[self.protocol]
         if not quantities:
             return None
-        return seconds_per_unit(((block.units, block.seconds) for block in self.blocks), quantity or quantities[0])
+        blocks = ((block.units, block.seconds) for block in self.blocks)
+        return seconds_per_unit(blocks, quantity or quantities[0])

@@ -1,5 +1,6 @@
 """Check that nothing ran faster than its device can: a higher rate reveals declared work that was not done."""
 
+import math
 from collections.abc import Iterable, Iterator
 
 from accelbench.api.result import LimitsSource
@@ -8,7 +9,7 @@ from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
 from accelbench.validity.evidence import Evidence
-from accelbench.validity.roofline import CACHE_MULTIPLE, Roof, roof, work_per_unit, works_from_memory
+from accelbench.validity.roofline import CACHE_MULTIPLE, Roof, device_roof, work_per_unit, works_from_memory
 
 MAXIMUM_MULTIPLE: dict[LimitsSource, float] = {"data-sheet": 1.02, "measured": 1.5}
 """Maximum rate as a multiple of the limit, by the limit's source. Nothing is faster than its data sheet, except for the
@@ -24,53 +25,63 @@ F(4x4, 3x3) needs a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convoluti
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Yield a finding for each variant, by its fastest launch; untested without limits or a declared cost."""
-    limits = roof(evidence.case, (*evidence.launches, *evidence.quarantined))
+    """Yield a finding for each variant, from its fastest launch.
+
+    Untested if the device's limits are unknown, or if the workload declares no cost.
+    """
+    roof = device_roof(evidence.case, (*evidence.launches, *evidence.quarantined))
     for variant in evidence.variants:
-        launches = [launch for launch in evidence.launches_of(variant) if launch.seconds()]
-        if limits.source is None:
+        timed_launches = [launch for launch in evidence.launches_of(variant) if launch.seconds()]
+        if roof.source is None:
             yield variant, untested(_why_no_limits(evidence.launches))
-        elif not launches or work_per_unit(launches[0]) is None:
+        elif not timed_launches or work_per_unit(timed_launches[0]) is None:
             yield variant, untested("the workload declares neither operations nor bytes")
         else:
-            yield variant, _judge_fastest(launches, limits)
+            yield variant, _judge_fastest(timed_launches, roof, roof.source)
 
 
 def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
-    """Return why the limits are unknown: the failure of accelbench's own probe, if it failed."""
-    limits = (launch.facts.limits for launch in launches)
-    failures = (limit for limit in limits if isinstance(limit, Unreadable) and limit.probe_failed)
-    return next(failures, "the device's limits are neither published nor measured")
+    """Return why the device's limits are unknown: the first failure of the probe that measures them, if it failed."""
+    for launch in launches:
+        limits = launch.facts.limits
+        if isinstance(limits, Unreadable) and limits.probe_failed:
+            return limits
+    return "the device's limits are neither published nor measured"
 
 
-def _judge_fastest(launches: list[LaunchRecord], limits: Roof) -> Finding:
-    """Compare the rates of the fastest launch with the limits.
+def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: LimitsSource) -> Finding:
+    """Fail if the fastest launch reaches higher rates than the device can.
 
-    Bytes are compared only if they come from memory. A limit that too few launches measured fails nothing.
+    Bytes are compared only if they come from memory. If fewer than `MINIMUM_LAUNCHES` launches measured the limits, the
+    finding is untested instead of failed.
     """
-    fastest = min(launches, key=lambda launch: launch.seconds() or float("inf"))
-    seconds = fastest.seconds() or float("inf")
-    flops, moved = work_per_unit(fastest) or (0.0, 0.0)
-    source: LimitsSource = limits.source or "measured"
+    fastest = min(timed_launches, key=_seconds)
+    seconds = _seconds(fastest)
+    flops, bytes_moved = work_per_unit(fastest) or (0.0, 0.0)
     multiple = MAXIMUM_MULTIPLE[source]
-    direct_over_actual = WINOGRAD_FACTOR if _has_convolutions(fastest) else 1
+    convolution_factor = WINOGRAD_FACTOR if _has_convolutions(fastest) else 1
     readings, too_fast = [], False
-    if flops and limits.flops_per_second:
-        too_fast |= flops / seconds > direct_over_actual * multiple * limits.flops_per_second
-        rate, limit = quantity(flops / seconds, "FLOP/s"), quantity(limits.flops_per_second, "FLOP/s")
+    if flops and roof.flops_per_second:
+        too_fast |= flops / seconds > convolution_factor * multiple * roof.flops_per_second
+        rate, limit = quantity(flops / seconds, "FLOP/s"), quantity(roof.flops_per_second, "FLOP/s")
         readings.append(f"{rate}, where the device reaches {limit}")
-    if moved and limits.bytes_per_second and works_from_memory(fastest):
-        too_fast |= moved / seconds > multiple * limits.bytes_per_second
-        rate, limit = quantity(moved / seconds, "B/s"), quantity(limits.bytes_per_second, "B/s")
+    if bytes_moved and roof.bytes_per_second and works_from_memory(fastest):
+        too_fast |= bytes_moved / seconds > multiple * roof.bytes_per_second
+        rate, limit = quantity(bytes_moved / seconds, "B/s"), quantity(roof.bytes_per_second, "B/s")
         readings.append(f"{rate}, where the device reaches {limit}")
     if not readings:
         return untested("it has no operations to count, and its working set may fit in a cache")
     reading = f"{', '.join(readings)} ({source.replace('-', ' ')})"
-    if too_fast and limits.source == "measured" and limits.launches < MINIMUM_LAUNCHES:
+    if not too_fast:
+        return passed(reading)
+    if source == "measured" and roof.launches < MINIMUM_LAUNCHES:
         return untested(f"{reading}: only one launch measured that limit, which may be too low")
-    if too_fast:
-        return failed(f"round {fastest.round}: {reading}: the program skips work, or the workload declares too much")
-    return passed(reading)
+    return failed(f"round {fastest.round}: {reading}: the program skips work, or the workload declares too much")
+
+
+def _seconds(launch: LaunchRecord) -> float:
+    """Return the launch's seconds per unit of work; infinity if nothing was timed."""
+    return launch.seconds() or math.inf
 
 
 def _has_convolutions(launch: LaunchRecord) -> bool:

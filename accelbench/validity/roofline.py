@@ -1,4 +1,4 @@
-"""Compute the roofline: how fast a computation can be on its device, and which of two limits binds.
+"""Compute the roofline: how fast a computation can be on its device, and which of two limits bounds its speed.
 
 S. Williams, A. Waterman and D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
 Architectures", Communications of the ACM 52(4), 2009.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from accelbench.api.case import Case
 from accelbench.api.result import Bound, LimitsSource
-from accelbench.launch.fact import Unreadable
+from accelbench.launch.fact import Unreadable, known
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.data_sheets import SHEETS
 
@@ -30,48 +30,51 @@ class Roof:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """Hold a computation's rates and its share of the binding limit."""
+class RooflinePoint:
+    """Hold a computation's rates, the limit that bounds its speed, and how close it is to that limit."""
 
     flops_per_second: float
     bytes_per_second: float
     intensity: float | None
     """FLOPs per byte; None if no byte has to move."""
     bound: Bound | None
-    """The limit that binds; None if a deciding limit is unknown."""
+    """The limit that bounds the speed; None if a limit that may do so is unknown."""
     share: float | None
-    """Rate as a share of what that limit allows."""
+    """The computation's rate as a share of that limit."""
 
 
-def place(seconds: float, flops: float, moved: float, roof: Roof, *, from_memory: bool) -> Placed:
-    """Relate `flops` operations and `moved` bytes in `seconds` to the device's limits.
+def roofline_point(seconds: float, flops: float, bytes_moved: float, roof: Roof, *, from_memory: bool) -> RooflinePoint:
+    """Compare a computation of `flops` operations and `bytes_moved` in `seconds` with the device's limits.
 
-    Memory is a limit only if `from_memory`: a cache may hold the working set otherwise. If a limit that applies is
-    unknown, none binds.
+    Without `from_memory`, the bytes may come from a cache, so that the memory's rate is no limit. If a limit that
+    applies is unknown, `bound` is None.
     """
-    needed: dict[Bound, float] = {}
+    memory_applies = bytes_moved > 0 and from_memory
+    needed_seconds: dict[Bound, float] = {}
     if flops and roof.flops_per_second:
-        needed["compute"] = flops / roof.flops_per_second
-    if moved and from_memory and roof.bytes_per_second:
-        needed["memory"] = moved / roof.bytes_per_second
-    complete = ("compute" in needed or not flops) and ("memory" in needed or not (moved and from_memory))
-    bound = max(needed.items(), key=lambda item: item[1])[0] if needed and complete else None
-    return Placed(
+        needed_seconds["compute"] = flops / roof.flops_per_second
+    if memory_applies and roof.bytes_per_second:
+        needed_seconds["memory"] = bytes_moved / roof.bytes_per_second
+    lacks_limit = (flops > 0 and "compute" not in needed_seconds) or (memory_applies and "memory" not in needed_seconds)
+    bound: Bound | None = None
+    if needed_seconds and not lacks_limit:
+        bound = max(needed_seconds, key=needed_seconds.__getitem__)  # the limit that needs the longest time
+    return RooflinePoint(
         flops_per_second=flops / seconds,
-        bytes_per_second=moved / seconds,
-        intensity=flops / moved if moved else None,
+        bytes_per_second=bytes_moved / seconds,
+        intensity=flops / bytes_moved if bytes_moved else None,
         bound=bound,
-        share=needed[bound] / seconds if bound else None,
+        share=needed_seconds[bound] / seconds if bound else None,
     )
 
 
-UNKNOWN = Roof(flops_per_second=None, bytes_per_second=None, source=None)
+UNKNOWN_ROOF = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 
 
-def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
-    """Return the limits by the device's data sheet, else the highest that any launch measured, else unknown ones.
+def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
+    """Return the limits from the device's data sheet; without one, the highest limits that any launch measured.
 
-    A data sheet that lacks the case's precision leaves the FLOP/s unknown.
+    If the data sheet lacks the case's precision, the FLOP/s are unknown. If no launch measured limits, they all are.
     """
     launches = tuple(launches)
     for launch in launches:
@@ -80,9 +83,10 @@ def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
             sheet = SHEETS[device.name]
             flops = sheet.flops_per_second.get(case.measurement.precision)
             return Roof(flops, sheet.bytes_per_second, "data-sheet")
-    measured = [limits for launch in launches if not isinstance(limits := launch.facts.limits, Unreadable)]
+    facts = [launch.facts.limits for launch in launches]
+    measured = [limits for limits in facts if not isinstance(limits, Unreadable)]
     if not measured:
-        return UNKNOWN
+        return UNKNOWN_ROOF
     return Roof(
         flops_per_second=max(limits.flops_per_second for limits in measured),
         bytes_per_second=max(limits.bytes_per_second for limits in measured),
@@ -92,23 +96,29 @@ def roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
 
 
 def works_from_memory(launch: LaunchRecord) -> bool | None:
-    """Return True if the working set exceeds `CACHE_MULTIPLE` last-level caches, so that it cannot fit in one.
+    """Return True if the working set is larger than `CACHE_MULTIPLE` last-level caches, so that it comes from memory.
 
-    None if its size or the cache's is unknown.
+    None if its size or the cache's size is unknown. The cache's size on a data sheet takes precedence.
     """
     working_set = launch.facts.working_set
     device = launch.facts.device
     if isinstance(working_set, Unreadable):
         return None
-    cache = working_set.cache_bytes
+    cache_bytes = working_set.cache_bytes
     if not isinstance(device, Unreadable) and device.name in SHEETS:
-        cache = SHEETS[device.name].cache_bytes
-    return None if cache is None else working_set.bytes > CACHE_MULTIPLE * cache
+        cache_bytes = SHEETS[device.name].cache_bytes
+    if cache_bytes is None:
+        return None
+    return working_set.bytes > CACHE_MULTIPLE * cache_bytes
 
 
 def work_per_unit(launch: LaunchRecord) -> tuple[float, float] | None:
-    """Return the analytic FLOPs and bytes of one unit; None if the launch reports neither."""
-    flops, moved = launch.facts.flops_per_unit, launch.facts.bytes_per_unit
-    if isinstance(flops, Unreadable) and isinstance(moved, Unreadable):
+    """Return the FLOPs and bytes of a unit of work, as the workload declares them; 0 for what it does not declare.
+
+    None if it declares neither.
+    """
+    flops = known(launch.facts.flops_per_unit)
+    bytes_moved = known(launch.facts.bytes_per_unit)
+    if flops is None and bytes_moved is None:
         return None
-    return (0.0 if isinstance(flops, Unreadable) else flops, 0.0 if isinstance(moved, Unreadable) else moved)
+    return flops or 0.0, bytes_moved or 0.0

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from accelbench.api.case import CaseAccelerator
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.roofline import Roof, place
-from accelbench_runner.supervisor.numbers import UnitCost, cost, joules, reported_numbers
+from accelbench.validity.roofline import Roof, roofline_point
+from accelbench_runner.supervisor.numbers import UnitCost, reported_numbers, unit_cost, unit_joules
 from judge.launches import a_case, a_launch
 
 LIMITS = {"flops_per_second": 1e11, "bytes_per_second": 1e10}
@@ -23,7 +23,7 @@ def launch(**facts: Any) -> LaunchRecord:
 
 def test_a_product_is_bound_by_arithmetic_and_a_sum_by_memory() -> None:
     product = launch(flopsPerUnit=4e8, bytesPerUnit=1e6)
-    found = cost(a_case(), [product], [product], seconds=0.01)
+    found = unit_cost(a_case(), [product], [product], seconds=0.01)
     assert (found.numbers["flops_per_second"], found.numbers["bytes_per_second"], found.numbers["intensity"]) == (
         4e10,
         1e8,
@@ -31,19 +31,19 @@ def test_a_product_is_bound_by_arithmetic_and_a_sum_by_memory() -> None:
     )
     assert (found.bound, found.numbers["share_of_limit"], found.limits) == ("compute", 0.4, "measured")
     sum_ = launch(flopsPerUnit=1e6, bytesPerUnit=8e7)
-    found = cost(a_case(), [sum_], [sum_], seconds=0.01)
+    found = unit_cost(a_case(), [sum_], [sum_], seconds=0.01)
     assert (found.bound, found.numbers["share_of_limit"]) == ("memory", 0.8)
 
 
 def test_memory_binds_nothing_that_a_cache_holds() -> None:
     cached = launch(flopsPerUnit=1e6, bytesPerUnit=8e7, workingSet=FROM_CACHE)
-    found = cost(a_case(), [cached], [cached], seconds=0.01)
+    found = unit_cost(a_case(), [cached], [cached], seconds=0.01)
     assert (found.bound, found.numbers["share_of_limit"]) == ("compute", 0.001)
 
 
 def test_without_a_known_cache_nothing_is_said_of_what_binds() -> None:
     unknown = launch(flopsPerUnit=1e6, bytesPerUnit=8e7, workingSet={"bytes": 5_000})
-    found = cost(a_case(), [unknown], [unknown], seconds=0.01)
+    found = unit_cost(a_case(), [unknown], [unknown], seconds=0.01)
     assert (found.bound, found.numbers.get("share_of_limit")) == (None, None)
     assert found.numbers["bytes_per_second"] == 8e9
 
@@ -51,13 +51,13 @@ def test_without_a_known_cache_nothing_is_said_of_what_binds() -> None:
 def test_limits_are_the_best_of_all_launches_and_a_data_sheets_before_them() -> None:
     mine = launch(flopsPerUnit=4e8, bytesPerUnit=1e6)
     better = launch(limits={"flops_per_second": 2e11, "bytes_per_second": 5e9})
-    found = cost(a_case(), [mine], [mine, better], seconds=0.01)
+    found = unit_cost(a_case(), [mine], [mine, better], seconds=0.01)
     assert (found.numbers["limit_flops_per_second"], found.numbers["limit_bytes_per_second"]) == (
         2e11,
         1e10,
     )
     sheet = launch(flopsPerUnit=4e8, device={"platform": "cuda", "name": "NVIDIA A100-SXM4-40GB", "count": 1})
-    found = cost(a_case(precision="tf32"), [sheet], [sheet, better], seconds=0.01)
+    found = unit_cost(a_case(precision="tf32"), [sheet], [sheet, better], seconds=0.01)
     assert (found.numbers["limit_flops_per_second"], found.limits) == (156e12, "data-sheet")
 
 
@@ -65,25 +65,25 @@ def test_energy_is_the_median_power_times_the_seconds_of_a_unit() -> None:
     spent = [
         launch(energy={"joules": joules, "seconds": 2.0, "scope": "processors"}) for joules in (100.0, 120.0, 900.0)
     ]
-    assert cost(a_case(), spent, spent, seconds=0.01).numbers["cpu_joules_per_unit"] == 0.6
+    assert unit_cost(a_case(), spent, spent, seconds=0.01).numbers["cpu_joules_per_unit"] == 0.6
     by_nvml = [launch(energy={"joules": 100.0, "seconds": 2.0, "scope": "device"})]
-    assert joules(by_nvml, seconds=0.01) == {"device_joules_per_unit": 0.5}
+    assert unit_joules(by_nvml, seconds=0.01) == {"device_joules_per_unit": 0.5}
 
 
 @pytest.mark.parametrize("energy", [None, {}, {"joules": -1.0, "seconds": 1.0, "scope": "processors"}, "much"])
 def test_energy_that_was_not_read_is_not_told(energy: Any) -> None:
-    assert joules([launch(energy=energy)], seconds=0.01) == {}
+    assert unit_joules([launch(energy=energy)], seconds=0.01) == {}
 
 
 def test_a_price_is_that_of_the_seconds_of_a_unit_and_missing_where_nobody_said_one() -> None:
     priced = a_case().model_copy(update={"accelerator": CaseAccelerator(price_per_hour="7.20 EUR")})
-    assert cost(priced, [launch()], [launch()], seconds=0.01).numbers["price_per_unit"] == pytest.approx(2e-5)
-    assert "price_per_unit" not in cost(a_case(), [launch()], [launch()], seconds=0.01).numbers
+    assert unit_cost(priced, [launch()], [launch()], seconds=0.01).numbers["price_per_unit"] == pytest.approx(2e-5)
+    assert "price_per_unit" not in unit_cost(a_case(), [launch()], [launch()], seconds=0.01).numbers
 
 
 def test_a_workload_that_declares_no_work_has_no_cost() -> None:
     nothing = launch(flopsPerUnit=0, bytesPerUnit=0)
-    assert cost(a_case(), [nothing], [nothing], seconds=0.01) == UnitCost({})
+    assert unit_cost(a_case(), [nothing], [nothing], seconds=0.01) == UnitCost({})
 
 
 def test_the_most_memory_of_all_launches_is_kept_and_garbage_is_not() -> None:
@@ -101,6 +101,6 @@ def test_nothing_is_above_the_roof_that_takes_as_long_as_either_limit_asks(
 ) -> None:
     roof = Roof(most_flops, most_bytes, "measured")
     least = max(flops / most_flops, moved / most_bytes)
-    placed = place(least * (1 + slower), flops, moved, roof, from_memory=True)
+    placed = roofline_point(least * (1 + slower), flops, moved, roof, from_memory=True)
     assert placed.share == pytest.approx(1 / (1 + slower))
     assert placed.bound == ("compute" if flops / most_flops >= moved / most_bytes else "memory")

@@ -3,6 +3,7 @@
 Numbers are plain floats here; the models of the result round them to the digits of their fields.
 """
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from accelbench.api.result import (
     MAXIMUM_BYTES,
     Certificate,
     Comparison,
+    Failure,
     LaunchSummary,
     Phase,
     PhaseTime,
@@ -38,15 +40,15 @@ from accelbench.machine import fingerprint
 from accelbench.stats.summary import geometric_mean, quantile
 from accelbench.verdict.redaction import redact_invalid
 from accelbench_runner.judge_protocol import Assessment
-from accelbench_runner.supervisor.numbers import cost, reported_numbers, worst_parity
+from accelbench_runner.supervisor.numbers import reported_numbers, unit_cost, worst_parity
 
 PARTS = ("import", "trace", "lower", "dynamo", "backend")
-"""Parts of the phase `compile`, as the adapters name them; other names are left out of the result."""
+"""Names that adapters give to parts of the phase `compile`. Parts with other names are left out of the result."""
 WARM_PHASES = {"compile", "first-step"}
 """The phases that a compile cache can shorten."""
 MAXIMUM_PRINTED_BYTES = 16 * 1024
 """Maximum bytes that one launch may print, while its steps repeat, without a note; one or two warnings take less."""
-UNIT_CHARACTERS = 63
+MAXIMUM_UNIT_CHARACTERS = 63
 
 
 @dataclass(frozen=True)
@@ -66,17 +68,17 @@ class CaseTiming:
     """The host's part of the fingerprint."""
     notes: tuple[str, ...] = ()
     discarded: tuple[LaunchRecord, ...] = ()
-    """Launches that count only as overhead: of incomplete rounds, or repeated without a probe of accelbench's own."""
+    """Launches that count only as overhead: those of incomplete rounds, and those repeated because a probe failed."""
 
 
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, timing: CaseTiming) -> Result:
     """Return the result of everything measured so far.
 
-    `launches` are those of counted rounds and all that failed. Times of a variant whose parity is unknown, or which a
-    check rejects, are left out.
+    `launches` are the launches of rounds that count, and all failed launches. If a variant's outputs were not compared,
+    or if a check rejects the variant, its times are left out.
     """
     quarantined = assessment.quarantined if assessment else ()
-    counted_launches = _counted_launches(launches, {disturbed.round for disturbed in quarantined})
+    counted_launches = _launches_that_count(launches, {disturbed.round for disturbed in quarantined})
     result = Result(
         case=case,
         complete=timing.complete,
@@ -111,11 +113,11 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
 
 
 def limit_size(result: Result) -> Result:
-    """Return `result`, if necessary without the quantiles inside each launch; raise ValueError if it stays too large.
+    """Return `result`; if it exceeds `MAXIMUM_BYTES`, without the quantiles of the blocks in each launch.
 
-    Verdicts, intervals, checks and the time of every launch are never left out.
+    Raises ValueError if it is too large even without them. Nothing else is left out.
     """
-    if _size(result) <= MAXIMUM_BYTES:
+    if _size_bytes(result) <= MAXIMUM_BYTES:
         return result
     smaller = result.model_copy(
         update={
@@ -123,7 +125,8 @@ def limit_size(result: Result) -> Result:
             "notes": (*result.notes, f"left out, to fit {MAXIMUM_BYTES // 1024} KiB: the spread inside each launch"),
         }
     )
-    if (size := _size(smaller)) > MAXIMUM_BYTES:
+    size = _size_bytes(smaller)
+    if size > MAXIMUM_BYTES:
         raise ValueError(
             f"the result takes {size} bytes, and {MAXIMUM_BYTES} are the limit: compare fewer variants, or lower "
             "measurement.rounds.max"
@@ -131,36 +134,41 @@ def limit_size(result: Result) -> Result:
     return smaller
 
 
-def _size(result: Result) -> int:
+def _size_bytes(result: Result) -> int:
     return len(result.to_json().encode())
 
 
 def _without_launch_quantiles(variant: VariantResult) -> VariantResult:
+    """Return the variant's result without the 5th and 95th percentile of each launch."""
     launches = (launch.model_copy(update={"p5_seconds": None, "p95_seconds": None}) for launch in variant.launches)
     return variant.model_copy(update={"launches": tuple(launches)})
 
 
 def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> Iterator[str]:
-    """Yield notes on what was discarded, was not measured, or is measured with a reservation."""
+    """Yield notes for the result's readers, on missing measurements and on reasons to doubt the others."""
     yield from timing.notes
     yield from _notes_on_discarded(timing.discarded)
     if timing.stopped == StopReason.TIME_LIMIT_REACHED:
-        limit = case.measurement.time_limit_seconds
-        reached = {launch.variant for launch in (*launches, *timing.discarded) if not launch.unfinished}
-        for variant in case.variants:
-            if variant.name not in reached:
-                yield (
-                    f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
-                )
-    yield from _notes_on_own_reference(launches)
+        yield from _notes_on_time_limit(case, (*launches, *timing.discarded))
+    yield from _notes_on_reference(launches)
     yield from _notes_on_printing(launches)
     if any(launch.facts.cold is False for launch in launches):
         yield "the workload asks for cold data, and its device's caches could not be emptied between blocks"
 
 
-def _notes_on_own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note if a variant's own program is the reference, because the workload has none."""
-    for variant in {launch.parity.own_program for launch in launches if launch.parity and launch.parity.own_program}:
+def _notes_on_time_limit(case: Case, launches: Iterable[LaunchRecord]) -> Iterator[str]:
+    """Yield a note for each variant of which no launch finished before the case's time limit."""
+    finished_variants = {launch.variant for launch in launches if not launch.unfinished}
+    limit = case.measurement.time_limit_seconds
+    for variant in case.variants:
+        if variant.name not in finished_variants:
+            yield f"{variant.name} was not measured: the time limit of {limit} s came first; raise timeLimitSeconds"
+
+
+def _notes_on_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """Yield a note for each variant whose own program was the reference, because the workload has none."""
+    reference_variants = {launch.parity.own_program for launch in launches if launch.parity}
+    for variant in reference_variants - {""}:
         yield (
             f"the workload has no reference(): outputs were compared with those of {variant}'s own program in float64 "
             "on the CPU, so an error in that program is not found"
@@ -170,42 +178,52 @@ def _notes_on_own_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
     """Yield a note for each variant that prints more than `MAXIMUM_PRINTED_BYTES` in one launch."""
     for variant in dict.fromkeys(launch.variant for launch in launches):
-        printed = max(launch.printed_bytes for launch in launches if launch.variant == variant)
-        if printed > MAXIMUM_PRINTED_BYTES:
+        printed_bytes = max(launch.printed_bytes for launch in launches if launch.variant == variant)
+        if printed_bytes > MAXIMUM_PRINTED_BYTES:
             yield (
-                f"{variant} printed {printed / 1e6:.3g} MB in one launch while its steps ran again and again: "
+                f"{variant} printed {printed_bytes / 1e6:.3g} MB in one launch while its steps ran again and again: "
                 f"printing takes time, which is measured as the step's"
             )
 
 
 def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each launch that an own probe of accelbench ended, and for each round that was not completed."""
+    """Yield a note for each launch that was repeated without a probe, and for each round that was not completed."""
     for launch in launches:
         if launch.ended_by and launch.unfinished == "probe":
             yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
     incomplete = [launch for launch in launches if launch.unfinished != "probe"]
     for round_number in sorted({launch.round for launch in incomplete}):
-        in_round = [launch for launch in incomplete if launch.round == round_number]
-        ending = "interrupted" if any(launch.unfinished == "interrupted" for launch in in_round) else "not completed"
-        launches_were = "launch was" if len(in_round) == 1 else "launches were"
-        yield f"round {round_number} was {ending}: {len(in_round)} {launches_were} discarded"
+        round_launches = [launch for launch in incomplete if launch.round == round_number]
+        was_interrupted = any(launch.unfinished == "interrupted" for launch in round_launches)
+        ending = "interrupted" if was_interrupted else "not completed"
+        launches_were = "launch was" if len(round_launches) == 1 else "launches were"
+        yield f"round {round_number} was {ending}: {len(round_launches)} {launches_were} discarded"
 
 
-def _counted_launches(launches: Sequence[LaunchRecord], quarantined: AbstractSet[int]) -> list[LaunchRecord]:
-    """Return the launches of undisturbed rounds and all failures; every launch if no undisturbed one succeeded."""
-    undisturbed = [launch for launch in launches if launch.failure or launch.round not in quarantined]
-    return undisturbed if any(launch.failure is None for launch in undisturbed) else list(launches)
+def _launches_that_count(launches: Sequence[LaunchRecord], quarantined_rounds: AbstractSet[int]) -> list[LaunchRecord]:
+    """Return all failed launches, and the other launches of rounds that are not quarantined.
+
+    If no launch outside the quarantined rounds succeeded, all launches count.
+    """
+    counted = [launch for launch in launches if launch.failure or launch.round not in quarantined_rounds]
+    if any(launch.failure is None for launch in counted):
+        return counted
+    return list(launches)
 
 
 def _comparisons(launches: Iterable[LaunchRecord], assessed: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Return the comparisons, without verdicts on a variant or baseline that failed after the last assessment."""
+    """Return the judge's comparisons; without the finding if the variant or the baseline has failed since then."""
     failures = {launch.variant: launch.failure for launch in launches if launch.failure}
-    comparisons = list(assessed)
-    for index, comparison in enumerate(assessed):
-        for side in (comparison.variant, comparison.baseline):
-            if comparison.verdict and side in failures:
-                comparisons[index] = without_finding(comparison, side, failures[side])
-    return tuple(comparisons)
+    return tuple(_without_failed_side(comparison, failures) for comparison in assessed)
+
+
+def _without_failed_side(comparison: Comparison, failures: Mapping[str, Failure]) -> Comparison:
+    """Return the comparison; without its finding if it has a verdict and one of its sides is in `failures`."""
+    if comparison.verdict:
+        for side in (comparison.baseline, comparison.variant):
+            if side in failures:
+                return without_finding(comparison, side, failures[side])
+    return comparison
 
 
 def _variant_result(
@@ -215,7 +233,10 @@ def _variant_result(
     all_launches: Sequence[LaunchRecord],
     spread: Spread | None,
 ) -> VariantResult:
-    """Return the result of one variant by its counted `launches`; device limits come from `all_launches`."""
+    """Return the result of one variant, from those of its launches that count.
+
+    Only the device's limits come from `all_launches` of the case.
+    """
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
     if not measured:
@@ -224,14 +245,14 @@ def _variant_result(
             name=variant.name,
             use=variant.use,
             failure=failure,
-            phases=_phases([launch.phases for launch in successful if launch.protocol == "compile"]),
+            phases=_phase_times([launch.phases for launch in successful if launch.protocol == "compile"]),
             numbers=Numbers(**reported_numbers(successful)),
         )
-    # The stored times are rounded; the variant's time is made from what is stored, so that readers find the same.
+    # A summary rounds its time. The mean is that of the rounded times, so that readers can calculate the same value.
     summaries = tuple(map(_launch_summary, measured))
     times = [float(summary.seconds) for summary in summaries]
     seconds = geometric_mean(times)
-    roofline = cost(case, measured, all_launches, seconds)
+    cost = unit_cost(case, measured, all_launches, seconds)
     return VariantResult(
         name=variant.name,
         use=variant.use,
@@ -244,18 +265,18 @@ def _variant_result(
             p75_seconds=quantile(times, 75),
             p95_seconds=quantile(times, 95),
         ),
-        phases=_phases([launch.phases for launch in measured]),
-        warm_phases=_warm_phases([launch.warm for launch in measured if launch.warm]),
+        phases=_phase_times([launch.phases for launch in measured]),
+        warm_phases=_warm_phase_times([launch.warm for launch in measured if launch.warm]),
         launches=summaries,
         spread=spread,
-        numbers=Numbers(**reported_numbers(measured), parity=worst_parity(measured), **roofline.numbers),
-        bound=roofline.bound,
-        limits=roofline.limits,
+        numbers=Numbers(**reported_numbers(measured), parity=worst_parity(measured), **cost.numbers),
+        bound=cost.bound,
+        limits=cost.limits,
     )
 
 
 def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
-    """Return a launch's time and quantiles in seconds per unit; p99 only for the protocol `latency`."""
+    """Return a launch's time, and quantiles of its blocks, in seconds per unit; p99 only for the protocol `latency`."""
     seconds = [block.seconds / block.units for block in launch.blocks]
     return LaunchSummary(
         round=launch.round,
@@ -268,11 +289,11 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
     )
 
 
-def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
-    """Return the time of each phase, in the order in which a launch goes through them."""
+def _phase_times(phases_by_launch: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
+    """Return the median, minimum and maximum time of each phase, in the order of a launch."""
     times = []
     for name in get_args(Phase):
-        records = [phase for phases in launches for phase in phases if phase.phase == name]
+        records = [phase for phases in phases_by_launch for phase in phases if phase.phase == name]
         if records:
             seconds = [phase.seconds for phase in records]
             times.append(
@@ -281,48 +302,56 @@ def _phases(launches: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
                     median_seconds=statistics.median(seconds),
                     min_seconds=min(seconds),
                     max_seconds=max(seconds),
-                    parts=_parts(records),
+                    parts=_part_medians(records),
                 )
             )
     return tuple(times)
 
 
-def _parts(phases: Sequence[PhaseRecord]) -> dict[str, float]:
-    """Return the median seconds of each part; a launch that does not name a part spent no time on it."""
-    names = [name for name in PARTS if any(name in phase.parts for phase in phases)]
-    medians = {name: statistics.median(phase.parts.get(name, 0.0) for phase in phases) for name in names}
-    return {name: seconds for name, seconds in medians.items() if 0 < seconds < float("inf")}
+def _part_medians(phases: Sequence[PhaseRecord]) -> dict[str, float]:
+    """Return the median seconds of each part of a phase, without parts that took no time.
+
+    If a launch does not report a part, it spent 0 s on the part.
+    """
+    medians = {}
+    for name in PARTS:
+        median = statistics.median(phase.parts.get(name, 0.0) for phase in phases)
+        if 0 < median < math.inf:
+            medians[name] = median
+    return medians
 
 
-def _warm_phases(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
-    """Return the phases that a cache can shorten, from the probes that found everything in the cache."""
-    all_cached = [probe for probe in probes if probe.failure is None and probe.answered]
-    return tuple(time for time in _phases([probe.phases for probe in all_cached]) if time.phase in WARM_PHASES)
+def _warm_phase_times(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
+    """Return the times of phases that a compile cache can shorten, from the probes that had only cache hits."""
+    all_cached = [probe for probe in probes if probe.failure is None and probe.has_only_hits]
+    times = _phase_times([probe.phases for probe in all_cached])
+    return tuple(time for time in times if time.phase in WARM_PHASES)
 
 
 def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observations, ...]:
     """Return the merged observations of each variant, in the case's order."""
     observations = []
     for variant in case.variants:
-        observations_by_launch = [
-            values
+        facts = [
+            launch.facts.observations
             for launch in launches
             if launch.variant == variant.name and launch.failure is None and launch.observes
-            if (values := known(launch.facts.observations)) is not None
         ]
+        observations_by_launch = [values for values in map(known, facts) if values is not None]
         if observations_by_launch:
             merged = tuple(_merge_observations(observations_by_launch))
             observations.append(Observations(variant=variant.name, launches=len(observations_by_launch), found=merged))
     return tuple(observations)
 
 
-def _merge_observations(launches: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
-    """Merge the observations of several launches: the most frequent values first, each with its number of launches.
+def _merge_observations(observations_by_launch: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
+    """Yield each observation once, with its most frequent values and the number of launches for each value.
 
     At most `MAXIMUM_DIFFERING` values of an observation are returned.
     """
-    for name in dict.fromkeys(name for launch in launches for name in launch):
-        values = [launch[name] for launch in launches if name in launch]
+    names = dict.fromkeys(name for observations in observations_by_launch for name in observations)
+    for name in names:
+        values = [observations[name] for observations in observations_by_launch if name in observations]
         counts = Counter(map(format_value, values)).most_common(MAXIMUM_DIFFERING)
         types = {_observation_type(value) for value in values}
         yield Observation(
@@ -333,6 +362,7 @@ def _merge_observations(launches: Sequence[Mapping[str, Scalar]]) -> Iterable[Ob
 
 
 def _observation_type(value: Scalar) -> ObservationType:
+    """Return the name of the value's type in a result."""
     if isinstance(value, bool):
         return "truth"
     return "text" if isinstance(value, str) else "number"
@@ -343,60 +373,64 @@ def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Co
     if case.accelerator.target is None:
         return ()
     target = targets.find(case.accelerator.target)
-    compiled = {
-        launch.variant: (launch, fact)
-        for launch in launches
-        if launch.failure is None and (fact := known(launch.facts.compiled)) is not None
-    }
-    names = [variant.name for variant in case.variants if variant.name in compiled]
-    return tuple(_compiled_variant(name, target, *compiled[name]) for name in names)
+    compiled: dict[str, CompiledVariant] = {}
+    for launch in launches:
+        outcome = known(launch.facts.compiled)
+        if launch.failure is None and outcome is not None:
+            compiled[launch.variant] = _compiled_variant(target, launch, outcome)
+    return tuple(compiled[variant.name] for variant in case.variants if variant.name in compiled)
 
 
-def _compiled_variant(variant: str, target: targets.Target, launch: LaunchRecord, fact: CompiledFor) -> CompiledVariant:
-    """Return the result of a launch that compiled the variant for the target."""
-    size, counted_for = known(launch.facts.executable), DISPATCHED if fact.dispatched else target.platform
+def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: CompiledFor) -> CompiledVariant:
+    """Return the result of a launch that compiled its variant for the target."""
+    size = known(launch.facts.executable)
+    platform = DISPATCHED if outcome.dispatched else target.platform
     return CompiledVariant(
-        variant=variant,
+        variant=launch.variant,
         target=target.name,
         devices=target.devices,
-        fits=bool(fact.fits),
+        fits=bool(outcome.fits),
         peak_bytes=size.peak_bytes if size else None,
-        device_memory_bytes=fact.device_memory_bytes,
-        refused=fact.refused,
-        divided=fact.divided,
-        dispatched=fact.dispatched,
-        fused=tuple(fact.fused),
-        estimates=tuple(number.name for number in MEASURED.values() if counted_for in number.estimated_for),
+        device_memory_bytes=outcome.device_memory_bytes,
+        refused=outcome.refused,
+        divided=outcome.divided,
+        dispatched=outcome.dispatched,
+        fused=tuple(outcome.fused),
+        estimates=tuple(number.name for number in MEASURED.values() if platform in number.estimated_for),
     )
 
 
 def _overhead(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str, float]:
-    """Return the wall seconds of phases, asides, starting and ending processes, warm probes, the judge, and the rest.
+    """Return how many seconds of the case were spent on what.
 
-    `blocks` is the part of `steady` inside timed blocks.
+    The entries are the phases and the asides of launches, starting and ending their processes, warm probes, the judge,
+    and the rest, `supervisor`. Their sum is `total`. Only `blocks` is counted twice: `steady` contains it.
     """
-    seconds_by_name: dict[str, float] = {}
-    processes = blocks = probes = 0.0
+    launch_seconds: dict[str, float] = {}
+    process_seconds = block_seconds = warm_probe_seconds = 0.0
     for launch in launches:
-        processes += launch.wall_seconds
-        probes += launch.warm.wall_seconds if launch.warm else 0.0
+        process_seconds += launch.wall_seconds
+        warm_probe_seconds += launch.warm.wall_seconds if launch.warm else 0.0
+        block_seconds += sum(block.seconds for block in launch.blocks)
         for name, seconds in launch.asides.items():
-            seconds_by_name[name] = seconds_by_name.get(name, 0.0) + seconds
-        blocks += sum(block.seconds for block in launch.blocks)
+            launch_seconds[name] = launch_seconds.get(name, 0.0) + seconds
         for phase in launch.phases:
-            seconds_by_name[phase.phase] = seconds_by_name.get(phase.phase, 0.0) + phase.seconds
+            launch_seconds[phase.phase] = launch_seconds.get(phase.phase, 0.0) + phase.seconds
     return {
         "total": timing.total_seconds,
-        "blocks": blocks,
-        **seconds_by_name,
-        "process": processes - sum(seconds_by_name.values()),
-        "warm-probe": probes,
+        "blocks": block_seconds,
+        **launch_seconds,
+        "process": process_seconds - sum(launch_seconds.values()),
+        "warm-probe": warm_probe_seconds,
         "judge": timing.judge_seconds,
-        "supervisor": timing.total_seconds - processes - probes - timing.judge_seconds,
+        "supervisor": timing.total_seconds - process_seconds - warm_probe_seconds - timing.judge_seconds,
     }
 
 
 def _unit_name(launches: Iterable[LaunchRecord]) -> str:
-    """Return the workload's name for a unit of work, as the first launch that reports it."""
-    units = (unit for launch in launches if (unit := known(launch.facts.unit)))
-    return next(units, "step")[:UNIT_CHARACTERS]
+    """Return the name of a unit of work, as the first launch that knows it reports it; `step` if none does."""
+    for launch in launches:
+        unit = known(launch.facts.unit)
+        if unit:
+            return unit[:MAXIMUM_UNIT_CHARACTERS]
+    return "step"

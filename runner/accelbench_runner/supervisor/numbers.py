@@ -1,4 +1,4 @@
-"""Reduce what the launches of a variant report to one number each, and calculate the rest. Pure."""
+"""Reduce the values that a variant's launches report to one value for each field of `Numbers`. Pure."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from accelbench.api.result import Bound, LimitsSource
 from accelbench.launch.fact import Unreadable, known
 from accelbench.launch.facts import EnergyScope
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.roofline import place, roof, work_per_unit, works_from_memory
+from accelbench.validity.roofline import device_roof, roofline_point, work_per_unit, works_from_memory
 
 LARGEST_RATIO = 1e15
 """Maximum parity that is stored: a wrong shape or name counts as an infinite error."""
@@ -27,7 +27,7 @@ ENERGY: Mapping[EnergyScope, str] = {"device": "device_joules_per_unit", "proces
 
 @dataclass(frozen=True)
 class UnitCost:
-    """Hold the cost of a unit of work, by field of `Numbers`, and the roofline's limit that binds."""
+    """Hold what a unit of work costs, by field of `Numbers`, and which limit of the device bounds its speed."""
 
     numbers: Mapping[str, float]
     bound: Bound | None = None
@@ -35,17 +35,23 @@ class UnitCost:
 
 
 def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
-    """Return the numbers that launches report themselves, by field of `Numbers`; launches need no times."""
-    values_by_name = {
-        name: [value for launch in launches if (value := _fact(launch, number.fact)) is not None]
-        for name, number in MEASURED.items()
-        if number.fact
-    }
-    return {name: REDUCTIONS[MEASURED[name].launches](values) for name, values in values_by_name.items() if values}
+    """Return the values that launches read back themselves, by field of `Numbers`, each reduced to one value.
+
+    A field is left out if no launch knows its value.
+    """
+    reduced = {}
+    for field, number in MEASURED.items():
+        if not number.fact:
+            continue
+        values = [_fact(launch, number.fact) for launch in launches]
+        known_values = [value for value in values if value is not None]
+        if known_values:
+            reduced[field] = REDUCTIONS[number.launches](known_values)
+    return reduced
 
 
 def _fact(launch: LaunchRecord, path: str) -> Any:
-    """Return the fact at `path`, such as `executable.peak_bytes`; None if the launch did not report it."""
+    """Return the value of the fact at `path`, such as `executable.peak_bytes`; None if it is unknown."""
     value: Any = launch.facts
     for name in path.split("."):
         value = known(getattr(value, name))
@@ -55,50 +61,50 @@ def _fact(launch: LaunchRecord, path: str) -> Any:
 
 
 def worst_parity(launches: Sequence[LaunchRecord]) -> float | None:
-    """Return the largest error over its tolerance; None if no launch was compared."""
+    """Return the largest error of any launch, divided by its tolerance; None if no outputs were compared."""
     ratios = [launch.parity.worst_ratio for launch in launches if launch.parity]
     return min(max(ratios), LARGEST_RATIO) if ratios else None
 
 
-def cost(
+def unit_cost(
     case: Case, launches: Sequence[LaunchRecord], all_launches: Sequence[LaunchRecord], seconds: float
 ) -> UnitCost:
-    """Return the cost of a unit of work of one variant that takes `seconds` per unit.
+    """Return what a unit of work costs a variant that takes `seconds` for it.
 
     `launches` are the variant's. The measured limits of the device come from `all_launches` of the case.
     """
-    numbers = joules(launches, seconds) | price(case, seconds)
+    numbers = unit_joules(launches, seconds) | unit_price(case, seconds)
     work = work_per_unit(launches[0])
     if work is None:
         return UnitCost(numbers)
     flops, bytes_moved = work
-    limits = roof(case, all_launches)
+    limits = device_roof(case, all_launches)
     from_memory = works_from_memory(launches[0])
-    placement = place(seconds, flops, bytes_moved, limits, from_memory=bool(from_memory))
-    # Without a known cache size, memory may or may not be what binds.
-    bound_is_unknown = from_memory is None and bytes_moved
+    point = roofline_point(seconds, flops, bytes_moved, limits, from_memory=bool(from_memory))
+    # If the cache's size is unknown, the bytes may come from the cache or from memory.
+    bound_is_unknown = from_memory is None and bytes_moved > 0
     roofline_numbers = {
         "flops_per_unit": flops,
         "bytes_per_unit": bytes_moved,
-        "flops_per_second": placement.flops_per_second,
-        "bytes_per_second": placement.bytes_per_second,
-        "intensity": placement.intensity,
-        "share_of_limit": None if bound_is_unknown else placement.share,
+        "flops_per_second": point.flops_per_second,
+        "bytes_per_second": point.bytes_per_second,
+        "intensity": point.intensity,
+        "share_of_limit": None if bound_is_unknown else point.share,
         "limit_flops_per_second": limits.flops_per_second,
         "limit_bytes_per_second": limits.bytes_per_second,
     }
     numbers |= {name: value for name, value in roofline_numbers.items() if value}
-    return UnitCost(numbers, None if bound_is_unknown else placement.bound, limits.source)
+    return UnitCost(numbers, None if bound_is_unknown else point.bound, limits.source)
 
 
-def price(case: Case, seconds: float) -> dict[str, float]:
-    """Return the price of a unit in the case's currency; empty without a price per hour."""
-    per_second = case.accelerator.price_per_second
-    return {} if per_second is None else {"price_per_unit": per_second * seconds}
+def unit_price(case: Case, seconds: float) -> dict[str, float]:
+    """Return the price of a unit of work in the case's currency; empty if the case has no price per hour."""
+    price_per_second = case.accelerator.price_per_second
+    return {} if price_per_second is None else {"price_per_unit": price_per_second * seconds}
 
 
-def joules(launches: Sequence[LaunchRecord], seconds: float) -> dict[str, float]:
-    """Return the energy of a unit at the launches' median power; empty if no launch could read a counter.
+def unit_joules(launches: Sequence[LaunchRecord], seconds: float) -> dict[str, float]:
+    """Return the energy of a unit of work: the launches' median power times `seconds`; empty if none read a counter.
 
     The field depends on what the first launch's counter covers: the device or the processors.
     """
