@@ -55,7 +55,10 @@ def main(
     take_survey: preflight.TakeSurvey = preflight.take_survey,
     probe_seconds: float = PROBE_SECONDS,
 ) -> int:
-    """Run one case and return the exit status; tests replace processes by keyword arguments."""
+    """Run one case and return the exit status.
+
+    Tests pass other commands for the child processes, another survey, and a shorter limit for probes.
+    """
     parser = argparse.ArgumentParser(prog="python -m accelbench_runner", description="Measure one case.")
     parser.add_argument("case", type=Path, help="the case document, JSON")
     parser.add_argument("--check", action="store_true", help="time nothing: only whether the variants are right")
@@ -73,7 +76,7 @@ def main(
         log.notice(f"error: {error}")
         termination.write(Headline(case="", attempt=0, state="failed", message=str(error)))
         return EXIT_INVALID_CASE
-    purpose: Purpose = "compile" if case.accelerator.target is not None else "check" if options.check else "measure"
+    purpose = _purpose(case, check_only=options.check)
     try:
         with _work_directory() as directory:
             threads = len(processors.set_affinity(options.processors))
@@ -108,7 +111,7 @@ def main(
                 interruption=interruption,
                 directory=directory,
                 host=_fingerprint(case, threads),
-                compares=purpose == "measure" and _compares(case),
+                compares=purpose == "measure" and _compares_times(case),
             )
             if supervisor.compares:
                 _warn_of_disturbances(supervisor, take_survey)
@@ -120,8 +123,15 @@ def main(
         return EXIT_INTERNAL
 
 
+def _purpose(case: Case, *, check_only: bool) -> Purpose:
+    """Return what the launches are for: to compile, if the case has a target; else to check or to measure."""
+    if case.accelerator.target is not None:
+        return "compile"
+    return "check" if check_only else "measure"
+
+
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
-    """Run the supervisor and return the exit status; after an error, deliver what was measured."""
+    """Run the supervisor and return the exit status. After an error, deliver what was measured."""
     try:
         result = supervisor.run()
     except JudgeKilledError as error:
@@ -135,23 +145,26 @@ def _run(supervisor: Supervisor, log: LogWriter) -> int:
         supervisor.give_up(f"internal error: {type(error).__name__}: {error}")
         return EXIT_INTERNAL
     signal = supervisor.interruption.signal
-    return EXIT_SIGNAL + signal if signal and result.stopped == StopReason.INTERRUPTED else EXIT_DELIVERED
+    if signal and result.stopped == StopReason.INTERRUPTED:
+        return EXIT_SIGNAL + signal
+    return EXIT_DELIVERED
 
 
 def _prepare(directory: Path, threads: int) -> dict[str, str]:
-    """Prepare this process and the work directory for launches; return their environment."""
-    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))  # a launch that crashes must not fill the disk
+    """Prepare this process and the work directory for launches; return the launches' environment variables."""
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))  # a launch that crashes must not fill the disk
     adopt_orphans()
     (directory / "judge").mkdir()
-    machine = os.environ.get(MACHINE_DIRECTORY, str(directory / "machine"))
-    return {**os.environ, **processors.thread_environment(threads), MACHINE_DIRECTORY: machine}
+    machine_directory = os.environ.get(MACHINE_DIRECTORY, str(directory / "machine"))
+    return {**os.environ, **processors.thread_environment(threads), MACHINE_DIRECTORY: machine_directory}
 
 
-def _compares(case: Case) -> bool:
-    """Return True if the workload compares times; False if each variant is observed by itself."""
+def _compares_times(case: Case) -> bool:
+    """Return True if the case compares times; False if its workload only observes each variant."""
     workload = catalogue.find(case.workload)
-    return workload.measure(catalogue.parse_parameters(workload, case.parameters)).protocol != "observe"
+    parameters = catalogue.parse_parameters(workload, case.parameters)
+    return workload.measure(parameters).protocol != "observe"
 
 
 def _fingerprint(case: Case, threads: int) -> dict[str, str]:
@@ -166,7 +179,7 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
 
 
 def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSurvey) -> None:
-    """Log a warning for each disturbance of the machine, and for a survey that fails."""
+    """Survey the machine, and log a warning for each disturbance. If the survey fails, log the error instead."""
     case, log = supervisor.case, supervisor.log
     try:
         survey = take_survey(supervisor.host)
@@ -180,7 +193,10 @@ def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSur
 
 
 def _termination_log() -> Path | None:
-    """Return the file for the headline: the environment's, else Kubernetes' default if it exists."""
+    """Return the file for the headline: ACCELBENCH_TERMINATION_LOG, else Kubernetes' default file.
+
+    None if the variable is not set and the default file does not exist.
+    """
     path = os.environ.get("ACCELBENCH_TERMINATION_LOG")
     if path:
         return Path(path)

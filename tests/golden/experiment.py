@@ -75,7 +75,7 @@ class SimulatedLauncher(Launcher):
                     )
                 ending = ChildExit(status=0, killed_for=None, wall_seconds=took)
             except EndedError as ended:
-                hung = listener.allowance.own.seconds
+                hung = listener.allowance.launch_limit.seconds
                 ending = {
                     "crashes": ChildExit(status=-signal.SIGSEGV, killed_for=None, wall_seconds=CRASHES_AFTER_SECONDS),
                     "hangs": ChildExit(status=-signal.SIGABRT, killed_for="limit", wall_seconds=hung),

@@ -139,7 +139,7 @@ class SimulatedLauncher(Launcher):
     def _listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
-        allowance = Allowance(limit, case_seconds, probe_seconds=self.probe_seconds, clock=self.clock)
+        allowance = Allowance(limit, case_seconds, probe_limit_seconds=self.probe_seconds, clock=self.clock)
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:

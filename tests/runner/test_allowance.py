@@ -61,11 +61,11 @@ def test_a_slow_probe_makes_no_launch_late() -> None:
     launch.allowance.probe_began()
     launch.now += 15
     assert launch.left() == pytest.approx(5)
-    assert launch.allowance.nearest == "probe"
+    assert launch.allowance.nearest_limit == "probe"
     launch.allowance.probe_ended()
     assert launch.left() == pytest.approx(6)
-    assert launch.allowance.nearest == "launch"
-    assert launch.allowance.probes_seconds == pytest.approx(15)
+    assert launch.allowance.nearest_limit == "launch"
+    assert launch.allowance.total_probe_seconds == pytest.approx(15)
 
 
 def test_several_probes_have_a_limit_each() -> None:
@@ -85,14 +85,14 @@ def test_the_cases_limit_ends_whatever_is_under_way(probing: bool) -> None:
         launch.allowance.probe_began()
     launch.now += 2
     assert launch.left() == pytest.approx(3)
-    assert launch.allowance.nearest == "case"
+    assert launch.allowance.nearest_limit == "case"
 
 
 def test_a_launch_that_has_all_that_is_left_of_the_case_is_late_itself() -> None:
     launch = Passing(case_seconds=10.0)
     launch.now += 10
     assert launch.left() == 0
-    assert launch.allowance.nearest == "launch"
+    assert launch.allowance.nearest_limit == "launch"
 
 
 class Crowded(Passing):
@@ -121,7 +121,7 @@ class Crowded(Passing):
 def test_time_that_others_had_the_processors_makes_no_launch_hang(share: float, seconds: float) -> None:
     launch = Crowded(share)
     assert launch.ended_after() == pytest.approx(seconds, rel=1e-3)
-    assert launch.allowance.nearest == "launch"
+    assert launch.allowance.nearest_limit == "launch"
     assert launch.allowance.granted_seconds == pytest.approx(seconds, rel=0.02)
 
 

@@ -14,7 +14,7 @@ Run = Callable[..., Ended]
 
 @pytest.fixture
 def listener() -> LaunchListener:
-    allowance = Allowance(own=Limit(60, "its limit"), case_seconds=60)
+    allowance = Allowance(launch_limit=Limit(60, "its limit"), case_seconds=60)
     return LaunchListener(forward=lambda *_: None, phase_reached=lambda _: None, allowance=allowance)
 
 

@@ -106,7 +106,7 @@ def test_probes_that_are_slow_and_answer_cost_nothing(run: Run) -> None:
 @pytest.mark.parametrize("probe", get_args(Probe))
 def test_what_a_probe_takes_is_not_taken_from_its_launch(probe: Probe) -> None:
     now = 0.0
-    allowance = Allowance(Limit(10.0, "its share"), case_seconds=600.0, probe_seconds=20.0, clock=lambda: now)
+    allowance = Allowance(Limit(10.0, "its share"), case_seconds=600.0, probe_limit_seconds=20.0, clock=lambda: now)
     listener = LaunchListener(forward=lambda *_: None, phase_reached=lambda _: None, allowance=allowance)
 
     def said(message: Document) -> float:

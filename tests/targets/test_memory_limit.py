@@ -20,7 +20,7 @@ def ended(directory: Path, words: bytes, memory_bytes: int | None) -> Failure:
     listener = LaunchListener(
         forward=lambda _channel, _data: None,
         phase_reached=lambda _phase: None,
-        allowance=Allowance(own=Limit(60, "its limit"), case_seconds=60),
+        allowance=Allowance(launch_limit=Limit(60, "its limit"), case_seconds=60),
     )
     listener.stderr_tail = words
     request = LaunchRequest(

@@ -35,7 +35,7 @@ class Limit(NamedTuple):
 
 
 def launch_limit(
-    remaining: float,
+    remaining_seconds: float,
     *,
     time_limit: float,
     round_launches: int,
@@ -45,31 +45,34 @@ def launch_limit(
 ) -> Limit:
     """Return the limit of a launch.
 
+    If the variant was launched before, the limit is the time after which the launch counts as hung. If not, the launch
+    gets a share of the remaining time, so that a launch that hangs leaves time for the other launches.
+
     Args:
-        remaining: Seconds left of the case's time limit.
+        remaining_seconds: Seconds left of the case's time limit.
         time_limit: The case's time limit in seconds.
         round_launches: Number of launches in the round.
-        launches_left: Number of them that have not run yet, this one included.
+        launches_left: Number of launches in the round that have not finished, this one included.
         rounds_min: Minimum number of rounds.
         earlier_seconds: Seconds of the same variant's earlier launches.
-
-    With earlier launches, the limit is the time after which a launch counts as hung. A first launch gets an equal
-    share of the remaining time, or the time limit divided by the minimum rounds if that is longer, but at most the
-    remaining time: a launch that hangs leaves time for the others. It never gets less than an equal share of the whole
-    time limit: if less is left, the case's limit ends it, and no variant is blamed for time that probes or other
-    processes took.
     """
     if earlier_seconds:
         longest = max(earlier_seconds)
         reason = f"its limit, as its longest launch before took {longest:.3g} s"
         return Limit(max(HANG_SECONDS, HANG_FACTOR * longest), reason, extended_by_load=True)
-    even_share = time_limit / round_launches
-    share = max(even_share, min(remaining, max(remaining / launches_left, time_limit / rounds_min)))
-    return Limit(share, f"its share of the case's time limit of {time_limit:g} s")
+    share = max(remaining_seconds / launches_left, time_limit / rounds_min)
+    # At least an equal share of the whole time limit, even if less time is left: then the case's limit ends the launch,
+    # and no variant is blamed for the time that probes or other processes took.
+    equal_share = time_limit / round_launches
+    seconds = max(equal_share, min(remaining_seconds, share))
+    return Limit(seconds, f"its share of the case's time limit of {time_limit:g} s")
 
 
 def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
-    """Return the limit of a warm probe after a cold start that took `cold_seconds` from import to first step."""
+    """Return the limit of a warm probe: at least `probe_seconds`, the limit of any probe.
+
+    `cold_seconds` is how long the cold start took, from import to the end of the first step.
+    """
     return Limit(max(probe_seconds, WARM_FACTOR * cold_seconds), "the limit of a warm probe")
 
 
@@ -77,48 +80,61 @@ def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
 class Allowance:
     """Count down the seconds that a running launch may still take."""
 
-    own: Limit
+    launch_limit: Limit
     """Limit of the launch itself."""
     case_seconds: float
     """Seconds left of the case's time limit when the launch starts."""
-    probe_seconds: float = PROBE_SECONDS
+    probe_limit_seconds: float = PROBE_SECONDS
+    """Maximum seconds of a probe."""
     others_share: Callable[[], float] = lambda: 0.0
-    """Returns the share of processor time that others took since the launch began. It is slow, so it is called only
-    when the limit is reached."""
+    """Returns the share of processor time that other processes took since the launch began.
+
+    Because this takes long, it is called only when the limit is reached.
+    """
     clock: Callable[[], float] = time.monotonic
     granted_seconds: float = field(init=False)
     """The launch's own limit in seconds, with the extension for other load."""
-    nearest: LimitKind = field(default="launch", init=False)
-    """The limit that was the nearest at the last call of `seconds_left`."""
+    nearest_limit: LimitKind = field(default="launch", init=False)
+    """The limit that `seconds_left` returned last."""
     _ended_probes_seconds: float = field(default=0.0, init=False)
     _probe_began: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.granted_seconds = self.own.seconds
+        self.granted_seconds = self.launch_limit.seconds
 
     def probe_began(self) -> None:
-        """Apply the probe's limit in place of the launch's."""
+        """Stop counting down the launch's limit, and start the probe's."""
         self._probe_began = self.clock()
 
     def probe_ended(self) -> None:
-        """Apply the launch's limit again, without the time that the probe took."""
-        self._ended_probes_seconds, self._probe_began = self.probes_seconds, None
+        """Count down the launch's limit again, without the time that the probe took."""
+        self._ended_probes_seconds = self.total_probe_seconds
+        self._probe_began = None
 
     @property
-    def probes_seconds(self) -> float:
-        """Return the seconds that probes took so far."""
-        return self._ended_probes_seconds + (0.0 if self._probe_began is None else self.clock() - self._probe_began)
+    def total_probe_seconds(self) -> float:
+        """Return the seconds that all probes have taken so far, the running probe included."""
+        if self._probe_began is None:
+            return self._ended_probes_seconds
+        return self._ended_probes_seconds + self.clock() - self._probe_began
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds that the launch may still take, `elapsed` seconds after its start."""
+        """Return the seconds until the nearest limit, `elapsed` seconds after the launch began.
+
+        The limits are the case's, and either the running probe's or the launch's. Other load can extend the launch's.
+        """
         if self._probe_began is None:
-            measured = elapsed - self._ended_probes_seconds
-            if self.own.extended_by_load and self.granted_seconds <= measured:
-                extended = self.own.seconds + measured * self.others_share()
-                self.granted_seconds = min(extended, MAXIMUM_EXTENSION_FACTOR * self.own.seconds)
-            limit: tuple[float, LimitKind] = (self.granted_seconds - measured, "launch")
+            launch_seconds = elapsed - self._ended_probes_seconds
+            if self.launch_limit.extended_by_load and self.granted_seconds <= launch_seconds:
+                extended = self.launch_limit.seconds + launch_seconds * self.others_share()
+                self.granted_seconds = min(extended, MAXIMUM_EXTENSION_FACTOR * self.launch_limit.seconds)
+            seconds = self.granted_seconds - launch_seconds
+            self.nearest_limit = "launch"
         else:
-            limit = (self._probe_began + self.probe_seconds - self.clock(), "probe")
-        case: tuple[float, LimitKind] = (self.case_seconds - elapsed, "case")
-        seconds, self.nearest = min(limit, case, key=lambda pair: pair[0])
+            seconds = self._probe_began + self.probe_limit_seconds - self.clock()
+            self.nearest_limit = "probe"
+        case_seconds = self.case_seconds - elapsed
+        if case_seconds < seconds:
+            seconds = case_seconds
+            self.nearest_limit = "case"
         return seconds

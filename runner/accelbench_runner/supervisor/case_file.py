@@ -1,7 +1,8 @@
-"""Read the case document, and refuse it before anything starts, with every problem that can be found at once."""
+"""Read the case document, and refuse it before anything starts, and list every problem that can be found."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -11,6 +12,7 @@ from accelbench.catalogue import script
 from accelbench.document import on_one_line
 from accelbench.machine import memory
 from accelbench.problem import unknown
+from accelbench.workload import Workload
 
 
 class InvalidCaseError(ValueError):
@@ -27,14 +29,14 @@ def read_case(path: Path) -> Case:
     except OSError as error:
         raise InvalidCaseError(f"{path}: the case document cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        raise InvalidCaseError(f"{path}: this is not a case document: {_details(error)}") from error
+        raise InvalidCaseError(f"{path}: this is not a case document: {_format_errors(error)}") from error
     if problems := list(_problems(case)):
         raise InvalidCaseError(f"{path}: {'; '.join(problems)}")
     return case
 
 
 def _problems(case: Case) -> Iterator[str]:
-    """Yield the problems of a case; an unknown workload hides those of parameters and variants."""
+    """Yield the problems of a case. If its workload is unknown, parameters and variants are not checked."""
     names = [variant.name for variant in case.variants]
     if len(set(names)) != len(names):
         yield f"two variants have the same name: {', '.join(sorted(names))}"
@@ -48,26 +50,35 @@ def _problems(case: Case) -> Iterator[str]:
     try:
         parameters = catalogue.parse_parameters(workload, case.parameters)
     except ValidationError as error:
-        yield f"parameters: {_details(error)}"
+        yield f"parameters: {_format_errors(error)}"
     else:
-        try:
-            needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
-            refusal = memory.refusal(workload, parameters, None if needs_no_arrays else memory.available())
-        except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
-            yield f"the workload's cost cannot be computed: {script.format_error(error)}"
-            refusal = None
-        if refusal:
-            parameters_text = ", ".join(f"{name} {value}" for name, value in case.parameters.items())
-            yield f"{workload.name} ({parameters_text}) {refusal}"
-    available = workload.variants()
+        memory_problem = _memory_problem(case, workload, parameters)
+        if memory_problem:
+            yield memory_problem
+    workload_variants = workload.variants()
     for variant in case.variants:
-        if variant.use not in available:
-            yield f"{variant.name}: {unknown('variant', variant.use, available)}"
+        if variant.use not in workload_variants:
+            yield f"{variant.name}: {unknown('variant', variant.use, workload_variants)}"
 
 
-def _details(error: ValidationError) -> str:
-    """Format the errors on one line, each with the path of its field."""
-    return "; ".join(
-        f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" if detail["loc"] else detail["msg"]
-        for detail in error.errors(include_url=False)
-    )
+def _memory_problem(case: Case, workload: Workload, parameters: Any) -> str | None:
+    """Return why the case does not fit into memory, or why that cannot be computed; None if it may fit."""
+    try:
+        needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
+        available_bytes = None if needs_no_arrays else memory.available()
+        refusal = memory.refusal(workload, parameters, available_bytes)
+    except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
+        return f"the workload's cost cannot be computed: {script.format_error(error)}"
+    if refusal is None:
+        return None
+    parameters_text = ", ".join(f"{name} {value}" for name, value in case.parameters.items())
+    return f"{workload.name} ({parameters_text}) {refusal}"
+
+
+def _format_errors(error: ValidationError) -> str:
+    """Format pydantic's errors on one line, each with the path of its field."""
+    messages = []
+    for detail in error.errors(include_url=False):
+        path = ".".join(map(str, detail["loc"]))
+        messages.append(f"{path}: {detail['msg']}" if path else detail["msg"])
+    return "; ".join(messages)

@@ -28,7 +28,7 @@ class JudgeKilledError(Exception):
 
 
 class _Answer:
-    """Collect the assessment from standard output, and errors from standard error."""
+    """Collect what the judge writes: the assessment to standard output, errors to standard error."""
 
     def __init__(self, forward: OutputForwarder, limit_seconds: float) -> None:
         self.stdout = b""
@@ -37,6 +37,7 @@ class _Answer:
         self._limit_seconds = limit_seconds
 
     def received(self, channel: Channel, data: bytes) -> None:
+        """Collect standard output whole, and the end of standard error; forward standard error to the log."""
         if channel == "stdout":
             self.stdout += data
         else:
@@ -44,12 +45,14 @@ class _Answer:
             self._forward(channel, data)
 
     def closed(self, channel: Channel) -> None:
-        pass  # the answer is read after the judge has ended
+        """Do nothing: the answer is read after the judge has ended."""
 
     def grace_seconds(self) -> float | None:
+        """Return 0, which kills the judge, if it has written too much; else None."""
         return 0.0 if len(self.stdout) > MAXIMUM_ASSESSMENT_BYTES else None
 
     def seconds_left(self, elapsed: float) -> float:
+        """Return the seconds until the judge's limit, `elapsed` seconds after its start."""
         return self._limit_seconds - elapsed
 
 
@@ -69,10 +72,10 @@ class Judge:
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
     ) -> Assessment | None:
-        """Return the assessment of all rounds so far; raise JudgeError or JudgeKilledError.
+        """Run the judge, and return its assessment of all rounds so far; raise JudgeError or JudgeKilledError.
 
-        `outputs` maps `ROUND/VARIANT` to a launch's directory. None if a signal interrupts the judge, or if it takes
-        longer than `limit_seconds` after a signal.
+        None if a signal interrupts the judge. If a signal came before it started, no signal interrupts it, and None
+        means that it took longer than `limit_seconds`. `outputs` maps `ROUND/VARIANT` to a launch's directory.
         """
         after_signal = self.interruption.signal is not None
         request = JudgeRequest(
@@ -105,10 +108,9 @@ class Judge:
                 "float64; make the case smaller, or give it more memory"
             )
         if child_exit.status != 0:
-            lines = answer.stderr_tail.decode(errors="replace").strip().splitlines()
-            raise JudgeError(
-                f"the judge ended with status {child_exit.status}: {lines[-1] if lines else 'it wrote no error'}"
-            )
+            error_lines = answer.stderr_tail.decode(errors="replace").strip().splitlines()
+            last_line = error_lines[-1] if error_lines else "it wrote no error"
+            raise JudgeError(f"the judge ended with status {child_exit.status}: {last_line}")
         try:
             return Assessment.model_validate_json(answer.stdout)
         except ValidationError as error:
@@ -121,6 +123,6 @@ class NothingToJudge:
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
     ) -> Assessment:
-        """Stop after one round, because a compiler would return the same program again."""
+        """Return an assessment that stops the case after one round: a compiler returns the same program every time."""
         del case, launches, outputs, limit_seconds
         return Assessment(certificate=Certificate(), comparisons=(), rounds=1, stop=StopReason.COMPILED)

@@ -84,7 +84,7 @@ class Launcher:
             unfinished=outcome.unfinished,
             unchecked=unchecked,
             ended_by=outcome.ended_by,
-            probe_seconds=listener.allowance.probes_seconds,
+            probe_seconds=listener.allowance.total_probe_seconds,
         )
 
     def warm_probe(
@@ -134,9 +134,9 @@ class Launcher:
         """Return a listener that counts the processor time of others from now on."""
         before = ProcessorUse.read()
         allowance = Allowance(
-            own=limit,
+            launch_limit=limit,
             case_seconds=case_seconds,
-            probe_seconds=self.probe_seconds,
+            probe_limit_seconds=self.probe_seconds,
             others_share=lambda: ProcessorUse.read().others_share_since(before),
         )
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)

@@ -90,7 +90,7 @@ def interpret(
             return Outcome(unfinished="interrupted")
         if child_exit.killed_for != "dismissed" and (probe := running_probe(listener, Path(request.directory))):
             return _ended_by_probe(probe, listener, child_exit, request)
-        if child_exit.killed_for == "limit" and listener.allowance.nearest == "case" and not memory.kills:
+        if child_exit.killed_for == "limit" and listener.allowance.nearest_limit == "case" and not memory.kills:
             return Outcome(unfinished="time-limit")
     return Outcome(failure=_failure(listener, child_exit, request, memory, others_share))
 
@@ -108,12 +108,12 @@ def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
 
 def _ended_by_probe(probe: Probe, listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest) -> Outcome:
     """Keep a measurement that was complete; otherwise the launch is unfinished, and the variant has not failed."""
-    nearest = listener.allowance.nearest
+    nearest = listener.allowance.nearest_limit
     unfinished: Unfinished = "probe"
     if child_exit.killed_for == "limit" and nearest == "case":
         problem, unfinished = "was under way when the case's time limit was reached", "time-limit"
     elif child_exit.killed_for == "limit" and nearest == "probe":
-        problem = f"did not finish within {listener.allowance.probe_seconds:g} s"
+        problem = f"did not finish within {listener.allowance.probe_limit_seconds:g} s"
     elif child_exit.killed_for == "limit":
         problem = "did not finish"
     elif child_exit.status < 0:
@@ -175,7 +175,7 @@ def _describe_crash(
 
 def _describe_timeout(listener: LaunchListener, memory: MemoryEvents, others_share: float) -> tuple[FailureReason, str]:
     """Describe what the launch was doing at its limit, and where the limit comes from."""
-    limit, limit_seconds = listener.allowance.own, listener.allowance.granted_seconds
+    limit, limit_seconds = listener.allowance.launch_limit, listener.allowance.granted_seconds
     stage = listener.aside or listener.phase
     position = f"it was still in {stage}" if stage else "it had not begun"
     message = f"{position} after {limit_seconds:.3g} s, {limit.reason}"

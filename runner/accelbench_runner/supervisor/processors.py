@@ -28,37 +28,56 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 def allowed_threads(available: int, quota: float | None, requested: int | None = None) -> int:
-    """Return the number of processors within `available`, the container's `quota` and `requested`, at least one."""
-    return max(1, min([available, *(int(limit) for limit in (quota, requested) if limit is not None)]))
+    """Return how many processors the case may use: the smallest of the three numbers, but at least one.
+
+    `quota` is the container's CPU limit and is rounded down. None means that there is no limit.
+    """
+    limits = [available]
+    if quota is not None:
+        limits.append(int(quota))
+    if requested is not None:
+        limits.append(requested)
+    return max(1, min(limits))
 
 
 def set_affinity(requested: int | None = None) -> tuple[int, ...]:
-    """Bind this process, and so every child it starts, to the case's processors; return their numbers."""
+    """Choose the case's processors, and bind this process and its later children to them; return their numbers.
+
+    `requested` is the maximum number of processors; None means as many as the container may use.
+    """
     available = os.sched_getaffinity(0)
     threads = allowed_threads(len(available), cgroup.processor_quota(cgroup.find("cpu")), requested)
     if threads < len(available):
-        before = _busy_seconds()
+        seconds_before = _busy_seconds()
         time.sleep(OBSERVATION_SECONDS)
-        after = _busy_seconds()
-        busy = {number: (after.get(number, 0) - before.get(number, 0)) / OBSERVATION_SECONDS for number in available}
-        chosen = choose(busy, threads, siblings={number: _core(number) for number in available}, rng=random.Random())  # noqa: S311 - spreads pods over a node
-        os.sched_setaffinity(0, chosen)
+        seconds_after = _busy_seconds()
+        busy_shares = {
+            processor: (seconds_after.get(processor, 0) - seconds_before.get(processor, 0)) / OBSERVATION_SECONDS
+            for processor in available
+        }
+        cores = {processor: _core_name(processor) for processor in available}
+        rng = random.Random()  # noqa: S311 - spreads pods over a node
+        os.sched_setaffinity(0, choose(busy_shares, threads, cores=cores, rng=rng))
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def choose(
-    busy: Mapping[int, float], count: int, *, siblings: Mapping[int, str], rng: random.Random
+    busy_shares: Mapping[int, float], count: int, *, cores: Mapping[int, str], rng: random.Random
 ) -> Collection[int]:
-    """Choose `count` processors: idle before busy ones, then those of a core not used yet, then at random.
+    """Choose `count` processors: idle processors first, then processors on a core without a chosen one, then at random.
 
-    `busy` maps each processor to the share of time that it was busy, `siblings` to its core.
+    `busy_shares` maps each processor to the share of time for which it was busy, `cores` to its core's name.
     """
-    shuffled: Sequence[int] = rng.sample(sorted(busy), len(busy))
+    shuffled: Sequence[int] = rng.sample(sorted(busy_shares), len(busy_shares))
     chosen: list[int] = []
     while len(chosen) < count:
-        used_cores = {siblings[number] for number in chosen}
-        candidates = (number for number in shuffled if number not in chosen)
-        chosen.append(min(candidates, key=lambda number: (busy[number] > BUSY_SHARE, siblings[number] in used_cores)))
+        used_cores = {cores[processor] for processor in chosen}
+        candidates = [processor for processor in shuffled if processor not in chosen]
+        # False sorts before True: the minimum is idle if any candidate is, and on an unused core if possible.
+        ranks = {
+            processor: (busy_shares[processor] > BUSY_SHARE, cores[processor] in used_cores) for processor in candidates
+        }
+        chosen.append(min(candidates, key=lambda processor: ranks[processor]))
     return chosen
 
 
@@ -68,36 +87,42 @@ def thread_environment(threads: int) -> dict[str, str]:
 
 
 class ProcessorUse(NamedTuple):
-    """Hold what other processes have used of the processors that this one may run on."""
+    """Hold how long other processes have used the processors that this process may run on."""
 
     others_seconds: float
-    """Since boot: all processes but this one and its descendants, and the hypervisor."""
-    now: float
-    """Monotonic seconds of the reading."""
+    """Processor seconds since boot of the hypervisor and all processes except this one and its descendants."""
+    read_at: float
+    """Time of the reading, in monotonic seconds."""
     processors: frozenset[int]
 
     @classmethod
     def read(cls) -> "ProcessorUse":
-        """Read the counters of the kernel; a kernel without them reads as an idle machine."""
+        """Read the kernel's counters. If they cannot be read, other processes count as idle."""
         processors = frozenset(os.sched_getaffinity(0))
         ended_children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        own_seconds = time.process_time() + ended_children.ru_utime + ended_children.ru_stime + _used_by_descendants()
+        own_seconds = (
+            time.process_time() + ended_children.ru_utime + ended_children.ru_stime + _seconds_of_descendants()
+        )
         busy_seconds: Mapping[int, float] = {}
         with contextlib.suppress(OSError):
             busy_seconds = _busy_seconds()
-        used = sum(seconds for number, seconds in busy_seconds.items() if number in processors)
-        return cls(used - own_seconds, time.monotonic(), processors)
+        used_seconds = sum(seconds for processor, seconds in busy_seconds.items() if processor in processors)
+        return cls(used_seconds - own_seconds, time.monotonic(), processors)
 
     def others_share_since(self, before: "ProcessorUse") -> float:
-        """Return the share of processor time that others took since `before`; 0 after a change of affinity."""
-        available_seconds = (self.now - before.now) * len(self.processors)
+        """Return the share of processor time that other processes used since `before`.
+
+        0 if this process's affinity has changed, because the counters then cover different processors.
+        """
+        available_seconds = (self.read_at - before.read_at) * len(self.processors)
         if self.processors != before.processors or available_seconds <= 0:
             return 0.0
-        return min(1.0, max(0.0, self.others_seconds - before.others_seconds) / available_seconds)
+        others_seconds = max(0.0, self.others_seconds - before.others_seconds)
+        return min(1.0, others_seconds / available_seconds)
 
 
-def _core(processor: int) -> str:
-    """Return a name of the core that a processor belongs to; unknown processors are cores of their own."""
+def _core_name(processor: int) -> str:
+    """Return a name that is the same for all processors of a core; `cpuN` if the kernel does not report the core."""
     path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
     try:
         return path.read_text().strip()
@@ -106,19 +131,20 @@ def _core(processor: int) -> str:
 
 
 def _busy_seconds() -> dict[int, float]:
-    """Read how long each processor has been busy since boot: all but idle time and waiting for disks."""
+    """Return the seconds since boot for which each processor was neither idle nor waiting for disks."""
     seconds = {}
     for line in Path("/proc/stat").read_text().splitlines():
         name, *fields = line.split()
         if name.startswith("cpu") and name != "cpu":
-            user, nice, system, _idle, _iowait, *rest = map(int, fields)
-            ticks = user + nice + system + sum(rest[:3])  # interrupts, soft interrupts, stolen
+            user, nice, system, _idle, _iowait, *later_fields = map(int, fields)
+            interrupts_and_steal = sum(later_fields[:3])  # the fields irq, softirq and steal
+            ticks = user + nice + system + interrupts_and_steal
             seconds[int(name.removeprefix("cpu"))] = ticks / os.sysconf("SC_CLK_TCK")
     return seconds
 
 
-def _used_by_descendants() -> float:
-    """Read the processor seconds of all descendants, those of their own ended children included."""
+def _seconds_of_descendants() -> float:
+    """Return the processor seconds of all descendants and of the children for which they have waited."""
     ticks = 0
     for process in descendants(os.getpid()):
         with contextlib.suppress(OSError):
