@@ -58,7 +58,7 @@ def roofline_point(seconds: float, flops: float, bytes_moved: float, roof: Roof,
     lacks_limit = (flops > 0 and "compute" not in needed_seconds) or (memory_applies and "memory" not in needed_seconds)
     bound: Bound | None = None
     if needed_seconds and not lacks_limit:
-        bound = max(needed_seconds, key=needed_seconds.__getitem__)  # the limit that needs the longest time
+        bound, _ = max(needed_seconds.items(), key=lambda item: item[1])  # the limit that needs the longest time
     return RooflinePoint(
         flops_per_second=flops / seconds,
         bytes_per_second=bytes_moved / seconds,
