@@ -33,144 +33,160 @@ class Refusal(Problem):
 
 
 def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Return why the API server would refuse to create `manifest`; empty if it would accept it.
+    """Return why the API server would refuse to create `manifest`; empty if the server would accept it.
 
-    If it has unknown fields, only these are returned. Rules are not checked if another refusal is `blocking`.
+    If there are unknown fields, only these are returned. If a refusal is `blocking`, no rule is checked.
     """
     schema = schema_of(kind)
-    if unknown := tuple(_unknown_fields(schema, manifest, "")):
-        return unknown
-    admitted = defaulted(kind, manifest)
-    problems = [*metadata_refusals(admitted.get("metadata")), *_bounds(schema, admitted, "")]
-    if not any(isinstance(refusal, Refusal) and refusal.blocking for refusal in problems):
-        problems += _broken_rules(schema, admitted, "")
+    unknown_fields = tuple(_refuse_unknown_fields(schema, manifest, ""))
+    if unknown_fields:
+        return unknown_fields
+    stored = to_stored(kind, manifest)
+    problems = [*metadata_refusals(stored.get("metadata")), *_check_value(schema, stored, "")]
+    is_blocked = any(isinstance(problem, Refusal) and problem.blocking for problem in problems)
+    if not is_blocked:
+        problems += _check_rules(schema, stored, "")
     return tuple(problems)
 
 
-def defaulted(kind: CustomResource, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def to_stored(kind: CustomResource, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return `manifest` as the API server would store it: without nulls, with defaults.
 
-    A status is dropped if the kind has it as a subresource.
+    If the kind's status is a subresource, the manifest's status is dropped.
     """
-    admitted = copy.deepcopy(dict(manifest))
+    stored = copy.deepcopy(dict(manifest))
     if kind.status:
-        admitted.pop("status", None)
-    _fill_defaults(schema_of(kind), admitted)
-    return admitted
+        stored.pop("status", None)
+    _fill_defaults(schema_of(kind), stored)
+    return stored
 
 
-def _unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield unknown fields, which the server prunes, or refuses for a strict client such as kubectl."""
+def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+    """Yield a refusal for each field that the schema does not declare.
+
+    The server refuses such a field for a strict client such as kubectl. For other clients it drops the field.
+    """
     if schema.get(ANY_FIELDS):
         return
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _unknown_fields(schema.get("items", {}), item, f"{path}[{index}]")
+            yield from _refuse_unknown_fields(schema.get("items", {}), item, f"{path}[{index}]")
     elif isinstance(value, dict):
-        known = schema.get("properties", {})
-        for name, content in value.items():
-            field = _child_path(path, name)
-            inner = known.get(name, schema.get("additionalProperties"))
-            if field == "metadata":
-                yield from _unknown_metadata(content)
-            elif inner is not None:
-                yield from _unknown_fields(inner, content, field)
+        properties = schema.get("properties", {})
+        for name, field_value in value.items():
+            field_path = _child_path(path, name)
+            field_schema = properties.get(name, schema.get("additionalProperties"))
+            if field_path == "metadata":
+                yield from _refuse_unknown_metadata(field_value)
+            elif field_schema is not None:
+                yield from _refuse_unknown_fields(field_schema, field_value, field_path)
             else:
-                advice = nearest(name, known) if known else f"{path} must be of type {schema.get('type', 'string')}"
-                yield Refusal("", f'unknown field "{field}"; {advice}', field=field)
+                if properties:
+                    advice = nearest(name, properties)
+                else:
+                    advice = f"{path} must be of type {schema.get('type', 'string')}"
+                yield Refusal("", f'unknown field "{field_path}"; {advice}', field=field_path)
 
 
-def _unknown_metadata(metadata: Any) -> Iterator[Refusal]:
-    """Yield the fields that Kubernetes' metadata does not have."""
-    for name in metadata if isinstance(metadata, dict) else ():
+def _refuse_unknown_metadata(metadata: Any) -> Iterator[Refusal]:
+    """Yield a refusal for each field that Kubernetes' metadata does not have; nothing if `metadata` is no map."""
+    if not isinstance(metadata, dict):
+        return
+    for name in metadata:
         if name not in METADATA_FIELDS:
-            field = f"metadata.{name}"
-            yield Refusal("", f'unknown field "{field}"; {nearest(name, METADATA_FIELDS)}', field=field)
+            field_path = f"metadata.{name}"
+            yield Refusal("", f'unknown field "{field_path}"; {nearest(name, METADATA_FIELDS)}', field=field_path)
 
 
 def _fill_defaults(schema: Schema, value: Any) -> None:
-    """Remove nulls from `value` and add the schema's defaults, in place."""
+    """Remove nulls from `value` and from all values in it, and add the schema's defaults, in place."""
     if isinstance(value, dict):
-        known = schema.get("properties", {})
-        rest = schema.get("additionalProperties", {})
-        for name in [name for name, content in value.items() if content is None]:
+        properties = schema.get("properties", {})
+        other_fields = schema.get("additionalProperties", {})
+        null_names = [name for name, field_value in value.items() if field_value is None]
+        for name in null_names:
             del value[name]
-        for name, field in known.items():
-            if "default" in field:
-                value.setdefault(name, copy.deepcopy(field["default"]))
-        for name, content in value.items():
-            _fill_defaults(known.get(name, rest), content)
+        for name, field_schema in properties.items():
+            if "default" in field_schema:
+                value.setdefault(name, copy.deepcopy(field_schema["default"]))
+        for name, field_value in value.items():
+            _fill_defaults(properties.get(name, other_fields), field_value)
     elif isinstance(value, list):
         for item in value:
             _fill_defaults(schema.get("items", {}), item)
 
 
-def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield violations of types, bounds, patterns and enums; a bound is checked only for a value of its type."""
-    yield from _type(schema, value, path)
+def _check_value(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+    """Yield what the schema refuses in a value and in all values in it: types, bounds, patterns and enums."""
+    yield from _check_type(schema, value, path)
     if isinstance(value, str):
-        yield from _string(schema, value, path)
+        yield from _check_string(schema, value, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _number(schema, value, path)
+        yield from _check_number(schema, value, path)
     elif isinstance(value, list):
-        yield from _list(schema, value, path)
+        yield from _check_list(schema, value, path)
     elif isinstance(value, dict):
-        yield from _object(schema, value, path)
+        yield from _check_object(schema, value, path)
     if "enum" in schema and value not in schema["enum"]:
-        supported = ", ".join(quoted(choice) for choice in schema["enum"])
-        yield Refusal(path, f"Unsupported value: {quoted(value)}: supported values: {supported}", blocking=True)
+        supported = ", ".join(quote_json(choice) for choice in schema["enum"])
+        yield Refusal(path, f"Unsupported value: {quote_json(value)}: supported values: {supported}", blocking=True)
 
 
-def _type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield a refusal if the value's type is not the one that the schema declares, if any."""
-    wanted = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
-    actual = "null" if value is None else TYPES[type(value)]
-    if wanted is not None and actual not in wanted.split(","):
-        text = f'Invalid value: "{actual}": {path} in body must be of type {wanted}: "{actual}"'
+def _check_type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+    """Yield a refusal if the schema declares a type and the value has another type."""
+    is_int_or_string = schema.get("x-kubernetes-int-or-string")
+    declared_type = "integer,string" if is_int_or_string else schema.get("type")
+    actual_type = "null" if value is None else TYPES[type(value)]
+    if declared_type is not None and actual_type not in declared_type.split(","):
+        text = f'Invalid value: "{actual_type}": {path} in body must be of type {declared_type}: "{actual_type}"'
         yield Refusal(path, text, blocking=True)
 
 
-def _string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
+def _check_string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
     """Yield the first violation of a string: maximum length, minimum length, pattern."""
     maximum = schema.get("maxLength")
+    minimum = schema.get("minLength", 0)
     if maximum is not None and len(value) > maximum:
-        yield Refusal(path, f"Too long: may not be more than {maximum} byte{_plural(maximum)}", blocking=True)
-    elif len(value) < (minimum := schema.get("minLength", 0)):
-        yield _invalid(path, value, f"should be at least {minimum} chars long")
+        yield Refusal(path, f"Too long: may not be more than {maximum} byte{_plural_ending(maximum)}", blocking=True)
+    elif len(value) < minimum:
+        yield _refuse_value(path, value, f"should be at least {minimum} chars long")
     elif "pattern" in schema and not re.fullmatch(schema["pattern"], value):
-        yield _invalid(path, value, f"should match '{schema['pattern']}'")
+        yield _refuse_value(path, value, f"should match '{schema['pattern']}'")
 
 
-def _number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
-    """Yield violations of maximum and minimum."""
-    if value > schema.get("maximum", value):
-        yield _invalid(path, value, f"should be less than or equal to {schema['maximum']}")
-    if value < schema.get("minimum", value):
-        yield _invalid(path, value, f"should be greater than or equal to {schema['minimum']}")
+def _check_number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
+    """Yield a refusal if the value is above the schema's maximum or below its minimum."""
+    maximum, minimum = schema.get("maximum"), schema.get("minimum")
+    if maximum is not None and value > maximum:
+        yield _refuse_value(path, value, f"should be less than or equal to {maximum}")
+    if minimum is not None and value < minimum:
+        yield _refuse_value(path, value, f"should be greater than or equal to {minimum}")
 
 
-def _list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
-    """Yield violations in the items and of the list's length; in a set, also an item's first repetition."""
+def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
+    """Yield what the schema refuses in the items, in their number and, if they form a set, their duplicates."""
     for index, item in enumerate(value):
-        yield from _bounds(schema.get("items", {}), item, f"{path}[{index}]")
-    if len(value) < (minimum := schema.get("minItems", 0)):
-        yield _invalid(path, len(value), f"should have at least {minimum} items")
+        yield from _check_value(schema.get("items", {}), item, f"{path}[{index}]")
+    minimum = schema.get("minItems", 0)
+    if len(value) < minimum:
+        yield _refuse_value(path, len(value), f"should have at least {minimum} items")
     yield from _check_count(path, len(value), schema.get("maxItems"))
     if schema.get("x-kubernetes-list-type") == "set":
-        seen = [json.dumps(item) for item in value]
+        items_as_json = [json.dumps(item) for item in value]
         for index, item in enumerate(value):
-            if seen[:index].count(seen[index]) == 1:
-                yield Refusal(f"{path}[{index}]", f"Duplicate value: {quoted(item)}")
+            # Like the server, refuse an item's second occurrence only, not its third or fourth.
+            if items_as_json[:index].count(items_as_json[index]) == 1:
+                yield Refusal(f"{path}[{index}]", f"Duplicate value: {quote_json(item)}")
 
 
-def _object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
-    """Yield violations in the fields, too many fields, and missing ones that are required."""
+def _check_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
+    """Yield a refusal if a map has too many fields, then what is refused in each field, then missing fields."""
     yield from _check_count(path, len(value), schema.get("maxProperties"))
-    known = schema.get("properties", {})
-    for name, content in value.items():
-        inner = known.get(name, schema.get("additionalProperties"))
-        if inner is not None:
-            yield from _bounds(inner, content, _child_path(path, name))
+    properties = schema.get("properties", {})
+    for name, field_value in value.items():
+        field_schema = properties.get(name, schema.get("additionalProperties"))
+        if field_schema is not None:
+            yield from _check_value(field_schema, field_value, _child_path(path, name))
     for name in schema.get("required", ()):
         if name not in value:
             yield Refusal(_child_path(path, name), "Required value", blocking=True)
@@ -179,39 +195,46 @@ def _object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusa
 def _check_count(path: str, count: int, maximum: int | None) -> Iterator[Refusal]:
     """Yield a refusal if a list or map has more than `maximum` entries; None is no limit."""
     if maximum is not None and count > maximum:
-        yield Refusal(path, f"Too many: {count}: must have at most {maximum} item{_plural(maximum)}", blocking=True)
+        item_or_items = f"item{_plural_ending(maximum)}"
+        yield Refusal(path, f"Too many: {count}: must have at most {maximum} {item_or_items}", blocking=True)
 
 
-def _broken_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield the rules that the value or a value in it breaks."""
+def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
+    """Yield a refusal for each rule that the value, or a value in it, breaks."""
     for validation in schema.get(EXTENSION, ()):
         rule = RULES[validation["rule"]]
         message = rule.refusal(value)
-        if message is not None:
-            scalar = "" if isinstance(value, dict | list) else f" {quoted(value)}:"
-            text = f"Forbidden: {message}" if rule.forbidden else f"Invalid value:{scalar} {message}"
-            yield Refusal(path + rule.field_path, text)
+        if message is None:
+            continue
+        if rule.forbidden:
+            text = f"Forbidden: {message}"
+        elif isinstance(value, dict | list):
+            text = f"Invalid value: {message}"
+        else:
+            text = f"Invalid value: {quote_json(value)}: {message}"
+        yield Refusal(path + rule.field_path, text)
     if isinstance(value, dict):
-        for name, content in value.items():
-            yield from _broken_rules(schema.get("properties", {}).get(name, {}), content, _child_path(path, name))
+        properties = schema.get("properties", {})
+        for name, field_value in value.items():
+            yield from _check_rules(properties.get(name, {}), field_value, _child_path(path, name))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _broken_rules(schema.get("items", {}), item, f"{path}[{index}]")
+            yield from _check_rules(schema.get("items", {}), item, f"{path}[{index}]")
 
 
-def _invalid(path: str, value: Any, detail: str) -> Refusal:
-    """Return the refusal of a value that has the right type."""
-    return Refusal(path, f"Invalid value: {quoted(value)}: {path} in body {detail}")
+def _refuse_value(path: str, value: Any, requirement: str) -> Refusal:
+    """Return the refusal of a value that does not meet a requirement: `should be at least 1 chars long`."""
+    return Refusal(path, f"Invalid value: {quote_json(value)}: {path} in body {requirement}")
 
 
-def quoted(value: Any) -> str:
-    """Quote a value as the API server does."""
+def quote_json(value: Any) -> str:
+    """Return a value as compact JSON, as in the API server's messages."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _child_path(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+def _child_path(parent_path: str, name: str) -> str:
+    return f"{parent_path}.{name}" if parent_path else name
 
 
-def _plural(count: int) -> str:
+def _plural_ending(count: int) -> str:
     return "" if count == 1 else "s"

@@ -72,18 +72,24 @@ class CaseAccelerator(Document):
 
     @property
     def label(self) -> str:
-        """Return the target, or else the profile on which it was measured."""
+        """Return the target that the case is compiled for; without a target, the profile."""
         return self.target or self.profile
 
     @property
     def price_per_second(self) -> float | None:
         """Return the price per second in its currency; None without a price."""
-        return float(self.price_per_hour.split()[0]) / 3600 if self.price_per_hour else None
+        if not self.price_per_hour:
+            return None
+        amount, _currency = self.price_per_hour.split()
+        return float(amount) / 3600
 
     @property
     def currency(self) -> str:
-        """Return the ISO 4217 code; empty without a price."""
-        return self.price_per_hour.split()[1] if self.price_per_hour else ""
+        """Return the price's ISO 4217 currency code, such as `USD`; empty without a price."""
+        if not self.price_per_hour:
+            return ""
+        _amount, currency = self.price_per_hour.split()
+        return currency
 
 
 class CaseOrigin(Document):
@@ -133,8 +139,10 @@ class Script(Document):
 
     @property
     def file_name(self) -> str:
-        """Return the script's file name, from whichever field names it; empty if none does."""
-        return self.config_map_key_ref.key if self.config_map_key_ref else self.file or ""
+        """Return the name of the script's file: the ConfigMap's key, or else `file`; empty if both are missing."""
+        if self.config_map_key_ref:
+            return self.config_map_key_ref.key
+        return self.file or ""
 
 
 class Case(Document):

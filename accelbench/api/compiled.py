@@ -34,10 +34,16 @@ class CompiledVariant(Document):
 
     @property
     def headline(self) -> str:
-        """Return the finding in a few words: `jax/jit fits v5e-16 (4.2 MB of 16.9 GB a device)`."""
-        finding = f"{self.variant} {'fits' if self.fits else 'does not fit'} {self.target}"
+        """Return the finding in a few words: `jax/jit fits v5e-16 (4.2 MB of 16.9 GB a device)`.
+
+        A peak or a device memory that is unknown is left out.
+        """
+        verb = "fits" if self.fits else "does not fit"
+        finding = f"{self.variant} {verb} {self.target}"
         if self.device_memory_bytes is None:
             return finding
         memory = figures.quantity(self.device_memory_bytes, "B")
-        peak = f"{figures.quantity(self.peak_bytes, 'B')} of " if self.peak_bytes is not None else ""
-        return f"{finding} ({peak}{memory} a device)"
+        if self.peak_bytes is None:
+            return f"{finding} ({memory} a device)"
+        peak = figures.quantity(self.peak_bytes, "B")
+        return f"{finding} ({peak} of {memory} a device)"

@@ -60,7 +60,7 @@ class NotStructuralError(ValueError):
 
 @dataclass(frozen=True)
 class Column:
-    """Describe a column of `kubectl get`; those with `wide` need `--output=wide`."""
+    """Describe a column of `kubectl get`. A `wide` column is shown only with `--output=wide`."""
 
     name: str
     path: str
@@ -71,7 +71,11 @@ class Column:
     def to_crd(self) -> dict[str, Any]:
         """Return the column as an entry of `additionalPrinterColumns`."""
         entry: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.path}
-        return entry | ({"description": self.description} if self.description else {}) | {"priority": int(self.wide)}
+        if self.description:
+            entry["description"] = self.description
+        # kubectl shows columns of priority 0 always, others only with `--output=wide`.
+        entry["priority"] = 1 if self.wide else 0
+        return entry
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class CustomResource:
 
     @property
     def name(self) -> str:
-        """Return the kind's name, as `BenchmarkRun`."""
+        """Return the kind's name, such as `BenchmarkRun`."""
         return self.model.__name__
 
     @property
@@ -141,16 +145,18 @@ KINDS = (
 
 @functools.cache
 def schema_of(kind: CustomResource) -> Schema:
-    """Return the kind's structural OpenAPI v3 schema, as it is in its CRD."""
+    """Return the OpenAPI v3 schema that the kind's CRD contains."""
     generated = kind.model.model_json_schema(by_alias=True, mode="validation")
-    schema = structural(generated, generated.get("$defs", {}), kind.name)
+    schema = to_structural_schema(generated, generated.get("$defs", {}), kind.name)
     schema["properties"] |= {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         # The API server checks metadata; a CRD can only bound the name, which must fit into a label's value.
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 63}}},
     }
+    # The API server requires these three itself.
     schema["required"] = [name for name in schema["required"] if name not in {"apiVersion", "kind", "metadata"}]
+    # Programs write these fields, not users: they get no defaults, and every value in them has a bound.
     for name in {"status", "summary", "expectations", "result"} & set(schema["properties"]):
         _remove_defaults(schema["properties"][name])
         _add_bounds(schema["properties"][name])
@@ -188,15 +194,25 @@ def crd(kind: CustomResource) -> dict[str, Any]:
     }
 
 
-def structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: str) -> Schema:
-    """Convert `node` to a structural schema, with references inlined; raises NotStructuralError."""
-    node = _inline(node, definitions)
+def to_structural_schema(node: Mapping[str, Any], definitions: Mapping[str, Any], path: str) -> Schema:
+    """Convert a JSON schema to a structural schema, as a CRD requires it. References are replaced by their targets.
+
+    Args:
+        node: the JSON schema, or a schema in it.
+        definitions: what references in `node` can refer to, by name.
+        path: the field that `node` describes, for messages.
+
+    Raises:
+        NotStructuralError: a structural schema cannot express `node`.
+    """
+    node = _inline_reference(node, definitions)
     if "anyOf" in node:
-        return _convert_union(node, definitions, where)
-    if unknown := set(node) - set(COPIED) - DROPPED - {"$defs"}:
-        raise NotStructuralError(f"{where}: no structural schema has {', '.join(sorted(unknown))}")
+        return _convert_union(node, definitions, path)
+    unknown_keywords = set(node) - set(COPIED) - DROPPED - {"$defs"}
+    if unknown_keywords:
+        raise NotStructuralError(f"{path}: no structural schema has {', '.join(sorted(unknown_keywords))}")
     if node.get("type") == "number":
-        raise NotStructuralError(f"{where}: no floats: use a DecimalString")
+        raise NotStructuralError(f"{path}: no floats: use a DecimalString")
     schema = {key: node[key] for key in COPIED if key in node}
     if "const" in node:
         schema["enum"] = [node["const"]]
@@ -204,50 +220,60 @@ def structural(node: Mapping[str, Any], definitions: Mapping[str, Any], where: s
         schema["description"] = " ".join(schema["description"].split())
     if isinstance(node.get("properties"), dict):
         schema["properties"] = {
-            name: _with_default(structural(field, definitions, f"{where}.{name}"), field)
+            name: _add_default(to_structural_schema(field, definitions, f"{path}.{name}"), field)
             for name, field in node["properties"].items()
         }
     elif isinstance(node.get("additionalProperties"), dict):
-        schema["additionalProperties"] = structural(node["additionalProperties"], definitions, f"{where}[]")
+        schema["additionalProperties"] = to_structural_schema(node["additionalProperties"], definitions, f"{path}[]")
     elif node.get("type") == "object" and ANY_FIELDS not in node:
-        raise NotStructuralError(f"{where}: an object needs properties, or one type for its values")
+        raise NotStructuralError(f"{path}: an object needs properties, or one type for its values")
     if "items" in node:
-        schema["items"] = structural(node["items"], definitions, f"{where}[]")
+        schema["items"] = to_structural_schema(node["items"], definitions, f"{path}[]")
         schema.setdefault("x-kubernetes-list-type", "atomic")
     return schema
 
 
-def _inline(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """Return `node` with the definition that it refers to merged in; its own keywords take precedence, rules add up."""
+def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
+    """Return `node` with the definition of its `$ref` merged in.
+
+    Where both have the same keyword, the value in `node` counts. Rules of both apply.
+    """
     if "$ref" not in node:
         return dict(node)
-    target = _inline(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
-    merged = {**target, **{key: value for key, value in node.items() if key != "$ref"}}
-    rules = [*target.get(EXTENSION, ()), *node.get(EXTENSION, ())]
-    return merged | ({EXTENSION: rules} if rules else {})
+    definition_name = node["$ref"].removeprefix("#/$defs/")
+    definition = _inline_reference(definitions[definition_name], definitions)
+    other_keywords = {key: value for key, value in node.items() if key != "$ref"}
+    merged = {**definition, **other_keywords}
+    rules = [*definition.get(EXTENSION, ()), *node.get(EXTENSION, ())]
+    if rules:
+        merged[EXTENSION] = rules
+    return merged
 
 
-def _convert_union(node: Schema, definitions: Mapping[str, Any], where: str) -> Schema:
+def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> Schema:
     """Convert a union: `X | None` is X, which may be absent; `int | str` is Kubernetes' int-or-string.
 
     Raises:
-        NotStructuralError: It is another union.
+        NotStructuralError: The union is neither.
     """
-    choices = [_inline(choice, definitions) for choice in node["anyOf"]]
+    choices = [_inline_reference(choice, definitions) for choice in node["anyOf"]]
     choices = [choice for choice in choices if choice.get("type") != "null"]
-    own = {key: value for key, value in node.items() if key != "anyOf"}
+    keywords_beside_union = {key: value for key, value in node.items() if key != "anyOf"}
     if len(choices) == 1:
-        return structural({**choices[0], **own}, definitions, where)
+        return to_structural_schema({**choices[0], **keywords_beside_union}, definitions, path)
     if "anyOf" in choices[0] or {choice.get("type") for choice in choices} != {"integer", "string"}:
-        raise NotStructuralError(f"{where}: int-or-string is the only union in a structural schema")
-    both: Schema = {}
-    for part in [*choices, own]:
-        both |= {key: part[key] for key in COPIED if key in part and key != "type"}
-    return {**both, "x-kubernetes-int-or-string": True}
+        raise NotStructuralError(f"{path}: int-or-string is the only union in a structural schema")
+    merged: Schema = {}
+    for keywords in [*choices, keywords_beside_union]:
+        merged |= {key: keywords[key] for key in COPIED if key in keywords and key != "type"}
+    return {**merged, "x-kubernetes-int-or-string": True}
 
 
-def _with_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
-    """Return `schema` with the default of `node`, unless it is empty; a model's default is that of its fields."""
+def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
+    """Return a copy of `schema` with the default of `node`; `schema` itself if there is none, or an empty one.
+
+    Where the default is an object, it is made of the defaults of the object's fields.
+    """
     default = node.get("default")
     if default is None or default in ("", [], {}):
         return schema
@@ -258,15 +284,18 @@ def _with_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
 
 
 def _remove_defaults(schema: Schema) -> None:
-    """Remove the defaults of a schema, its properties and its items: status and results hold what was reported."""
+    """Remove the default of a schema, and those of its properties and items, in place."""
     schema.pop("default", None)
-    for inner in [*schema.get("properties", {}).values(), schema.get("items")]:
-        if inner is not None:
-            _remove_defaults(inner)
+    for inner_schema in [*schema.get("properties", {}).values(), schema.get("items")]:
+        if inner_schema is not None:
+            _remove_defaults(inner_schema)
 
 
 def _add_bounds(schema: Schema) -> None:
-    """Add bounds to every string, integer, list and map in a schema that declares none of its own."""
+    """Add a maximum size or range to every string, integer, list and map in `schema` that declares none, in place.
+
+    A string with an enum needs none.
+    """
     match schema.get("type"):
         case "string" if "enum" not in schema:
             schema.setdefault("maxLength", MAXIMUM_CHARACTERS)
@@ -277,34 +306,35 @@ def _add_bounds(schema: Schema) -> None:
             schema.setdefault("maxItems", MAXIMUM_ENTRIES)
         case "object" if "additionalProperties" in schema:
             schema.setdefault("maxProperties", MAXIMUM_ENTRIES)
-    for inner in [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]:
-        if inner is not None:
-            _add_bounds(inner)
+    inner_schemas = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]
+    for inner_schema in inner_schemas:
+        if inner_schema is not None:
+            _add_bounds(inner_schema)
 
 
 def render(kind: CustomResource) -> str:
-    """Return the YAML of the kind's CRD, as the generated file has it."""
+    """Return the content of the kind's generated file: its CRD as YAML."""
     text = yaml.dump(crd(kind), Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
     return f"# Generated by `{COMMAND}` from accelbench/api; do not edit.\n{text}"
 
 
 class _Plain(yaml.SafeDumper):
-    """Dump YAML without anchors: repeated rules are repeated."""
+    """Dump YAML without anchors: a rule that occurs twice is written twice."""
 
     def ignore_aliases(self, _: object) -> bool:
+        """Tell PyYAML to write no object as an alias of another."""
         return True
 
 
 def drift(directory: Path, kinds: Sequence[CustomResource] = KINDS) -> str:
-    """Return what would change in `directory`, as a unified diff; empty if it is up to date."""
-    diffs: list[str] = []
+    """Return a unified diff from the files in `directory` to the generated CRDs; empty if they are equal."""
+    diff_lines: list[str] = []
     for kind in kinds:
         path = directory / kind.file
-        before = path.read_text() if path.exists() else ""
-        diffs += difflib.unified_diff(
-            before.splitlines(keepends=True), render(kind).splitlines(keepends=True), f"crds/{kind.file}", "generated"
-        )
-    return "".join(diffs)
+        stored_lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        generated_lines = render(kind).splitlines(keepends=True)
+        diff_lines += difflib.unified_diff(stored_lines, generated_lines, f"crds/{kind.file}", "generated")
+    return "".join(diff_lines)
 
 
 def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] = sys.stdout.write) -> int:
@@ -315,7 +345,7 @@ def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] 
     if parser.parse_args(arguments).check:
         if changes:
             write(f"{changes}\ncrds/ is out of date; run: {COMMAND}\n")
-        return int(bool(changes))
+        return 1 if changes else 0
     for kind in KINDS:
         (DIRECTORY / kind.file).write_text(render(kind))
     return 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from accelbench.api.admission import Refusal, defaulted, refusals
+from accelbench.api.admission import Refusal, refusals, to_stored
 from accelbench.api.crd import KINDS
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.run import BenchmarkRun
@@ -23,18 +23,18 @@ RUN = next(kind for kind in KINDS if kind.model is BenchmarkRun)
 
 
 def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
-    """Return every BenchmarkRun in `text`.
+    """Return every BenchmarkRun in `text`; `source` names the file in messages.
 
     Raises:
-        InvalidManifestError: There is none, or some are invalid; it has all problems of all of them.
+        InvalidManifestError: `text` has no document, or documents have problems; the error lists all of these.
     """
     documents = read_documents(text, source)
     if not documents:
         raise InvalidManifestError(source, (Problem("", "holds no BenchmarkRun"),))
     problems = tuple(problem for document in documents for problem in _locate_problems(document))
     if problems:
-        runs = tuple(run for document in documents for run in _run_despite_rules(document.content))
-        raise InvalidManifestError(source, problems, runs)
+        readable_runs = tuple(run for document in documents for run in _read_without_rules(document.content))
+        raise InvalidManifestError(source, problems, readable_runs)
     return tuple(parse_run(document.content, source) for document in documents)
 
 
@@ -42,35 +42,34 @@ def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
     """Return the BenchmarkRun of a manifest, with defaults; raises InvalidManifestError."""
     problems = tuple(check_manifest(manifest))
     if problems:
-        raise InvalidManifestError(source, problems, tuple(_run_despite_rules(manifest)))
+        raise InvalidManifestError(source, problems, tuple(_read_without_rules(manifest)))
     try:
-        return BenchmarkRun.model_validate(defaulted(RUN, manifest))
+        return BenchmarkRun.model_validate(to_stored(RUN, manifest))
     except ValidationError as error:
-        problems = tuple(
-            Problem(".".join(str(part) for part in detail["loc"]), detail["msg"]) for detail in error.errors()
-        )
-        raise InvalidManifestError(source, problems) from error
+        model_problems = []
+        for detail in error.errors():
+            path = ".".join(str(name) for name in detail["loc"])
+            model_problems.append(Problem(path, detail["msg"]))
+        raise InvalidManifestError(source, tuple(model_problems)) from error
 
 
-def _run_despite_rules(manifest: Mapping[str, Any]) -> Iterator[BenchmarkRun]:
-    """Yield the manifest's run if it fits the schema, whether or not it breaks rules."""
+def _read_without_rules(manifest: Mapping[str, Any]) -> Iterator[BenchmarkRun]:
+    """Yield the run of a manifest, or nothing if the manifest does not fit the schema. Rules are not checked."""
     with suppress(ValidationError):
-        yield BenchmarkRun.model_validate(defaulted(RUN, manifest))
+        yield BenchmarkRun.model_validate(to_stored(RUN, manifest))
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the problems of a manifest.
-
-    These are the API server's refusals or, for a wrong kind, kubectl's message with a suggestion.
-    """
-    for name in ("apiVersion", "kind"):
+    """Yield the problems of a manifest: a missing or wrong apiVersion or kind, else the API server's refusals."""
+    for name, expected in (("apiVersion", API_VERSION), ("kind", RUN.name)):
         if not isinstance(manifest.get(name), str) or not manifest[name]:
-            yield Problem(name, f"Required value: {API_VERSION if name == 'apiVersion' else RUN.name}")
+            yield Problem(name, f"Required value: {expected}")
             return
     version, kind = manifest["apiVersion"], manifest["kind"]
     if (version, kind) == (API_VERSION, RUN.name):
         yield from refusals(RUN, manifest)
         return
+    # kubectl's message, with a suggestion.
     text = f'no matches for kind "{kind}" in version "{version}"; did you mean {RUN.name} in {API_VERSION}?'
     yield Refusal("", text, field="kind" if version == API_VERSION else "apiVersion")
 
@@ -78,5 +77,7 @@ def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
 def _locate_problems(document: YamlDocument) -> Iterator[LocatedProblem]:
     """Yield the document's problems, each with the line of the field to blame."""
     for problem in check_manifest(document.content):
-        field = problem.field if isinstance(problem, Refusal) and problem.field else problem.path
-        yield LocatedProblem(problem.path, problem.message, document.line(field))
+        field_to_blame = problem.path
+        if isinstance(problem, Refusal) and problem.field:
+            field_to_blame = problem.field
+        yield LocatedProblem(problem.path, problem.message, document.line(field_to_blame))

@@ -8,7 +8,7 @@ import yaml
 from pydantic import BaseModel, Field
 
 from accelbench.api import crd
-from accelbench.api.admission import defaulted
+from accelbench.api.admission import to_stored
 from accelbench.api.crd import KINDS, CustomResource, NotStructuralError
 from accelbench.api.manifest import RUN
 from accelbench.api.rules import EXTENSION, LAPTOP_ONLY, RULES
@@ -102,7 +102,7 @@ def test_every_rule_of_a_schema_is_one_that_python_checks_too() -> None:
 
 
 def test_the_schemas_defaults_are_the_models_own() -> None:
-    spec = defaulted(RUN, GOOD)["spec"]
+    spec = to_stored(RUN, GOOD)["spec"]
     for name, model in (("measurement", Measurement), ("accelerator", Accelerator), ("runPolicy", RunPolicy)):
         assert spec[name] == json.loads(model().to_json())
 
@@ -150,11 +150,11 @@ class Alike(BaseModel):
 def test_what_no_structural_schema_can_say_is_refused(model: type[BaseModel], says: str) -> None:
     written = model.model_json_schema()
     with pytest.raises(NotStructuralError, match=says):
-        crd.structural(written, {}, model.__name__)
+        crd.to_structural_schema(written, {}, model.__name__)
 
 
 def test_one_of_two_types_is_kubernetes_own_word_for_it() -> None:
-    schema = crd.structural(Alike.model_json_schema(), {}, "Alike")
+    schema = crd.to_structural_schema(Alike.model_json_schema(), {}, "Alike")
     assert schema["properties"] == {
         "kind": {"type": "string", "enum": ["a"]},
         "value": {"x-kubernetes-int-or-string": True},

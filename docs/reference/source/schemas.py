@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from accelbench.api.crd import KINDS, Schema, schema_of, structural
+from accelbench.api.crd import KINDS, Schema, schema_of, to_structural_schema
 from accelbench.api.manifest import RUN
 from accelbench.api.pod_template import REFUSED
 from accelbench.api.profiles import ALWAYS, Profile, ready
@@ -62,7 +62,7 @@ def objects() -> str:
 def profiles() -> str:
     """Write the presets, and the fields of a profile."""
     written = Profile.model_json_schema(by_alias=True)
-    fields = structural(written, written["$defs"], "Profile")
+    fields = to_structural_schema(written, written["$defs"], "Profile")
     preset = ("preset", "", "a name above", "A ready-made profile. A field next to it replaces the preset's field.")
     own = [row for row in _nested(fields, "") if row[0] != "name"]
     rows = [
