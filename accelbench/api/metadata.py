@@ -45,7 +45,7 @@ MAXIMUM_LABEL = 63
 NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 LABEL_KEY = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 LABEL_VALUE = rf"({LABEL_KEY})?"
-_KEY_WORDS = (
+_KEY_REQUIREMENT = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
     f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{LABEL_KEY}')"
 )
@@ -69,34 +69,39 @@ class ObjectMeta(Document):
 
 
 def metadata_refusals(metadata: Any) -> Iterator[Problem]:
-    """Yield why the API server would refuse this metadata; the schema checks that it is a map."""
-    metadata = {} if metadata is None else metadata
+    """Yield the problems for which the API server would refuse the name and the labels of this metadata.
+
+    Metadata that is no map has none: the schema refuses it.
+    """
+    if metadata is None:
+        metadata = {}
     if not isinstance(metadata, dict):
         return
-    if not metadata.get("name") and not metadata.get("generateName"):
+    name = metadata.get("name")
+    if name:
+        yield from _to_problems("metadata.name", name, _check_subdomain(str(name)))
+    elif not metadata.get("generateName"):
         yield Problem("metadata.name", "Required value: name or generateName is required")
-    if name := metadata.get("name"):
-        yield from _invalid("metadata.name", name, _subdomain(str(name)))
     labels = metadata.get("labels", {})
     if not isinstance(labels, dict):
         yield Problem("metadata.labels", "Invalid value: a map of strings is expected")
         return
     for key, value in labels.items():
-        yield from _invalid("metadata.labels", key, _label_key(key))
+        yield from _to_problems("metadata.labels", key, _check_label_key(key))
         if isinstance(value, str):
-            yield from _invalid("metadata.labels", value, _label_value(value))
+            yield from _to_problems("metadata.labels", value, _check_label_value(value))
         else:
             yield Problem("metadata.labels", f"Invalid value: {json.dumps(value)}: a string is expected; quote it")
 
 
-def _invalid(path: str, value: str, details: Iterator[str]) -> Iterator[Problem]:
-    """Yield a problem with the value for each of `details`."""
-    for detail in details:
-        yield Problem(path, f"Invalid value: {json.dumps(value)}: {detail}")
+def _to_problems(path: str, value: str, mistakes: Iterator[str]) -> Iterator[Problem]:
+    """Yield one problem with `value` for each of its mistakes."""
+    for mistake in mistakes:
+        yield Problem(path, f"Invalid value: {json.dumps(value)}: {mistake}")
 
 
-def _subdomain(text: str) -> Iterator[str]:
-    """Yield why `text` is no DNS subdomain, which every object's name must be."""
+def _check_subdomain(text: str) -> Iterator[str]:
+    """Yield the mistakes in `text` if it is no DNS subdomain. Every object's name must be one."""
     if len(text) > MAXIMUM_NAME:
         yield f"must be no more than {MAXIMUM_NAME} characters"
     if not re.fullmatch(NAME, text):
@@ -106,29 +111,29 @@ def _subdomain(text: str) -> Iterator[str]:
         )
 
 
-def _label_key(key: str) -> Iterator[str]:
-    """Yield why `key` is no label key: an optional DNS subdomain and `/`, then a name."""
-    prefix, slash, name = key.partition("/")
-    if "/" in name:
+def _check_label_key(key: str) -> Iterator[str]:
+    """Yield the mistakes in `key` if it is no label key: `NAME`, or `DNS-SUBDOMAIN/NAME`."""
+    *prefixes, name = key.split("/")
+    if len(prefixes) > 1:
         with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        yield f"a valid label key {_KEY_WORDS} {with_prefix}"
+        yield f"a valid label key {_KEY_REQUIREMENT} {with_prefix}"
         return
-    if not slash:
-        name = key
-    elif not prefix:
-        yield "prefix part must be non-empty"
-    else:
-        yield from (f"prefix part {detail}" for detail in _subdomain(prefix))
+    for prefix in prefixes:
+        if not prefix:
+            yield "prefix part must be non-empty"
+        else:
+            for mistake in _check_subdomain(prefix):
+                yield f"prefix part {mistake}"
     if not name:
         yield "name part must be non-empty"
     elif len(name) > MAXIMUM_LABEL:
         yield f"name part must be no more than {MAXIMUM_LABEL} bytes"
     if not re.fullmatch(LABEL_KEY, name):
-        yield f"name part {_KEY_WORDS}"
+        yield f"name part {_KEY_REQUIREMENT}"
 
 
-def _label_value(value: str) -> Iterator[str]:
-    """Yield why `value` is no label value."""
+def _check_label_value(value: str) -> Iterator[str]:
+    """Yield the mistakes in `value` if it is no label value."""
     if len(value) > MAXIMUM_LABEL:
         yield f"must be no more than {MAXIMUM_LABEL} bytes"
     if not re.fullmatch(LABEL_VALUE, value):

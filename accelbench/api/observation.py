@@ -32,11 +32,13 @@ class Observation(Document):
     @property
     def text(self) -> str:
         """Return the value; if launches differ, every value with its launches: `2 in 4 launches, 3 in 1`."""
-        first, *others = self.values
-        if not others:
-            return first.value
-        more = "".join(f", {value.value} in {value.launches}" for value in others)
-        return f"{first.value} in {first.launches} launch{'es'[: 2 * (first.launches > 1)]}{more}"
+        most_frequent, *other_values = self.values
+        if not other_values:
+            return most_frequent.value
+        noun = "launches" if most_frequent.launches > 1 else "launch"
+        counts = [f"{most_frequent.value} in {most_frequent.launches} {noun}"]
+        counts += [f"{other.value} in {other.launches}" for other in other_values]
+        return ", ".join(counts)
 
 
 class Observations(Document):
@@ -46,22 +48,28 @@ class Observations(Document):
     launches: int = Field(description="How many launches observed it; each is a separate process.")
     found: tuple[Observation, ...] = Field(description="First the launch's own observations, then the workload's.")
 
-    def named(self, name: str) -> Observation | None:
-        """Return the observation of that name; None if there is none."""
-        return next((observation for observation in self.found if observation.name == name), None)
+    def find(self, name: str) -> Observation | None:
+        """Return the observation with that name; None if there is none."""
+        for observation in self.found:
+            if observation.name == name:
+                return observation
+        return None
 
     @property
     def headline(self) -> str:
-        """Return the finding in a few words: `jax/jit compiled 3 times in 5 calls`."""
-        raised, compiled, calls = (self.named(name) for name in ("raised", "compilations", "calls"))
+        """Return the finding in a few words: the exception, else `jax/jit compiled 3 times in 5 calls`."""
+        raised = self.find("raised")
+        compilations = self.find("compilations")
+        calls = self.find("calls")
         if raised and raised.text != NOTHING:
             return f"{self.variant} raised {raised.text}"
-        if compiled and calls:
-            count = " or ".join(value.value for value in compiled.values)
-            return f"{self.variant} compiled {_times(count)} in {calls.text} calls"
+        if compilations and calls:
+            count = " or ".join(value.value for value in compilations.values)
+            return f"{self.variant} compiled {_spell_count(count)} in {calls.text} calls"
         return f"{self.variant} observed"
 
 
-def _times(count: str) -> str:
+def _spell_count(count: str) -> str:
     """Return how often, for a sentence: `nothing`, `once`, `twice`, `3 times`."""
-    return {"0": "nothing", "1": "once", "2": "twice"}.get(count, f"{count} times")
+    words_by_count = {"0": "nothing", "1": "once", "2": "twice"}
+    return words_by_count.get(count, f"{count} times")

@@ -38,21 +38,22 @@ TYPES: dict[str, dict[str, Any]] = {
 }
 
 
-def refusing(**fields: str) -> ConfigDict:
-    """Return the configuration of a model whose schema also lists these fields of Kubernetes, and refuses them.
+def refuse_fields(**names_by_type: str) -> ConfigDict:
+    """Return the configuration of a model that declares these fields of Kubernetes and refuses each of them.
 
     Args:
-        **fields: Names of fields, separated by spaces, by their type in `TYPES`.
+        **names_by_type: field names, separated by spaces, by their type, a key of `TYPES`.
     """
 
-    def declare(schema: dict[str, Any]) -> None:
-        """Add the fields to a model's schema, each with the rule that refuses it."""
-        for kind, names in fields.items():
-            for name in names.split():
-                schema["properties"][name] = {**TYPES[kind], "description": REFUSED}
-                schema.setdefault(EXTENSION, []).append(forbidden_field(name).register().to_crd())
+    def add_fields(schema: dict[str, Any]) -> None:
+        """Add the fields to a model's schema, each with a rule that refuses it."""
+        for type_name, field_names in names_by_type.items():
+            for field_name in field_names.split():
+                schema["properties"][field_name] = {**TYPES[type_name], "description": REFUSED}
+                rule = forbidden_field(field_name).register()
+                schema.setdefault(EXTENSION, []).append(rule.to_crd())
 
-    return ConfigDict(json_schema_extra=declare)
+    return ConfigDict(json_schema_extra=add_fields)
 
 
 class Metadata(Document):
@@ -85,7 +86,7 @@ class NodeRequirement(Document):
 class NodeSelectorTerm(Document):
     """List requirements, all of which a node must meet."""
 
-    model_config = refusing(objects="matchFields")
+    model_config = refuse_fields(objects="matchFields")
 
     match_expressions: tuple[NodeRequirement, ...] = Field(default=(), max_length=16)
 
@@ -113,7 +114,7 @@ class NodeAffinity(Document):
 class Affinity(Document):
     """Select where the pod may run. Affinity to other pods is not offered: they would disturb the measurement."""
 
-    model_config = refusing(object="podAffinity podAntiAffinity")
+    model_config = refuse_fields(object="podAffinity podAntiAffinity")
 
     node_affinity: NodeAffinity | None = None
 
@@ -135,7 +136,7 @@ class KeyReference(Document):
 class ValueSource(Document):
     """Take a variable's value from a ConfigMap or a Secret."""
 
-    model_config = refusing(object="fieldRef fileKeyRef resourceFieldRef")
+    model_config = refuse_fields(object="fieldRef fileKeyRef resourceFieldRef")
 
     config_map_key_ref: KeyReference | None = None
     secret_key_ref: KeyReference | None = None
@@ -167,7 +168,7 @@ class Resources(Document):
 class VolumeMount(Document):
     """Mount a volume in the runner."""
 
-    model_config = refusing(string="mountPropagation recursiveReadOnly subPathExpr", strings="bindMountOptions")
+    model_config = refuse_fields(string="mountPropagation recursiveReadOnly subPathExpr", strings="bindMountOptions")
 
     name: ObjectName
     mount_path: Text
@@ -178,7 +179,7 @@ class VolumeMount(Document):
 class RunnerContainer(Document):
     """Configure the runner's container."""
 
-    model_config = refusing(
+    model_config = refuse_fields(
         boolean="stdin stdinOnce tty",
         string="workingDir restartPolicy terminationMessagePath terminationMessagePolicy",
         strings="command args",
@@ -197,7 +198,7 @@ class RunnerContainer(Document):
 class EmptyDirectory(Document):
     """Provide scratch space; medium Memory for /dev/shm."""
 
-    model_config = refusing(integer="mode")
+    model_config = refuse_fields(integer="mode")
 
     medium: Literal["", "Memory"] | None = None
     size_limit: Quantity | None = None
@@ -206,7 +207,7 @@ class EmptyDirectory(Document):
 class ConfigMapSource(Document):
     """Mount the keys of a ConfigMap as files."""
 
-    model_config = refusing(integer="defaultMode defaultUser", objects="items")
+    model_config = refuse_fields(integer="defaultMode defaultUser", objects="items")
 
     name: ObjectName
     optional: bool | None = None
@@ -215,7 +216,7 @@ class ConfigMapSource(Document):
 class SecretSource(Document):
     """Mount the keys of a Secret as files."""
 
-    model_config = refusing(integer="defaultMode defaultUser", objects="items")
+    model_config = refuse_fields(integer="defaultMode defaultUser", objects="items")
 
     secret_name: ObjectName
     optional: bool | None = None
@@ -231,7 +232,7 @@ class ClaimSource(Document):
 class Volume(Document):
     """Define a volume for the runner to mount."""
 
-    model_config = refusing(
+    model_config = refuse_fields(
         object="awsElasticBlockStore azureDisk azureFile cephfs cinder csi downwardAPI ephemeral fc flexVolume flocker"
         " gcePersistentDisk gitRepo glusterfs hostPath image iscsi nfs photonPersistentDisk portworxVolume projected"
         " quobyte rbd scaleIO storageos vsphereVolume"
@@ -259,7 +260,7 @@ class ResourceClaim(Document):
 class LabelSelector(Document):
     """Select pods by their labels."""
 
-    model_config = refusing(objects="matchExpressions")
+    model_config = refuse_fields(objects="matchExpressions")
 
     match_labels: dict[str, Text] = Field(default={}, max_length=16)
 
@@ -267,7 +268,7 @@ class LabelSelector(Document):
 class SpreadConstraint(Document):
     """Spread the pods of several cases over nodes, zones or racks."""
 
-    model_config = refusing(
+    model_config = refuse_fields(
         integer="minDomains", string="nodeAffinityPolicy nodeTaintsPolicy", strings="matchLabelKeys"
     )
 
@@ -280,7 +281,7 @@ class SpreadConstraint(Document):
 class SecurityContext(Document):
     """Set who owns the files of mounted volumes; the runner sets everything else."""
 
-    model_config = refusing(
+    model_config = refuse_fields(
         boolean="runAsNonRoot",
         integer="runAsUser runAsGroup",
         integers="supplementalGroups",
@@ -296,7 +297,7 @@ class SecurityContext(Document):
 class PodSpec(Document):
     """Set the part of a PodSpec that a run may set."""
 
-    model_config = refusing(
+    model_config = refuse_fields(
         boolean="automountServiceAccountToken enableServiceLinks hostIPC hostNetwork hostPID hostUsers"
         " setHostnameAsFQDN shareProcessNamespace",
         string="dnsPolicy hostname hostnameOverride nodeName preemptionPolicy restartPolicy serviceAccount"
@@ -332,7 +333,7 @@ class AsPodTemplate:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the schema of `PodTemplate` instead of a free-form object's."""
+        """Return the JSON schema of `PodTemplate`, in place of that of a dict."""
         return handler(PodTemplate.__pydantic_core_schema__)
 
 

@@ -25,7 +25,7 @@ from accelbench.document import Document
 from accelbench.problem import unknown
 
 PROFILES_VARIABLE = "ACCELBENCH_PROFILES"
-READY = Path(__file__).with_name("presets.yaml")
+PRESETS_FILE = Path(__file__).with_name("presets.yaml")
 ALWAYS = ("cpu", "nvidia")
 """Ready-made profiles that exist without an administrator's file."""
 TPU_ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
@@ -90,21 +90,31 @@ class Profile(Document):
 
     @property
     def takes_whole_node(self) -> bool:
-        """Return True if no other case may be on the node: by `exclusive`, or if no devices are named."""
-        return (self.exclusive or ("Device" if self.resource or self.device_class else "Node")) == "Node"
+        """Return True if no other case may be on the node.
+
+        `exclusive` decides this. If it is unset, a case takes the whole node unless the profile names devices.
+        """
+        if self.exclusive is not None:
+            return self.exclusive == "Node"
+        return not self.resource and not self.device_class
 
     @property
     def slice_chips(self) -> int | None:
-        """Return the chips of the selected TPU slice, all of which a pod requests; None without a slice."""
-        return _slice_chips(self.node_selector) if TPU_TOPOLOGY in self.node_selector else None
+        """Return how many chips the selected TPU slice has; None if the profile selects no slice.
+
+        A pod requests all of them.
+        """
+        if TPU_TOPOLOGY not in self.node_selector:
+            return None
+        return _count_slice_chips(self.node_selector)
 
     def admits(self, namespace: str) -> bool:
-        """Return True if runs in that namespace may use it."""
+        """Return True if runs in `namespace` may use the profile."""
         return not self.namespaces or namespace in self.namespaces
 
     @model_validator(mode="after")
     def _target_needs_no_device(self) -> Self:
-        """Refuse an unknown target, and a target together with a device."""
+        """Refuse an unknown target. Refuse a target together with a device, or on a platform other than cpu."""
         if self.target is None:
             return self
         try:
@@ -125,39 +135,45 @@ class Profile(Document):
         return self
 
 
-def _slice_chips(node_selector: Mapping[str, str]) -> int:
-    """Return the chips of the slice that these labels select; raises ValueError if it is not known to fit one host."""
+def _count_slice_chips(node_selector: Mapping[str, str]) -> int:
+    """Return how many chips the TPU slice has that these labels select.
+
+    Raises:
+        ValueError: The labels are invalid, or no host has such a slice.
+    """
     topology, accelerator = node_selector[TPU_TOPOLOGY], node_selector.get(TPU_ACCELERATOR, "")
     if accelerator not in ON_ONE_HOST:
-        known = ", ".join(ON_ONE_HOST)
-        raise ValueError(f"nodeSelector: {TPU_TOPOLOGY} also needs {TPU_ACCELERATOR}, one of {known}")
+        known_accelerators = ", ".join(ON_ONE_HOST)
+        raise ValueError(f"nodeSelector: {TPU_TOPOLOGY} also needs {TPU_ACCELERATOR}, one of {known_accelerators}")
+    # Two or three numbers of chips, one for each axis of the slice.
     if not re.fullmatch(r"[1-9][0-9]*(x[1-9][0-9]*){1,2}", topology):
         raise ValueError(f"nodeSelector: {TPU_TOPOLOGY}: {topology}: must be chips along each axis, as 2x4 or 2x2x1")
-    count = math.prod(int(side) for side in topology.split("x"))
+    chip_count = math.prod(int(axis_length) for axis_length in topology.split("x"))
     if topology not in ON_ONE_HOST[accelerator]:
         one_host = ", ".join(ON_ONE_HOST[accelerator])
         raise ValueError(
-            f"nodeSelector: {TPU_TOPOLOGY}: {topology} has {count} chips, and no host of {accelerator} has them in "
-            f"that shape; a case runs on one host: take {one_host}"
+            f"nodeSelector: {TPU_TOPOLOGY}: {topology} has {chip_count} chips, and no host of {accelerator} has them "
+            f"in that shape; a case runs on one host: take {one_host}"
         )
-    return count
+    return chip_count
 
 
 class InvalidProfilesError(ValueError):
-    """Report that the administrator's profiles cannot be read; the message has place and reason."""
+    """Report that the administrator's profiles cannot be read; the message names the file and the reason."""
 
 
 class UnknownProfileError(LookupError):
-    """Report that a run names an unknown profile; the message has the nearest name."""
+    """Report that a run names an unknown profile; the message suggests a known one."""
 
 
 class Profiles:
     """Hold the available profiles, by name."""
 
-    def __init__(self, added: tuple[Profile, ...] = ()) -> None:
-        """Create it from an administrator's profiles, which replace those of `ALWAYS` with the same name."""
-        always = (ready()[name] for name in ALWAYS)
-        self._profiles = {profile.name: profile for profile in (*always, *added)}
+    def __init__(self, administrator_profiles: tuple[Profile, ...] = ()) -> None:
+        """Add an administrator's profiles to those of `ALWAYS`; where both have a name, the administrator's counts."""
+        presets = load_presets()
+        always_available = [presets[name] for name in ALWAYS]
+        self._profiles = {profile.name: profile for profile in (*always_available, *administrator_profiles)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -165,7 +181,7 @@ class Profiles:
         return tuple(sorted(self._profiles))
 
     def get(self, name: str) -> Profile:
-        """Return the profile of that name; raises UnknownProfileError."""
+        """Return the profile with that name; raises UnknownProfileError."""
         if name not in self._profiles:
             raise UnknownProfileError(unknown("profile", name, self._profiles))
         return self._profiles[name]
@@ -176,16 +192,17 @@ class Profiles:
 
 
 @functools.cache
-def ready() -> Mapping[str, Profile]:
-    """Return the ready-made profiles, by name."""
-    return {profile.name: profile for profile in _profiles(READY.read_text(encoding="utf-8"), READY.name, {})}
+def load_presets() -> Mapping[str, Profile]:
+    """Return the ready-made profiles of presets.yaml, by name."""
+    text = PRESETS_FILE.read_text(encoding="utf-8")
+    return {profile.name: profile for profile in _parse_profiles(text, PRESETS_FILE.name, {})}
 
 
 def load_profiles(environment: Mapping[str, str]) -> Profiles:
-    """Return the profiles of `ALWAYS` and those in the file that `ACCELBENCH_PROFILES` names, if it is set.
+    """Return the available profiles: those of `ALWAYS`, and those in the file that `ACCELBENCH_PROFILES` names.
 
     Raises:
-        InvalidProfilesError: The file cannot be read or is invalid.
+        InvalidProfilesError: The variable names a file that cannot be read or is invalid.
     """
     path = environment.get(PROFILES_VARIABLE)
     if not path:
@@ -201,20 +218,20 @@ def load_profiles(environment: Mapping[str, str]) -> Profiles:
 def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
     """Parse a YAML document `NAME: {platform: cuda, ...}`; raises InvalidProfilesError.
 
-    `NAME: {preset: READY, ...}` is the ready-made profile of that name with the other fields replaced.
+    `NAME: {preset: PRESET, ...}` is the ready-made profile PRESET, except for the other fields of NAME.
     """
-    return _profiles(text, source, ready())
+    return _parse_profiles(text, source, load_presets())
 
 
-def _profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[Profile, ...]:
+def _parse_profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[Profile, ...]:
     """Parse a YAML document of profiles, in which `preset` names one of `presets`.
 
     Raises:
-        InvalidProfilesError: It is no YAML, no map of maps, or has an invalid profile.
+        InvalidProfilesError: `text` is no YAML, no map of maps, or has an invalid profile.
     """
     try:
         document = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # PyYAML raises ValueError for an impossible date
         raise InvalidProfilesError(f"{source}: not YAML: {error}") from error
     if document is None:
         return ()
@@ -222,28 +239,40 @@ def _profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[P
         raise InvalidProfilesError(
             f"{source}: must map each profile's name to its fields, e.g. a100: {{platform: cuda}}"
         )
-    return tuple(_profile(str(name), entry, source, presets) for name, entry in document.items())
+    return tuple(_build_profile(str(name), fields, source, presets) for name, fields in document.items())
 
 
-def _profile(name: str, entry: dict[str, Any], source: str, presets: Mapping[str, Profile]) -> Profile:
-    """Build a profile of its fields, over those of its preset; raises InvalidProfilesError."""
-    if (preset := entry.get("preset")) is not None:
-        if not isinstance(preset, str) or preset not in presets:
-            raise InvalidProfilesError(f"{source}: profile {name}: preset: {unknown('preset', str(preset), presets)}")
-        own = {key: value for key, value in entry.items() if key != "preset"}
-        entry = presets[preset].model_dump(mode="json", by_alias=True, exclude_unset=True) | own
+def _build_profile(name: str, fields: dict[str, Any], source: str, presets: Mapping[str, Profile]) -> Profile:
+    """Build a profile of `fields` and, if they name a preset, of the preset's other fields.
+
+    Raises:
+        InvalidProfilesError: The preset, the platform or another field is invalid.
+    """
+    preset_name = fields.get("preset")
+    if preset_name is not None:
+        if not isinstance(preset_name, str) or preset_name not in presets:
+            problem = unknown("preset", str(preset_name), presets)
+            raise InvalidProfilesError(f"{source}: profile {name}: preset: {problem}")
+        preset_fields = presets[preset_name].model_dump(mode="json", by_alias=True, exclude_unset=True)
+        replaced_fields = {key: value for key, value in fields.items() if key != "preset"}
+        fields = preset_fields | replaced_fields
     try:
-        profile = Profile.model_validate(entry | {"name": name})
+        profile = Profile.model_validate(fields | {"name": name})
         platforms.find(profile.platform)
     except platforms.UnknownPlatformError as error:
         raise InvalidProfilesError(f"{source}: profile {name}: platform: {error}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        known = {field.alias for field in Profile.model_fields.values() if field.alias}
-        message = unknown("field", field, known) if first["type"] == "extra_forbidden" else first["msg"]
-        where = f"{field}: " if field else ""
-        raise InvalidProfilesError(
-            f"{source}: profile {name}: {where}{message.removeprefix('Value error, ')}"
-        ) from error
+        raise InvalidProfilesError(f"{source}: profile {name}: {_describe_first_error(error)}") from error
     return profile
+
+
+def _describe_first_error(error: ValidationError) -> str:
+    """Return the first mistake that pydantic found in a profile: its field, if it is about one, and the message."""
+    first_error = error.errors(include_url=False)[0]
+    field_path = ".".join(str(name) for name in first_error["loc"])
+    if first_error["type"] == "extra_forbidden":
+        known_fields = {field.alias for field in Profile.model_fields.values() if field.alias}
+        message = unknown("field", field_path, known_fields)
+    else:
+        message = first_error["msg"].removeprefix("Value error, ")
+    return f"{field_path}: {message}" if field_path else message

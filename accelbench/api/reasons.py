@@ -16,7 +16,7 @@ class Reason(StrEnum):
     """For an attempt: True if the case did not cause the failure, so that another attempt may succeed."""
 
     def __new__(cls, word: str, meaning: str, remedy: str = "", retried: bool = False) -> Self:
-        """Create the member; its value is the word."""
+        """Create the member. Its value is `word`, so that it can be written as a string."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.meaning = meaning
@@ -24,8 +24,8 @@ class Reason(StrEnum):
         member.retried = retried
         return member
 
-    def after(self, detail: str) -> str:
-        """Return a message for people: what happened, then what to do."""
+    def explain(self, detail: str) -> str:
+        """Return a message for people: `detail`, which is what happened, then the remedy if there is one."""
         return f"{detail}. {self.remedy}" if self.remedy else detail
 
 

@@ -139,7 +139,7 @@ def _observed(results: Sequence[Result]) -> list[str]:
         (
             distinguishing_name(result, results),
             observed.variant,
-            *((one.text if (one := observed.named(name)) else "") for name in names),
+            *((one.text if (one := observed.find(name)) else "") for name in names),
         )
         for result in results
         for observed in result.observations
@@ -150,7 +150,7 @@ def _observed(results: Sequence[Result]) -> list[str]:
 
 def _has_column(name: str, observations: Sequence[Observations]) -> bool:
     """Return True if the observation is worth a column: not `calls`, and not an exception that never occurred."""
-    texts = {one.text for observation in observations if (one := observation.named(name))}
+    texts = {one.text for observation in observations if (one := observation.find(name))}
     return name != "calls" and not (name in {"raised", "raisedCalls", "message"} and texts <= {NOTHING, "0"})
 
 

@@ -17,8 +17,8 @@ from accelbench.api.profiles import (
     Profile,
     Profiles,
     UnknownProfileError,
+    load_presets,
     parse_profiles,
-    ready,
 )
 from accelbench.cluster_api.client import Client, Manifest, connect
 from accelbench.cluster_api.errors import ClusterError, ForbiddenError, NotFoundError
@@ -115,7 +115,7 @@ def _parse_config_maps(config_maps: Sequence[Mapping[str, Any]]) -> Iterator[Pro
 
 
 def _ready_for(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
-    for name, profile in ready().items():
+    for name, profile in load_presets().items():
         if profile.resource == resource and any(fits(profile, node) for node in nodes):
             yield name
 

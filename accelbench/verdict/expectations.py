@@ -177,7 +177,7 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
     the values are not numbers and a number is expected.
     """
     observations = next((item for item in result.observations if item.variant == expectation.variant), None)
-    observation = observations.named(expectation.subject) if observations else None
+    observation = observations.find(expectation.subject) if observations else None
     if observation is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not observed.")
     if expectation.equals is None and observation.type != "number":

@@ -14,7 +14,7 @@ import yaml
 
 import accelbench
 from accelbench.api import labels
-from accelbench.api.profiles import ALWAYS, Profile, parse_profiles, ready
+from accelbench.api.profiles import ALWAYS, Profile, load_presets, parse_profiles
 from accelbench_operator import installed, settings
 from accelbench_operator.engine.election import LeaseName
 from accelbench_operator.rbac import LEASE, RULES, SCRAPERS
@@ -505,8 +505,8 @@ def test_profiles_reach_the_operator_as_they_were_written() -> None:
 
 
 def test_every_ready_profile_can_be_taken_up_in_the_values() -> None:
-    values = {"profiles": {name: {"preset": name} for name in ready()}}
-    assert {profile.name: profile for profile in parse_profiles(profiles(values), source="chart")} == ready()
+    values = {"profiles": {name: {"preset": name} for name in load_presets()}}
+    assert {profile.name: profile for profile in parse_profiles(profiles(values), source="chart")} == load_presets()
 
 
 def test_defaults_for_pods_reach_the_operator_as_they_were_written(tmp_path: Path) -> None:
@@ -537,7 +537,7 @@ def test_the_schema_of_a_profile_has_the_fields_that_the_operator_reads() -> Non
     schema = json.loads((CHART / "values.schema.json").read_text())["definitions"]["profile"]
     fields = Profile.model_json_schema(by_alias=True)["properties"]
     assert set(schema["properties"]) == set(fields) - {"name"} | {"preset"}
-    assert schema["properties"]["preset"]["enum"] == list(ready())
+    assert schema["properties"]["preset"]["enum"] == list(load_presets())
 
 
 def test_the_notes_name_every_preset() -> None:

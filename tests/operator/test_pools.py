@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from accelbench.api.profiles import Profile, Profiles, ready
+from accelbench.api.profiles import Profile, Profiles, load_presets
 from accelbench.plan.placement import Node, fits, misfits, read_nodes
 from accelbench_operator.runs.job import build_claim_template, build_job
 from accelbench_operator.runs.observed import observe_pod
@@ -139,14 +139,14 @@ def read(cluster: Cluster) -> dict[str, Node]:
 
 
 def test_every_ready_profile_has_a_pool_here() -> None:
-    assert GOES_TO.keys() == ready().keys()
+    assert GOES_TO.keys() == load_presets().keys()
 
 
-@pytest.mark.parametrize("name", sorted(ready()))
+@pytest.mark.parametrize("name", sorted(load_presets()))
 def test_a_ready_profile_lands_where_it_should_and_nowhere_else(
     cluster: Cluster, scheduler: Scheduler, name: str
 ) -> None:
-    profile = ready()[name]
+    profile = load_presets()[name]
     found = read(cluster)
     for pool in POOLS:
         scheduler.start(profile, pool, **{"kubernetes.io/hostname": pool})
@@ -171,7 +171,7 @@ def test_a_ready_profile_lands_where_it_should_and_nowhere_else(
 def test_where_no_node_takes_it_the_message_says_why_and_what_to_do(
     scheduler: Scheduler, name: str, pool: str, told: str, remedy: str
 ) -> None:
-    profile = ready()[name]
+    profile = load_presets()[name]
     scheduler.start(profile, "pod", **{"kubernetes.io/hostname": pool})
     (pod,) = scheduler.decided().values()
 
@@ -182,7 +182,7 @@ def test_where_no_node_takes_it_the_message_says_why_and_what_to_do(
 
 
 def test_what_is_taken_is_seen_as_the_scheduler_sees_it(cluster: Cluster, scheduler: Scheduler) -> None:
-    profile = ready()["nvidia-mig-1g-10gb"]
+    profile = load_presets()["nvidia-mig-1g-10gb"]
     for name in ("one", "two", "three"):
         scheduler.start(profile, name)
     pods = scheduler.decided()
@@ -199,13 +199,15 @@ def test_a_node_that_a_case_has_to_itself_is_seen_as_the_scheduler_sees_it(
     cluster: Cluster, scheduler: Scheduler
 ) -> None:
     here = {"kubernetes.io/hostname": "plain"}
-    scheduler.start(ready()["cpu"], "one", **here)
+    scheduler.start(load_presets()["cpu"], "one", **here)
     (pod,) = scheduler.decided().values()
     assert scheduler.node_of(pod) == "plain"
 
-    scheduler.start(ready()["cpu"], "other", **here)
+    scheduler.start(load_presets()["cpu"], "other", **here)
     assert scheduler.node_of(scheduler.decided()["other"]) is None
-    assert [each.message for each in misfits(ready()["cpu"], read(cluster)["plain"])] == ["a case has it to itself"]
+    assert [each.message for each in misfits(load_presets()["cpu"], read(cluster)["plain"])] == [
+        "a case has it to itself"
+    ]
 
 
 PROFILES = """
@@ -281,7 +283,7 @@ def test_a_run_claims_its_device_and_leaves_nothing_behind(
 
 
 def test_a_claim_goes_with_its_pod(cluster: Cluster, scheduler: Scheduler) -> None:
-    scheduler.start(ready()["dra-nvidia"], "pod")
+    scheduler.start(load_presets()["dra-nvidia"], "pod")
     (pod,) = scheduler.decided().values()
     assert scheduler.node_of(pod) == "dra"
     (claim,) = cluster.get("resourceclaims")["items"]

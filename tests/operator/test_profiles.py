@@ -6,9 +6,9 @@ from accelbench.api.profiles import (
     InvalidProfilesError,
     Profiles,
     UnknownProfileError,
+    load_presets,
     load_profiles,
     parse_profiles,
-    ready,
 )
 
 
@@ -41,7 +41,7 @@ def tpu(accelerator: str, topology: str, resource: str = "resource: google.com/t
 
 def test_a_ready_profile_is_taken_up_with_what_is_different() -> None:
     (h100,) = parse_profiles("h100: {preset: gke-nvidia-h100, namespaces: [ml], pricePerHour: 11.06 USD}", "p.yaml")
-    preset = ready()["gke-nvidia-h100"]
+    preset = load_presets()["gke-nvidia-h100"]
 
     assert (h100.name, h100.namespaces, h100.price_per_hour) == ("h100", ("ml",), "11.06 USD")
     assert (h100.node_selector, h100.tolerations, h100.memory) == (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from accelbench.api.pod_template import PodTemplate
-from accelbench.api.profiles import Profiles, ready
+from accelbench.api.profiles import Profiles, load_presets
 from accelbench_operator.runs.job import build_job
 from api.good import GPU_POD, RUNNER
 from api.manifests import runner
@@ -75,12 +75,12 @@ def test_the_operators_pod_is_admitted_and_on_the_nodes_network_it_is_not(restri
 def test_a_runs_pod_is_admitted_on_every_ready_profile_whatever_its_template_says(restricted: Cluster) -> None:
     def said(profile: str, template: dict[str, Any]) -> str:
         variants = [{"use": "jax/jit"}, {"use": "jax/op-by-op"}]  # that every device runs
-        profiles = Profiles(tuple(ready().values()))
+        profiles = Profiles(tuple(load_presets().values()))
         plan = make_plan(profiles=profiles, accelerator={"profile": profile}, variants=variants)
         run = plan.run.model_copy(update={"spec": plan.run.spec.model_copy(update={"pod_template": template})})
         return refusal(restricted, build_job(run, plan.cases[0], 1, plan.runner)["spec"]["template"])
 
-    assert {name: text for name in ready() if (text := said(name, {}))} == {}
+    assert {name: text for name in load_presets() if (text := said(name, {}))} == {}
     assert said("nvidia", EVERYTHING) == ""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from accelbench.api.crd import KINDS, Schema, schema_of, to_structural_schema
 from accelbench.api.manifest import RUN
 from accelbench.api.pod_template import REFUSED
-from accelbench.api.profiles import ALWAYS, Profile, ready
+from accelbench.api.profiles import ALWAYS, Profile, load_presets
 from accelbench.report.markdown import markdown_table
 
 MANIFEST = """# The manifest
@@ -74,7 +74,7 @@ def profiles() -> str:
             ", ".join(f"{each.key}{f'={each.value}' if each.value else ''}" for each in profile.tolerations),
             "yes" if name in ALWAYS else "",
         )
-        for name, profile in ready().items()
+        for name, profile in load_presets().items()
     ]
     columns = ("profile", "platform", "a pod asks for", "labels of its nodes", "tolerates", "always exists")
     ready_ = markdown_table(columns, rows, right=set())

@@ -221,9 +221,9 @@ def _advance(
     if state.failure:
         return _after_failure(attempt, state.failure, plan, stop, now)
     if state.phase is not AttemptPhase.OVER and stop and stop.discards:
-        return _fail(attempt, stop.discards, stop.discards.after("the case in flight was discarded"), now)
+        return _fail(attempt, stop.discards, stop.discards.explain("the case in flight was discarded"), now)
     if state.phase is not AttemptPhase.OVER and plan.policy.suspend:
-        discarded = AttemptReason.SUSPENDED.after("the case in flight was discarded")
+        discarded = AttemptReason.SUSPENDED.explain("the case in flight was discarded")
         return _set_aside(attempt, AttemptReason.SUSPENDED, discarded)
     job = observed.jobs.get(attempt.job)
     return attempt.model_copy(update={"job_uid": job.key.uid}) if job else attempt
@@ -399,7 +399,7 @@ def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop 
     is_used_up = timedelta(seconds=status.active_seconds) >= _active_limit(plan)
     if is_used_up or (until and now >= until):
         reason = ConditionReason.ACTIVE_DEADLINE_EXCEEDED
-        message = reason.after("the run was active for longer than its deadline")
+        message = reason.explain("the run was active for longer than its deadline")
         return Stop(reason, message, AttemptReason.ACTIVE_DEADLINE_EXCEEDED)
     return None
 

@@ -31,7 +31,7 @@ class AttemptFailure:
 
 
 def _failure(reason: AttemptReason, detail: str) -> AttemptFailure:
-    return AttemptFailure(reason, reason.after(on_one_line(detail)[:MAXIMUM_DETAIL].rstrip(". ")))
+    return AttemptFailure(reason, reason.explain(on_one_line(detail)[:MAXIMUM_DETAIL].rstrip(". ")))
 
 
 def start_deadline_exceeded(pending: str, waited: timedelta) -> AttemptFailure:

@@ -221,7 +221,7 @@ def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
     if len(sources) > 1:
         message = f"the workload's file had the digests {', '.join(sources)}"
         return ConditionState(
-            "False", ConditionReason.WORKLOAD_CHANGED, ConditionReason.WORKLOAD_CHANGED.after(message)
+            "False", ConditionReason.WORKLOAD_CHANGED, ConditionReason.WORKLOAD_CHANGED.explain(message)
         )
     for reason, sentences in _shortcomings(progress, results):
         if sentences:
@@ -236,11 +236,11 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
     yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in failed]
     deleted = [case for case in progress.measured if case not in progress.results]
     missing = ConditionReason.RESULT_MISSING
-    yield missing, [missing.after(f"{case}: its result is gone") for case in deleted]
+    yield missing, [missing.explain(f"{case}: its result is gone") for case in deleted]
     yield (
         ConditionReason.VARIANT_FAILED,
         [
-            variant.failure.after(
+            variant.failure.explain(
                 f"{result.case}: {variant.name} {variant.failure}; BenchmarkResult {result.name} says why"
             )
             for result in results
