@@ -9,7 +9,7 @@ from accelbench.api.run import Attempt
 from accelbench.cluster_api.errors import ApiError
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.controllers import Controllers
-from accelbench_operator.engine.election import Election, always, take_part
+from accelbench_operator.engine.election import Election, always_leads, take_part
 from accelbench_operator.engine.health import MAXIMUM_LAG_SECONDS, MAXIMUM_STEP_SECONDS, Readings
 from accelbench_operator.engine.store import Store
 from accelbench_operator.metrics.live import LiveCases
@@ -45,7 +45,9 @@ class Operator:
         self.synced = asyncio.Event()
         """Set once all objects that may be listed have been listed."""
         self.telemetry = Telemetry()
-        api.timed = lambda verb, resource, seconds: self.telemetry.request.labels(verb, resource).observe(seconds)
+        api.observe_duration = lambda verb, resource, seconds: self.telemetry.request.labels(verb, resource).observe(
+            seconds
+        )
         self.store = store = Store()
         self._objects = RunObjects(store, self._observe_start)
         self._series = settings.metrics_series
@@ -55,7 +57,7 @@ class Operator:
             if settings.lease
             else None
         )
-        self._leading = self._election.leading if self._election else always
+        self._leading = self._election.leading if self._election else always_leads
         self._cluster = cluster = Cluster(api, self._leading)
         self.controllers = Controllers(
             api, store, settings.namespaces, self._leading, self._loop.time, self.telemetry.reconcile.time

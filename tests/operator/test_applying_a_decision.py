@@ -45,7 +45,7 @@ def test_a_created_job_is_known_before_the_watch_tells_of_it(world: World) -> No
 def test_no_job_is_created_for_a_case_that_has_a_result_even_if_the_store_has_not_heard(world: World) -> None:
     with_a_stored_result(world)
     world.cluster.delete(ATTEMPT.job)
-    world.store.replace("BenchmarkResult", None, [], world.store.now)
+    world.store.replace("BenchmarkResult", None, [], world.store.tick)
     world.do(CREATE)
 
     assert world.cluster.created == [ATTEMPT.job]
@@ -72,7 +72,7 @@ def test_a_job_of_the_same_name_and_another_owner_is_not_taken_for_ours(world: W
 
 def test_a_result_that_is_stored_is_found_even_if_the_store_has_not_heard_and_the_pod_is_gone(world: World) -> None:
     with_a_stored_result(world)
-    world.store.replace("BenchmarkResult", None, [], world.store.now)
+    world.store.replace("BenchmarkResult", None, [], world.store.tick)
     world.cluster.pods.clear()
     world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
 
@@ -379,7 +379,7 @@ def test_a_stored_result_with_more_than_is_known_is_read(world: World) -> None:
     with_a_stored_result(world)
     [stored] = world.cluster.results.values()
     stored["result"] |= {"tomorrow": 1}
-    world.store.replace("BenchmarkResult", None, [], world.store.now)
+    world.store.replace("BenchmarkResult", None, [], world.store.tick)
     world.do(CREATE)
     assert set(world.objects.observed(KEY).results) == {CASE}
 

@@ -64,7 +64,7 @@ def test_a_pod_that_somebody_took_the_labels_off_is_still_its_jobs_pod(world: Wo
     world.cluster.list_into(world.store)
     [pod] = world.cluster.pods.values()
     pod["metadata"]["labels"] = {"batch.kubernetes.io/job-name": ATTEMPT.job}  # the Job controller's own
-    world.store.replace("Pod", None, [], world.store.now)
+    world.store.replace("Pod", None, [], world.store.tick)
     world.do(Collect(ATTEMPT, last=False))
     assert [pod.case for (pod,) in world.objects.observed(KEY).pods.values()] == [ATTEMPT.case]
 
@@ -73,7 +73,7 @@ def with_a_foreign_result(world: World) -> None:
     with_a_stored_result(world)
     [stored] = world.cluster.results.values()
     stored["metadata"]["labels"] = {}
-    world.store.replace("BenchmarkResult", None, [], world.store.now)
+    world.store.replace("BenchmarkResult", None, [], world.store.tick)
 
 
 def test_a_result_of_somebody_else_in_place_of_ours_ends_the_case_and_is_named(world: World) -> None:

@@ -12,29 +12,29 @@ SAID = "Sun, 01 Mar 2026 12:00:00 GMT"
 def test_the_api_servers_time_counts_however_wrong_the_machines_is(wrong: timedelta) -> None:
     clock = ServerClock(lambda: NOW + wrong)
     assert clock() == NOW + wrong
-    clock.set_by(SAID)
+    clock.set_from_header(SAID)
     assert clock() == NOW
 
 
 def test_an_answer_that_took_its_time_changes_nothing() -> None:
     clock = ServerClock(lambda: NOW + timedelta(seconds=3))
-    clock.set_by(SAID)
+    clock.set_from_header(SAID)
     assert clock() == NOW + timedelta(seconds=3)
 
 
 def test_a_clock_that_somebody_sets_right_is_right_at_the_next_answer() -> None:
     local = {"time": NOW + timedelta(hours=1)}
     clock = ServerClock(lambda: local["time"])
-    clock.set_by(SAID)
+    clock.set_from_header(SAID)
     local["time"] = NOW + timedelta(seconds=1)
-    clock.set_by(SAID)
+    clock.set_from_header(SAID)
     assert clock() == NOW
 
 
 @pytest.mark.parametrize("nonsense", ["", "yesterday", "1"])
 def test_what_is_no_date_says_nothing(nonsense: str) -> None:
     clock = ServerClock(lambda: NOW)
-    clock.set_by(nonsense)
+    clock.set_from_header(nonsense)
     assert clock() == NOW
 
 

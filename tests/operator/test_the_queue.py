@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from accelbench_operator.engine.queue import (
     FIRST_DELAY_SECONDS,
+    JITTER,
     LONGEST_DELAY_SECONDS,
-    SPREAD,
     KeyedQueue,
     RetryError,
     retry_delay,
@@ -197,7 +197,7 @@ class BusyError(RetryError):
 def test_delays_double_up_to_two_minutes_and_are_spread(failures: int) -> None:
     wanted = min(FIRST_DELAY_SECONDS * 2 ** (failures - 1), LONGEST_DELAY_SECONDS)
     found = [retry_delay(failures, ValueError("no")) for _ in range(8)]
-    assert all(SPREAD[0] * wanted <= delay <= SPREAD[1] * wanted for delay in found)
+    assert all(JITTER[0] * wanted <= delay <= JITTER[1] * wanted for delay in found)
     assert len(set(found)) > 1
 
 

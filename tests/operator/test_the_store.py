@@ -46,9 +46,9 @@ def jobs_in(store: Store) -> set[str]:
 
 def test_a_list_replaces_what_is_held_and_tells_of_what_went() -> None:
     store, changed = new_store()
-    store.replace("Job", None, [FIRST, SECOND], store.now)
+    store.replace("Job", None, [FIRST, SECOND], store.tick)
     changed.clear()
-    store.replace("Job", None, [SECOND], store.now)
+    store.replace("Job", None, [SECOND], store.tick)
 
     assert jobs_in(store) == {SECOND.key.name}
     assert changed == [UID]
@@ -59,19 +59,19 @@ def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:
     elsewhere = replace(SECOND, key=SECOND.key._replace(namespace="other"))
     store.put(FIRST)
     store.put(elsewhere)
-    store.replace("Job", "other", [], store.now)
+    store.replace("Job", "other", [], store.tick)
 
     assert jobs_in(store) == {FIRST.key.name}
 
 
 def test_what_was_written_while_a_list_was_under_way_is_kept() -> None:
     store, _ = new_store()
-    since = store.now
+    since = store.tick
     store.put(FIRST, fresh=True)
     store.replace("Job", None, [], since)
     assert jobs_in(store) == {FIRST.key.name}
 
-    store.replace("Job", None, [], store.now)
+    store.replace("Job", None, [], store.tick)
     assert jobs_in(store) == set()
 
 

@@ -142,7 +142,7 @@ def held(operator: Operator) -> dict[str, int]:
     applier, known = reconciler._applier, reconciler._known
     return {
         "keys": len(controllers.keys),
-        "due": len(queue._due),
+        "due": len(queue._due_at),
         "heap": len(queue._heap),
         "failures": len(queue._failures),
         "phases": len(reconciler.phases),

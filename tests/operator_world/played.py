@@ -177,7 +177,7 @@ class PlayedCluster(Cluster):
 
     def list_into(self, store: Store) -> None:
         """What a fresh list brings."""
-        since = store.now
+        since = store.tick
         jobs = [seen for job in self.jobs.values() if (seen := observe_job(job))]
         results = [seen for result in self.results.values() if (seen := observe_result(result))]
         store.replace("Job", None, jobs, since)

@@ -25,22 +25,25 @@ class KubernetesApi(AsyncClient):
 
     def __init__(self, configuration: Configuration) -> None:
         super().__init__(configuration, "accelbench-operator")
-        self.timed: Callable[[str, str, float], object] = _ignore
-        """Called with verb, resource and seconds of each record_answer request that is no watch."""
+        self.observe_duration: Callable[[str, str, float], object] = _ignore
+        """Called with verb, resource and seconds of each answered request, except watches."""
         self.requests: Counter[RequestKind] = Counter()
         self.clock = ServerClock()
 
     def record_answer(
         self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float, date: str
     ) -> None:
-        """Count an answer, time it, and set the clock by its `Date`."""
+        """Count a request; if it was answered, report its duration and set the clock by the `Date` header.
+
+        A `status` of 0 means that no answer arrived.
+        """
         verb, resource = verb_and_resource(method, path, query)
         self.requests[RequestKind(verb, resource, status)] += 1
         if not status:
             return
         if verb != "watch":
-            self.timed(verb, resource, seconds)
-        self.clock.set_by(date)
+            self.observe_duration(verb, resource, seconds)
+        self.clock.set_from_header(date)
 
 
 def _ignore(*_: object) -> None:

@@ -10,8 +10,8 @@ from email.utils import parsedate_to_datetime
 
 logger = logging.getLogger(__name__)
 
-NEGLIGIBLE = timedelta(seconds=5)
-"""Smaller differences are ignored: `Date` has whole seconds, and a response takes time to arrive."""
+NEGLIGIBLE_CHANGE = timedelta(seconds=5)
+"""Maximum change of the offset that is ignored: `Date` has whole seconds, and a response takes time to arrive."""
 
 
 def local_time() -> datetime:
@@ -30,13 +30,16 @@ class ServerClock:
         """Return the API server's time."""
         return self._local() - self._offset
 
-    def set_by(self, date: str) -> None:
-        """Correct the clock by the `Date` of a response that has just arrived; ignore an invalid date."""
+    def set_from_header(self, date: str) -> None:
+        """Correct the clock by the `Date` header of a response that has just arrived.
+
+        An invalid date and a negligible change are ignored.
+        """
         try:
             offset = self._local() - parsedate_to_datetime(date)
         except ValueError:
             return
-        if abs(offset - self._offset) > NEGLIGIBLE:
+        if abs(offset - self._offset) > NEGLIGIBLE_CHANGE:
             self._offset = offset
             logger.warning(
                 "the local clock differs from the API server's by %+.0f s; using the server's time",

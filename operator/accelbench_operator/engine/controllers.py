@@ -1,7 +1,7 @@
-"""Run controllers: queue the objects that have changed, and have their controller reconcile those that are due.
+"""Run controllers: queue objects that have changed, and call their controller when they are due.
 
-A controller reconciles objects of one kind from what the cluster has of them and of the objects that they own. Another
-controller is another class with the methods of `Controller`, and one call of `Controllers.add`.
+A controller reconciles objects of one kind and the objects that they own. To add a controller, write a class with the
+methods of `Controller`, and pass an instance to `Controllers.add`.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 WORKERS = 16
 """Objects that are reconciled at the same time."""
-UNLISTED_SECONDS = 10.0
-"""Seconds until an object is due again in a namespace whose owned objects have not been listed yet."""
+RETRY_UNLISTED_SECONDS = 10.0
+"""Seconds until an object is due again if the objects that it may own have not been listed yet."""
 PRUNE_SECONDS = 1800.0
 """Seconds between lists that detect missed deletions; reflectors list as often."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -42,20 +42,23 @@ class Controller(Protocol):
         """Return the kinds that these objects own; no other controller may own them."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
-        """Record what a watch reports of an object; return True if it must be reconciled."""
+        """Record an object that a watch reports as existing or changed; return True if it must be reconciled."""
 
     def deleted(self, key: Key) -> None:
-        """Drop what is known of an object."""
+        """Forget an object that was deleted."""
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take the next step of an object; return the seconds until it is due again; None: when it changes."""
+        """Take the next step for an object; return after how many seconds it is due again.
+
+        None if it is due only after its next change.
+        """
 
     def reset(self) -> None:
-        """Drop what may have changed while another replica led."""
+        """Forget everything that may have changed while another replica led."""
 
 
 class Controllers:
-    """Route what watches report to controllers, and call them for what is due."""
+    """Pass changes of objects to their controllers, and have the controllers reconcile objects that are due."""
 
     def __init__(
         self,
@@ -66,7 +69,16 @@ class Controllers:
         clock: Callable[[], float],
         timed: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        """Run controllers in `namespaces`, or in all without any; `timed` measures each reconcile."""
+        """Create a group without controllers.
+
+        Args:
+            api: The client of the API server.
+            store: The store of the objects that reconciled objects own.
+            namespaces: The namespaces to read; empty for all.
+            leading: Returns True while this replica leads; otherwise nothing is reconciled.
+            clock: Returns seconds of a monotonic clock.
+            timed: Returns a context manager that measures the duration of one reconcile.
+        """
         self._api = api
         self._store = store
         self._namespaces = tuple(namespaces) or (None,)
@@ -74,14 +86,14 @@ class Controllers:
         self._timed = timed
         self._controllers: dict[str, Controller] = {}
         self.keys: dict[str, Key] = {}
-        """By UID: the objects that are reconciled."""
+        """The objects that are reconciled, by UID."""
         self.queue: KeyedQueue[Key] = KeyedQueue(self._reconcile, clock)
         self._reflectors: dict[str, list[Reflector]] = {}
-        """By the kind of their controller."""
-        store.subscribe(self._owned_changed)
+        """By the kind that their controller reconciles."""
+        store.subscribe(self._queue_owner)
 
     def add(self, controller: Controller) -> None:
-        """Add the controller of one more kind; call it before `run`."""
+        """Add a controller, with a reflector for each kind that it owns in each namespace; call this before `run`."""
         self._controllers[controller.kind.name] = controller
         self._reflectors[controller.kind.name] = [
             Reflector(self._api, self._store, owned, namespace)
@@ -100,9 +112,9 @@ class Controllers:
         return tuple(controller.kind for controller in self._controllers.values())
 
     def counts(self) -> dict[str, int]:
-        """Return how many owned objects are stored, by kind."""
-        owned = [kind.kind.name for controller in self._controllers.values() for kind in controller.owns]
-        return {kind: self._store.count(kind) for kind in owned}
+        """Return the number of stored objects of each owned kind, by the kind's name."""
+        kind_names = [owned.kind.name for controller in self._controllers.values() for owned in controller.owns]
+        return {kind_name: self._store.count(kind_name) for kind_name in kind_names}
 
     def changed(self, key: Key, manifest: Manifest) -> None:
         """Record an object that exists or has changed, and queue it if its controller must reconcile it."""
@@ -111,59 +123,68 @@ class Controllers:
             self.queue.add(key)
 
     def deleted(self, key: Key) -> None:
-        """Drop an object that was deleted."""
+        """Forget an object that was deleted, and remove it from the queue."""
         self.keys.pop(key.uid, None)
         self.queue.discard(key)
         self._controllers[key.kind].deleted(key)
 
     def reset(self) -> None:
-        """Reset the controllers and queue every object, because another leader may have changed them."""
+        """Reset the controllers and queue every object: another leader may have changed any of them."""
         for controller in self._controllers.values():
             controller.reset()
         for key in self.keys.values():
             self.queue.add(key)
 
     async def run(self) -> None:
-        """Reconcile until cancelled; call it once the reflectors have listed."""
+        """Reconcile objects until cancelled; call this after the reflectors have listed their objects."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.queue.run(WORKERS))
             group.create_task(self._prune())
 
     async def _reconcile(self, key: Key) -> float | None:
-        """Reconcile the object if this replica leads and the objects that it may own have been listed."""
+        """Reconcile the object, and return after how many seconds it is due again; None if only after a change.
+
+        Do nothing while another replica leads. Wait until the objects that it may own have been listed.
+        """
         if not self._leading():
             return None
+        # A reflector without a namespace lists all namespaces.
         namespaces = {None, key.namespace}
         reflectors = [reflector for reflector in self._reflectors[key.kind] if reflector.namespace in namespaces]
         if not all(reflector.synced.is_set() for reflector in reflectors):
-            return UNLISTED_SECONDS
+            return RETRY_UNLISTED_SECONDS
         with self._timed():
             return await self._controllers[key.kind].reconcile(key)
 
-    def _owned_changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Queue the owner of an object that has changed."""
+    def _queue_owner(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        """Queue the owner of an object that has appeared, changed or disappeared."""
         stored = after or before
-        # An owner that was not seen yet is queued when its own watch reports it.
-        if stored is not None and (key := self.keys.get(stored.owner)):
-            self.queue.add(key)
+        if stored is None:
+            return
+        owner = self.keys.get(stored.owner)
+        # An unknown owner is queued when its own watch reports it.
+        if owner is not None:
+            self.queue.add(owner)
 
     async def _prune(self) -> None:
-        """Drop objects whose deletion kopf did not report: it reports none that happened before it listed again."""
+        """Forget deleted objects every `PRUNE_SECONDS`; kopf reports no deletion that happens between two watches."""
         while True:
             await asyncio.sleep(PRUNE_SECONDS)
             for kind in self.kinds:
-                before = [key for key in self.keys.values() if key.kind == kind.name]
+                known_keys = [key for key in self.keys.values() if key.kind == kind.name]
+                existing_uids: set[str] = set()
                 try:
-                    listed = {uid for namespace in self._namespaces for uid in await self._list(kind.path(namespace))}
+                    for namespace in self._namespaces:
+                        existing_uids |= await self._list_uids(kind.path(namespace))
                 except (ApiError, ValueError, KeyError) as error:
                     logger.warning("cannot list %s: %s: %s", kind.plural, type(error).__name__, error)
                     continue
-                for key in before:
-                    if key.uid not in listed:
+                for key in known_keys:
+                    if key.uid not in existing_uids:
                         logger.info("%s was deleted (the watch missed it); dropping it", key)
                         self.deleted(key)
 
-    async def _list(self, path: str) -> set[str]:
-        """Return the UIDs of all objects of a collection."""
+    async def _list_uids(self, path: str) -> set[str]:
+        """Return the UIDs of all objects under the collection's path."""
         pages = self._api.pages(path, {"limit": PAGE}, accept=METADATA)
         return {item["metadata"]["uid"] async for page in pages for item in page["items"]}

@@ -40,8 +40,8 @@ class NotLeadingError(RetryError):
     """Report that another replica leads, or may lead by now; nothing was written."""
 
 
-def always() -> bool:
-    """Return True: a single replica always leads."""
+def always_leads() -> bool:
+    """Return True; a replica without a Lease has no rival."""
     return True
 
 
@@ -72,7 +72,7 @@ class Lock(LeaseLock):  # type: ignore[misc]
         return await self._succeeds(self.api_instance.replace_namespaced_lease(name, namespace, lease))
 
     async def _succeeds(self, request: Awaitable[V1Lease]) -> bool:
-        """Send a write; log a refusal, and return False after one."""
+        """Send a write; return True if the API server accepts it, else log its answer and return False."""
         try:
             await request
         except ApiException as error:
@@ -85,7 +85,7 @@ class Lock(LeaseLock):  # type: ignore[misc]
 
 
 class Election(LeaderElection):  # type: ignore[misc]
-    """Take part in the election as one replica. `changed` is called when this replica starts or stops leading."""
+    """Take part in the election as one replica."""
 
     def __init__(
         self,
@@ -95,6 +95,15 @@ class Election(LeaderElection):  # type: ignore[misc]
         changed: Callable[[bool], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Prepare to take part.
+
+        Args:
+            client: The client of the API server.
+            lease: The Lease that all replicas share.
+            identity: The unique name of this replica in the Lease.
+            changed: Called with True when this replica starts to lead, and with False when it stops.
+            clock: Returns seconds of a monotonic clock.
+        """
         super().__init__(
             Config(
                 lock=Lock(lease.name, lease.namespace, identity, client),
@@ -111,24 +120,26 @@ class Election(LeaderElection):  # type: ignore[misc]
         self._notified_leading = False
 
     def leading(self) -> bool:
-        """Return True while this replica may write."""
+        """Return True if this replica may write, because its last successful renewal has not expired."""
         return self._clock() - self._renewed_at < RENEWAL_SECONDS
 
     async def try_acquire_or_renew(self) -> bool:
-        """Try once to take or renew the Lease; return False after any error, because the caller tries again.
+        """Try once to take or renew the Lease; return True if that succeeds. Log an error instead of raising it.
 
-        After an error this replica leads until its last renewal expires, unless another holds the Lease.
+        After a failed try this replica still leads until its last renewal expires, unless another holds the Lease.
         """
         began = self._clock()
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 succeeded = bool(await super().try_acquire_or_renew())
         except Exception as error:
-            name, expected = self.election_config.lock.name, isinstance(error, NO_ANSWER)
-            logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not expected)
+            name = self.election_config.lock.name
+            is_expected = isinstance(error, NO_ANSWER)
+            logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not is_expected)
             succeeded = False
         if succeeded:
-            # If the last renewal has expired, report that first: due keys were skipped, and leading anew queues them.
+            # If the last renewal has expired, report that first: keys that became due meanwhile were skipped, and only
+            # a new start of leading queues them again.
             self._notify()
             self._renewed_at = began
         elif self.observed_record and self.observed_record.holder_identity != self.election_config.lock.identity:
@@ -137,13 +148,13 @@ class Election(LeaderElection):  # type: ignore[misc]
         return succeeded
 
     async def run_until_cancelled(self) -> None:
-        """Take part until cancelled, also after losing the Lease."""
+        """Take part in the election until cancelled, even after the Lease is lost."""
         while True:
             await self.run()
             self._notify()
 
     async def release(self) -> None:
-        """Give up the Lease, so that the next replica can lead at once."""
+        """Give up the Lease if this replica leads, so that another can take it at once; ignore errors."""
         if not self.leading():
             return
         self._renewed_at = float("-inf")
@@ -152,15 +163,18 @@ class Election(LeaderElection):  # type: ignore[misc]
             async with asyncio.timeout(REQUEST_SECONDS):
                 lease = await lock.api_instance.read_namespaced_lease(lock.name, lock.namespace)
                 if lease.spec.holder_identity == lock.identity:
-                    lease.spec.holder_identity, lease.spec.lease_duration_seconds = "", 1
+                    lease.spec.holder_identity = ""
+                    lease.spec.lease_duration_seconds = 1  # the minimum that the API server accepts
                     await lock.api_instance.replace_namespaced_lease(lock.name, lock.namespace, lease)
 
     def _notify(self) -> None:
         """Call `changed` if this replica has started or stopped leading since the last call."""
-        if (leads := self.leading()) != self._notified_leading:
-            self._notified_leading = leads
-            logger.info("replica %s %s", self.election_config.lock.identity, "leads" if leads else "does not lead")
-            self._changed(leads)
+        leads = self.leading()
+        if leads == self._notified_leading:
+            return
+        self._notified_leading = leads
+        logger.info("replica %s %s", self.election_config.lock.identity, "leads" if leads else "does not lead")
+        self._changed(leads)
 
 
 @asynccontextmanager
@@ -177,4 +191,4 @@ async def take_part(election: Election) -> AsyncIterator[None]:
 
 
 async def _ignore_callback() -> None:
-    """Ignore a callback of the client's election; `leading` decides instead."""
+    """Do nothing: the client's election requires callbacks, but this module uses `leading` instead."""

@@ -11,28 +11,36 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 MAXIMUM_STEP_SECONDS = 600.0
-"""Longest time of a step before the process counts as hanging: each request ends within 30 s, but fetching a log may
-wait for others. Keys that wait in the queue show no hang, because they wait while the API server does not answer."""
+"""Maximum duration of a step; after a longer one the process counts as hanging. A request ends within 30 s, but reading
+a log may wait for other logs. Keys that wait in the queue show no hang: they also wait while the API server is down."""
 MAXIMUM_LAG_SECONDS = 30.0
-"""Longest delay of the event loop before the process counts as hanging."""
+"""Maximum delay of the event loop; after a longer one the process counts as hanging."""
 
 Readings = Mapping[str, tuple[float, float]]
-"""By name: seconds, and the limit above which the process counts as hanging."""
+"""By name: a duration, and its maximum for a process that does not hang, both in seconds."""
 
 
 @asynccontextmanager
 async def serve_probes(
     readings: Callable[[], Readings], unready: Callable[[], Sequence[str]], port: int
 ) -> AsyncIterator[None]:
-    """Serve `/healthz` and `/readyz` while the context is open; raise OSError if the port is taken."""
+    """Serve `/healthz` and `/readyz` while the context is open; raise OSError if the port is in use.
+
+    Args:
+        readings: Returns the durations by which the process counts as hanging or not.
+        unready: Returns the reasons why the process is not ready; empty if it is ready.
+        port: The port to serve on, at every address of the pod.
+    """
 
     async def healthz(_: web.Request) -> web.Response:
-        current = readings()
-        hangs = any(seconds > limit for seconds, limit in current.values())
-        body = {name: round(seconds, 3) for name, (seconds, _) in current.items()}
-        return web.json_response(body, status=503 if hangs else 200)
+        """Answer 503 if a duration exceeds its maximum, else 200; the body has all durations."""
+        current_readings = readings()
+        is_hanging = any(seconds > maximum for seconds, maximum in current_readings.values())
+        body = {name: round(seconds, 3) for name, (seconds, _) in current_readings.items()}
+        return web.json_response(body, status=503 if is_hanging else 200)
 
     async def readyz(_: web.Request) -> web.Response:
+        """Answer 200 if the process is ready, else 503; the body has the reasons."""
         problems = list(unready())
         return web.json_response({"ready": not problems, "problems": problems}, status=503 if problems else 200)
 

@@ -21,7 +21,7 @@ class Key(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, manifest: Manifest) -> "Key":
-        """Return the key of a manifest."""
+        """Return the key of the object with that kind and manifest."""
         metadata = manifest["metadata"]
         return cls(kind, metadata.get("namespace", ""), metadata["name"], metadata.get("uid", ""))
 
@@ -44,18 +44,18 @@ class StoredObject(Protocol):
 
 @dataclass(frozen=True)
 class Owned:
-    """Describe objects that belong to those of a controller: which to read, and what to keep of each."""
+    """Describe a kind of objects that a controller's objects own: which to read, and what to store of each."""
 
     kind: Kind
     selector: str
     """Label selector of the list and the watch."""
     observe: Callable[[Manifest], StoredObject | None]
-    """Return what to hold of an object; None to ignore it. May raise ValueError and KeyError."""
+    """Return what to store of an object; None to ignore the object. May raise ValueError and KeyError."""
     immutable: bool = False
-    """Objects of the kind never change, so that one that is stored is not read again."""
+    """True if objects of the kind never change: a stored one is then not observed again."""
 
 
 def controller_of(manifest: Manifest) -> Mapping[str, Any]:
-    """Return the owner reference of the object that controls this one; empty if none does."""
+    """Return the owner reference whose `controller` is true; empty if there is none."""
     owners = manifest["metadata"].get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), {})

@@ -1,8 +1,8 @@
-"""Queue keys, level-triggered: one worker at a time works on a key, and again if it was added meanwhile.
+"""Queue keys of objects that may have changed, and have workers handle them.
 
-Adding a key means that its object may have changed; adding it several times has the same effect as once. The worker
-returns after how many seconds to look at the key again. A key whose work raises is retried with exponential backoff and
-jitter, not before the `Retry-After` of the server.
+The queue is level-triggered: adding a key several times has the same effect as once. Only one worker at a time handles
+a key; if the key is added meanwhile, it is handled again. If that raises, the key is retried with exponential backoff
+and jitter, not before the `Retry-After` of the server.
 """
 
 import asyncio
@@ -21,13 +21,15 @@ Key = TypeVar("Key", bound=Hashable)
 
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 120.0
+MAXIMUM_DOUBLINGS = 10
+"""More than enough to reach `LONGEST_DELAY_SECONDS`, and few enough that the power of two stays small."""
 END_SECONDS = 4.0
-"""Seconds that work may take to finish at shutdown, because a request that is cut off may have been carried out. kopf
-waits for 5."""
+"""Maximum time for work to finish at shutdown, because a request that is cut off may have been carried out. kopf waits
+for 5 s."""
 HEAP_SLACK = 64
-"""Stale entries that the heap may hold before it is rebuilt."""
-SPREAD = (0.75, 1.25)
-"""Jitter: keys that failed together are not retried together."""
+"""Number of stale entries that any heap may have; a larger number is compared with the number of keys."""
+JITTER = (0.75, 1.25)
+"""Minimum and maximum factor of a delay: keys that failed together are not retried together."""
 
 
 class RetryError(Exception):
@@ -38,77 +40,93 @@ class RetryError(Exception):
 
 
 def retry_delay(failures: int, error: Exception) -> float:
-    """Return the seconds until the next try of a key that has failed `failures` times in a row, last with `error`."""
-    delay = min(FIRST_DELAY_SECONDS * (1 << min(failures - 1, 10)), LONGEST_DELAY_SECONDS)
-    retry_after = error.retry_after_seconds if isinstance(error, RetryError | ApiError) else 0.0
-    return retry_after + delay * random.uniform(*SPREAD)  # noqa: S311 - spreads load, keeps no secret
+    """Return after how many seconds to retry a key.
+
+    The delay doubles with each failure up to `LONGEST_DELAY_SECONDS`, and is added to the time that the error names.
+
+    Args:
+        failures: The number of failures in a row, at least 1.
+        error: The last failure.
+    """
+    doublings = min(failures - 1, MAXIMUM_DOUBLINGS)
+    delay_seconds = min(FIRST_DELAY_SECONDS * 2**doublings, LONGEST_DELAY_SECONDS)
+    minimum_seconds = error.retry_after_seconds if isinstance(error, RetryError | ApiError) else 0.0
+    return minimum_seconds + delay_seconds * random.uniform(*JITTER)  # noqa: S311 - spreads load, keeps no secret
 
 
 class KeyedQueue(Generic[Key]):
-    """Hold keys and the times when they are due.
-
-    `work` handles a key, and returns after how many seconds to handle it again, or None. `clock` returns seconds.
-    """
+    """Queue keys, each with the time when it is due."""
 
     def __init__(self, work: Callable[[Key], Awaitable[float | None]], clock: Callable[[], float]) -> None:
+        """Create an empty queue.
+
+        Args:
+            work: Handles a key, and returns after how many seconds to handle it again, or None.
+            clock: Returns seconds of a monotonic clock.
+        """
         self._work = work
         self._clock = clock
-        self._due: dict[Key, float] = {}
+        self._due_at: dict[Key, float] = {}
         self._heap: list[tuple[float, int, Key]] = []
+        """Due time, number of the push and key, earliest first; stale if `_due_at` has another time for the key."""
         self._push_count = 0
         self._in_work: dict[Key, float] = {}
+        """Keys that workers handle, with the time when each became due."""
         self._step_began: dict[Key, float] = {}
+        """Keys that workers handle, with the time of the last step of each."""
         self._failures: dict[Key, int] = {}
+        """Number of failures in a row, by key."""
         self._wake = asyncio.Event()
         self._ending = False
         self.handled_total = 0
         self.failed_total = 0
 
     def add(self, key: Key, after: float = 0.0) -> None:
-        """Have the key handled in `after` seconds, or earlier if it is already due earlier."""
-        due = self._clock() + after
-        if key in self._due and self._due[key] <= due:
+        """Make the key due `after` seconds from now; if it is already due earlier, change nothing."""
+        due_at = self._clock() + after
+        if key in self._due_at and self._due_at[key] <= due_at:
             return
-        self._due[key] = due
+        self._due_at[key] = due_at
         self._push_count += 1
-        heapq.heappush(self._heap, (due, self._push_count, key))
-        if len(self._heap) > 2 * len(self._due) + HEAP_SLACK:
-            # Entries of keys that became due earlier, or were discarded, would stay until their time.
-            self._heap = [(due, number, key) for number, (key, due) in enumerate(self._due.items())]
+        heapq.heappush(self._heap, (due_at, self._push_count, key))
+        if len(self._heap) > 2 * len(self._due_at) + HEAP_SLACK:
+            # Without this, stale entries would stay in the heap until their time.
+            self._heap = [(time, number, each) for number, (each, time) in enumerate(self._due_at.items())]
             heapq.heapify(self._heap)
         self._wake.set()
 
     def discard(self, key: Key) -> None:
-        """Remove the key and its failures; work on it that has begun continues."""
-        self._due.pop(key, None)
+        """Remove the key and its count of failures; a worker that already handles the key continues."""
+        self._due_at.pop(key, None)
         self._failures.pop(key, None)
 
     @property
     def depth(self) -> int:
-        """Return the number of keys that are due and wait."""
+        """Return the number of keys that are due and wait for a worker."""
         now = self._clock()
-        return sum(due <= now for due in self._due.values())
+        return sum(due_at <= now for due_at in self._due_at.values())
 
     @property
     def oldest_seconds(self) -> float:
-        """Return for how many seconds the oldest key has been due, waiting or in work; 0.0 without keys."""
+        """Return how many seconds ago the oldest key became due, waiting or in work; 0.0 if no key is due."""
         now = self._clock()
-        oldest = min((*self._due.values(), *self._in_work.values()), default=now)
-        return max(0.0, now - oldest)
+        earliest = min((*self._due_at.values(), *self._in_work.values()), default=now)
+        return max(0.0, now - earliest)
 
     @property
     def longest_work_seconds(self) -> float:
-        """Return the longest time since a key in work took its last step, in seconds; 0.0 if none is in work."""
+        """Return the maximum time since the last step of a key in work, in seconds; 0.0 if none is in work."""
         now = self._clock()
-        return max(0.0, now - min(self._step_began.values(), default=now))
+        earliest_step = min(self._step_began.values(), default=now)
+        return max(0.0, now - earliest_step)
 
     def record_step(self, key: Key) -> None:
-        """Note that the key, which is in work, has taken a step."""
+        """Record that a step of the key's work begins now; ignore a key that is not in work."""
         if key in self._step_began:
             self._step_began[key] = self._clock()
 
     async def run(self, workers: int) -> None:
-        """Run workers until cancelled, then let keys that are being handled finish, for at most `END_SECONDS`."""
+        """Run that many workers until cancelled, then give them at most `END_SECONDS` to finish their keys."""
         tasks = [asyncio.create_task(self._worker()) for _ in range(workers)]
         try:
             # Unlike gather, wait does not cancel the workers when this task is cancelled.
@@ -130,15 +148,10 @@ class KeyedQueue(Generic[Key]):
             if key is None:
                 return
             try:
-                after = await self._work(key)
-            except Exception as error:
-                # One key's error must not stop the others.
-                self.failed_total += 1
-                failures = self._failures[key] = self._failures.get(key, 0) + 1
-                after = retry_delay(failures, error)
-                expected = isinstance(error, RetryError | ApiError)
-                message = "%s: %s: %s; retrying in %.1f s"
-                logger.warning(message, key, type(error).__name__, error, after, exc_info=not expected)
+                delay_seconds = await self._work(key)
+            except Exception as error:  # noqa: BLE001 - logged and retried
+                # One key's error must not stop the work on other keys.
+                delay_seconds = self._record_failure(key, error)
             else:
                 self._failures.pop(key, None)
             finally:
@@ -147,46 +160,58 @@ class KeyedQueue(Generic[Key]):
                 self.handled_total += 1
                 # Wake a worker: the key may have been added again meanwhile.
                 self._wake.set()
-            if after is not None:
-                self.add(key, after)
+            if delay_seconds is not None:
+                self.add(key, delay_seconds)
             # Most reconciles await nothing; without this, a thousand of them would block the event loop.
             await asyncio.sleep(0)
+
+    def _record_failure(self, key: Key, error: Exception) -> float:
+        """Count and log a failure of the key's work; return after how many seconds to retry it."""
+        self.failed_total += 1
+        failures = self._failures.get(key, 0) + 1
+        self._failures[key] = failures
+        delay_seconds = retry_delay(failures, error)
+        is_expected = isinstance(error, RetryError | ApiError)
+        message = "%s: %s: %s; retrying in %.1f s"
+        logger.warning(message, key, type(error).__name__, error, delay_seconds, exc_info=not is_expected)
+        return delay_seconds
 
     async def _next_due_key(self) -> Key | None:
         """Wait for a key that is due and not in work, and mark it as in work; return None once the queue ends."""
         while not self._ending:
             now = self._clock()
-            wait, in_work = None, []
+            seconds_until_due: float | None = None
+            skipped_entries = []
             while self._heap:
-                due, _, key = self._heap[0]
-                if self._due.get(key) != due:
-                    # The key became due earlier, or was discarded.
+                due_at, _, key = self._heap[0]
+                if self._due_at.get(key) != due_at:
+                    # The entry is stale: the key became due earlier, or was discarded.
                     heapq.heappop(self._heap)
-                elif due > now:
-                    wait = due - now
+                elif due_at > now:
+                    seconds_until_due = due_at - now
                     break
                 elif key in self._in_work:
                     # Only one worker at a time may handle a key.
-                    in_work.append(heapq.heappop(self._heap))
+                    skipped_entries.append(heapq.heappop(self._heap))
                 else:
                     heapq.heappop(self._heap)
-                    self._requeue(in_work)
-                    del self._due[key]
-                    self._in_work[key] = due
+                    self._push_again(skipped_entries)
+                    del self._due_at[key]
+                    self._in_work[key] = due_at
                     self._step_began[key] = now
                     return key
-            self._requeue(in_work)
+            self._push_again(skipped_entries)
             self._wake.clear()
-            await self._sleep(wait)
+            await self._sleep(seconds_until_due)
         return None
 
-    def _requeue(self, entries: list[tuple[float, int, Key]]) -> None:
-        """Put entries back whose keys are due and in work."""
+    def _push_again(self, entries: list[tuple[float, int, Key]]) -> None:
+        """Put entries back into the heap."""
         for entry in entries:
             heapq.heappush(self._heap, entry)
 
     async def _sleep(self, seconds: float | None) -> None:
-        """Wait until a key is added or its work ends, for at most `seconds`; None: without a limit."""
+        """Wait until a key is added or work on a key ends, for at most `seconds`; None for no limit."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()

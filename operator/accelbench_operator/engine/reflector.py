@@ -19,8 +19,8 @@ logger = logging.getLogger(__name__)
 
 PAGE = 50
 """Objects in a page: a result has 14 KiB of JSON, and parsing a page blocks the event loop."""
-AT_A_TIME = 20
-"""Objects read before other tasks get a turn."""
+ITEMS_PER_TURN = 20
+"""Maximum number of objects that are read before other tasks get a turn."""
 WATCH_SECONDS = 300
 WATCHES_PER_LIST = 6
 """Watches between two lists: every half hour a list finds events that a watch has dropped."""
@@ -55,11 +55,11 @@ class Reflector:
         """Set once the API server has returned the first list, or refused it in this namespace."""
 
     def __str__(self) -> str:
-        """Return the path that it lists."""
+        """Return the path of the objects in the API."""
         return self._path
 
     async def run(self) -> None:
-        """Reflect until cancelled. After an error of the API server or the network, pause and list again."""
+        """List and watch until cancelled. After an error of the API server or the network, pause and list again."""
         while True:
             try:
                 version = await self._list()
@@ -69,62 +69,74 @@ class Reflector:
                     version = await self._watch(version)
             except (ApiError, ValueError, KeyError) as error:
                 logger.warning("%s: %s: %s; listing again", self._path, type(error).__name__, error)
+                # The operator may have no permission in one of its namespaces; it must not wait for that one.
                 if self.namespace and isinstance(error, ForbiddenError | NotFoundError):
                     self.answered.set()
                 await self._pause()
 
     async def _pause(self) -> None:
-        """Wait, longer each time until a watch works, so as not to flood a server that ends every watch."""
+        """Wait before the next request, so as not to flood a server that ends every watch.
+
+        Each pause is up to twice as long as the one before, until a watch works.
+        """
         await self._sleep(self._delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
         self._delay = min(2 * self._delay, LONGEST_DELAY_SECONDS)
 
     async def _list(self) -> str:
-        """List all objects into the store; return the resource version from which to watch."""
-        since = self._store.now
-        names: set[Name] = set()
+        """Make the store equal to the cluster's list; return the resource version from which to watch."""
+        since = self._store.tick
+        listed_names: set[Name] = set()
         query = {"labelSelector": self._owned.selector, "limit": PAGE}
         version = ""
         async for page in self._api.pages(self._path, query):
-            for start in range(0, len(page["items"]), AT_A_TIME):
+            for start in range(0, len(page["items"]), ITEMS_PER_TURN):
                 await asyncio.sleep(0)
-                listed = [
-                    stored for item in page["items"][start : start + AT_A_TIME] if (stored := self._observe(item))
-                ]
+                observed = map(self._observe, page["items"][start : start + ITEMS_PER_TURN])
+                listed = [stored for stored in observed if stored is not None]
                 self._store.merge(listed, since)
-                names.update(map(name_of, listed))
+                listed_names.update(map(name_of, listed))
             version = str(page["metadata"]["resourceVersion"])
-        self._store.retain(self._kind, self.namespace, names, since)
+        self._store.retain(self._kind, self.namespace, listed_names, since)
         return version
 
     async def _watch(self, version: str) -> str:
-        """Watch until the server ends it, pause if that was soon; return the resource version to continue from."""
+        """Watch from a resource version until the server ends the watch; return the version to continue from.
+
+        Pause after a watch of less than `SHORT_WATCH_SECONDS`.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            version = await self._follow(version)
+            version = await self._apply_events(version)
         finally:
-            # A long watch shows that the server works, however the watch ended.
-            if long_enough := loop.time() - began >= SHORT_WATCH_SECONDS:
+            lasted_long = loop.time() - began >= SHORT_WATCH_SECONDS
+            # A long watch shows that the server works, even if an error ended the watch.
+            if lasted_long:
                 self._delay = FIRST_DELAY_SECONDS
-        if not long_enough:
+        if not lasted_long:
             await self._pause()
         return version
 
-    async def _follow(self, version: str) -> str:
-        """Apply the events of one watch to the store; return the resource version of the last one."""
+    async def _apply_events(self, version: str) -> str:
+        """Apply the events of one watch to the store; return the resource version of the last event."""
         query = {"labelSelector": self._owned.selector, "resourceVersion": version}
         async for event in self._api.watch(self._path, query, WATCH_SECONDS):
             item = event["object"]
             metadata = item["metadata"]
             if event["type"] == "DELETED":
                 self._store.remove(self._kind, (metadata.get("namespace", ""), metadata["name"]))
-            elif event["type"] in {"ADDED", "MODIFIED"} and (stored := self._observe(item)) is not None:
-                self._store.put(stored)
+            elif event["type"] in {"ADDED", "MODIFIED"}:
+                stored = self._observe(item)
+                if stored is not None:
+                    self._store.put(stored)
             version = metadata["resourceVersion"]
         return version
 
     def _observe(self, item: Mapping[str, Any]) -> StoredObject | None:
-        """Return what to store of an object; None if it is ignored or cannot be read."""
+        """Return what to store of an object; None if it is ignored or cannot be read.
+
+        An immutable object that is stored already is returned as it is.
+        """
         key = Key.of(self._kind, item)
         stored = self._store.get(self._kind, (key.namespace, key.name))
         if self._owned.immutable and stored is not None and stored.key.uid == key.uid:

@@ -1,7 +1,7 @@
-"""Hold what the operator knows of the objects that controllers own, by kind and name and by owner.
+"""Store what the operator knows of the objects that controllers own, by kind and name and by owner.
 
-A list replaces the store's content. What this operator wrote or read while the list was under way stays, because the
-list may be older.
+A list of the API server replaces the store's content. If this operator wrote or read an object after it had requested
+the list, the object is fresh: it stays, because the list may be older.
 """
 
 from collections import defaultdict
@@ -10,11 +10,11 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from accelbench_operator.engine.kinds import Name, StoredObject
 
 Listener = Callable[[StoredObject | None, StoredObject | None], None]
-"""Called with an object before and after a change; None for one that is not stored."""
+"""Called with the stored object before and after a change; None if nothing is stored then."""
 
 
 class Store:
-    """Hold objects of several kinds, and call listeners for each change."""
+    """Store objects of several kinds, and call listeners for each change."""
 
     def __init__(self) -> None:
         self._objects: defaultdict[str, dict[Name, StoredObject]] = defaultdict(dict)
@@ -28,12 +28,15 @@ class Store:
         self._listeners.append(listener)
 
     @property
-    def now(self) -> int:
-        """Return the number of fresh objects so far; take it before a list is requested, as `since` of that list."""
+    def tick(self) -> int:
+        """Return how many fresh objects were stored so far. Read it before requesting a list: the list's `since`."""
         return self._ticks
 
     def put(self, stored: StoredObject, *, fresh: bool = False) -> None:
-        """Hold the object; `fresh` if this operator has just written or read it, so no older list replaces it."""
+        """Store the object, and notify the listeners if it is new or has changed.
+
+        `fresh`: this operator has just written or read the object itself, so no older list replaces it.
+        """
         kind, name = stored.key.kind, name_of(stored)
         if fresh:
             self._ticks += 1
@@ -42,6 +45,7 @@ class Store:
         if before is stored or before == stored:
             return
         if before is not None and before.owner != stored.owner:
+            # Listeners must notify the earlier owner too.
             self.remove(kind, name)
             before = None
         self._objects[kind][name] = stored
@@ -49,7 +53,7 @@ class Store:
         self._notify(before, stored)
 
     def remove(self, kind: str, name: Name) -> None:
-        """Drop the object, which is deleted."""
+        """Remove an object that was deleted from the cluster, and notify the listeners; ignore an unknown object."""
         self._fresh_at.pop((kind, name), None)
         stored = self._objects[kind].pop(name, None)
         if stored is None:
@@ -61,24 +65,35 @@ class Store:
         self._notify(stored, None)
 
     def replace(self, kind: str, namespace: str | None, listed: Iterable[StoredObject], since: int) -> None:
-        """Replace the objects of a namespace, or of all, by a whole list; `since` is `now` from before the list."""
+        """Replace the objects of a kind by a whole list, except fresh ones that were stored after the tick `since`.
+
+        `namespace` is the namespace of the list; None if it is of all namespaces.
+        """
         objects = tuple(listed)
         self.merge(objects, since)
         self.retain(kind, namespace, {name_of(stored) for stored in objects}, since)
 
     def merge(self, listed: Iterable[StoredObject], since: int) -> None:
-        """Store the objects of one page of a list, except where a fresh object was stored after `since`."""
+        """Store the objects of one page of a list; keep fresh objects that were stored after the tick `since`."""
         for stored in listed:
             if self._fresh_at.get((stored.key.kind, name_of(stored)), 0) <= since:
                 self.put(stored)
 
-    def retain(self, kind: str, namespace: str | None, names: Container[Name], since: int) -> None:
-        """Drop objects that no page listed, after the last page, except those stored as fresh after `since`."""
-        unlisted = [name for name in self._objects[kind] if namespace in {None, name[0]} and name not in names]
-        for name in unlisted:
-            if self._fresh_at.get((kind, name), 0) <= since:
+    def retain(self, kind: str, namespace: str | None, listed_names: Container[Name], since: int) -> None:
+        """Remove the objects of a kind that a whole list lacks; keep fresh ones stored after the tick `since`.
+
+        `namespace` is the namespace of the list; None if it is of all namespaces.
+        """
+        stored_names = [name for name in self._objects[kind] if namespace in {None, name[0]}]
+        for name in stored_names:
+            if name not in listed_names and self._fresh_at.get((kind, name), 0) <= since:
                 self.remove(kind, name)
-        self._fresh_at = {key: tick for key, tick in self._fresh_at.items() if key[0] != kind or tick > since}
+        # The next list of this kind is newer than these objects.
+        self._fresh_at = {
+            (other_kind, name): tick
+            for (other_kind, name), tick in self._fresh_at.items()
+            if other_kind != kind or tick > since
+        }
 
     def get(self, kind: str, name: Name) -> StoredObject | None:
         """Return the object of that kind and name; None if it is not stored."""
@@ -89,7 +104,7 @@ class Store:
         return iter(self._objects[kind].values())
 
     def owned(self, owner: str) -> Iterator[StoredObject]:
-        """Return the objects that belong to the object with that UID, by kind and name."""
+        """Return the stored objects whose owner has that UID, sorted by kind, namespace and name."""
         return (self._objects[kind][name] for kind, name in sorted(self._by_owner.get(owner, ())))
 
     def count(self, kind: str) -> int:
@@ -102,6 +117,6 @@ class Store:
 
 
 def name_of(stored: StoredObject) -> Name:
-    """Return namespace and name of an object."""
+    """Return the namespace and the name of an object."""
     key = stored.key
     return key.namespace, key.name

@@ -1,4 +1,4 @@
-"""Have kopf run the process, log in, and watch the objects that controllers reconcile.
+"""Have kopf handle signals, log in, and watch the objects that controllers reconcile.
 
 Only `on.event` is used, so kopf writes nothing to the objects: no finalizers and no annotations.
 """
@@ -18,7 +18,7 @@ from accelbench_operator.engine.kinds import Key, Manifest
 
 
 class Backoffs:
-    """Retry for ever: a namespace that is gone, or refuses the watch, must not end the watches of the others."""
+    """Retry for ever: if the watch of one namespace fails, the watches of the other namespaces must go on."""
 
     def __iter__(self) -> Iterator[float]:
         """Return the seconds before each retry of a request."""
@@ -32,11 +32,16 @@ async def watch(
     deleted: Callable[[Key], None],
     ending: Callable[[], object],
 ) -> None:
-    """Report every object of `kinds` that exists, appears, changes or goes; return when the process is to end.
+    """Watch the objects of `kinds`; return after the process is signalled to end.
 
-    `ending` is called before that: kopf waits 5 s for tasks that are not its own.
+    Args:
+        kinds: The kinds to watch.
+        namespaces: The namespaces to watch; empty for all.
+        changed: Called for each object that exists at the start, is created or changes.
+        deleted: Called for each object that is deleted.
+        ending: Called at the end to stop other tasks, for which kopf waits 5 s.
     """
-    # kopf names itself after the user; in a container the passwd database need not know one.
+    # kopf identifies itself by the user's name, and a container's user may have none.
     os.environ.setdefault("LOGNAME", "accelbench")
     registry = kopf.OperatorRegistry()
 
@@ -68,7 +73,7 @@ def _watch_kind(
     changed: Callable[[Key, Manifest], None],
     deleted: Callable[[Key], None],
 ) -> None:
-    """Register a handler that passes each event of a kind on, without `managedFields`."""
+    """Register a handler that calls `changed` or `deleted` for each event of a kind, without `managedFields`."""
     group, _, version = kind.api_version.rpartition("/")
 
     @kopf.on.event(group, version, kind.plural, registry=registry, id=kind.plural)
@@ -81,18 +86,19 @@ def _watch_kind(
 
 
 def _ignore_closed_connections(loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
-    """Ignore connection errors of requests that kopf began at its start, and that shutdown cuts off."""
+    """Ignore errors of connections that kopf opened at its start and closes at shutdown; pass on all others."""
     if not isinstance(context.get("exception"), aiohttp.ClientConnectionError):
         loop.default_exception_handler(dict(context))
 
 
 def kopf_settings() -> kopf.OperatorSettings:
-    """Return the settings of a kopf that watches and posts nothing."""
+    """Return settings with which kopf posts no Events, watches no CRDs or namespaces, and retries for ever."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     # CRDs and namespaces are known at the start, so no permission to watch them is needed.
     settings.scanning.disabled = True
     settings.networking.error_backoffs = Backoffs()
+    # Shorter than the 30 s after which Kubernetes kills a pod.
     settings.process.ultimate_exiting_timeout = 20
     # kopf would log each event of each object.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
