@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 async def run(settings: Settings) -> None:
-    """Run the operator until a signal arrives; raise if a part fails, so that the kubelet restarts the container."""
+    """Run the operator until a signal arrives; raise if a task fails, so that the kubelet restarts the container."""
     if task := asyncio.current_task():
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             # kopf replaces these handlers when it starts.
@@ -43,7 +43,7 @@ async def run(settings: Settings) -> None:
             asyncio.TaskGroup() as group,
         ):
             work = group.create_task(_run_operator(operator, exposition))
-            # kopf does not look again for a kind that is not served when it starts.
+            # kopf never watches a kind that the API server does not serve yet when kopf starts.
             await operator.crds_fit.wait()
             controllers = operator.controllers
             await watch(
@@ -52,16 +52,16 @@ async def run(settings: Settings) -> None:
 
 
 async def _run_operator(operator: Operator, exposition: Exposition) -> None:
-    """Run the operator's tasks and write the first metrics; `run` cancels this once the watch of runs has ended."""
+    """Run the operator's tasks and render the first metrics until cancelled."""
     async with asyncio.TaskGroup() as group:
         group.create_task(operator.run())
         group.create_task(_write_first_metrics(exposition, operator))
 
 
 async def _write_first_metrics(exposition: Exposition, operator: Operator) -> None:
-    """Render the metrics of all results once before the first scrape: thousands of results take a second."""
+    """Render the metrics of all results before the first scrape, because the first time takes a second or more."""
     await operator.synced.wait()
-    # Objects listed at the start live long; once frozen, no garbage collection scans them.
+    # Objects that were listed at the start stay in memory; frozen ones are not scanned by the garbage collector.
     gc.freeze()
     try:
         await asyncio.to_thread(exposition.write, operator.snapshot(), OPENMETRICS)
@@ -70,7 +70,7 @@ async def _write_first_metrics(exposition: Exposition, operator: Operator) -> No
 
 
 def main() -> int:
-    """Run the operator; return 0 after a signal, 2 if its settings are invalid."""
+    """Run the operator; return the exit code: 0 after a signal, 2 if a setting or the kubeconfig is invalid."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         asyncio.run(run(read_settings(os.environ)))

@@ -34,7 +34,10 @@ class NotAtWorkError(Exception):
 async def run_checks(
     api: KubernetesApi, settings: Settings, *, wait_seconds: float = WAIT_SECONDS
 ) -> AsyncIterator[str]:
-    """Yield a line for each check that passes; raise NotAtWorkError for the first that fails, or ApiError."""
+    """Yield a line for each check that passes; raise NotAtWorkError or ApiError at the first that fails.
+
+    `wait_seconds` is the maximum wait for a leader.
+    """
     await _wait_for_crds(api, time.monotonic() + PUBLISH_SECONDS)
     yield f"the API server has the CRDs of {GROUP}/{VERSION} as this release writes them"
     for namespace in settings.namespaces or (None,):
@@ -47,7 +50,10 @@ async def run_checks(
 
 
 async def _wait_for_crds(api: KubernetesApi, deadline: float) -> None:
-    """Return once the CRDs fit this release; raise NotAtWorkError after `deadline`, or ApiError."""
+    """Return once the cluster's CRDs have all fields of this release; raise NotAtWorkError after `deadline`.
+
+    The deadline is a time of `time.monotonic`.
+    """
     while skew := await find_skew(api):
         if time.monotonic() > deadline:
             raise NotAtWorkError(skew)
@@ -55,9 +61,9 @@ async def _wait_for_crds(api: KubernetesApi, deadline: float) -> None:
 
 
 async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float) -> str:
-    """Return the holder of the Lease once the Lease was renewed during this check.
+    """Wait until the Lease is renewed, and return its holder; raise NotAtWorkError after `deadline`.
 
-    Raise NotAtWorkError after `deadline`, which is a time of `time.monotonic`.
+    The deadline is a time of `time.monotonic`.
     """
     earlier_renewal: str | None = None
     while True:
@@ -65,8 +71,10 @@ async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float
             spec = (await api.get(LEASE.path(lease.namespace, lease.name)))["spec"]
         except NotFoundError:
             spec = {}
-        holder, renewal = spec.get("holderIdentity") or "", spec.get("renewTime") or ""
-        if holder and earlier_renewal is not None and renewal != earlier_renewal:
+        holder = spec.get("holderIdentity") or ""
+        renewal = spec.get("renewTime") or ""
+        was_renewed = earlier_renewal is not None and renewal != earlier_renewal
+        if holder and was_renewed:
             return str(holder)
         earlier_renewal = renewal
         if time.monotonic() > deadline:
@@ -78,14 +86,14 @@ async def _wait_for_leader(api: KubernetesApi, lease: LeaseName, deadline: float
 
 
 async def run(settings: Settings, write: Callable[[str], object]) -> None:
-    """Write a line for each check that passes; raise NotAtWorkError or ApiError."""
+    """Run all checks and write a line for each that passes; raise NotAtWorkError or ApiError if one fails."""
     async with KubernetesApi(await load_configuration()) as api:
         async for line in run_checks(api, settings):
             write(line)
 
 
 def main() -> int:
-    """Check the installation; return the exit code."""
+    """Check the installation; return the exit code: 0 if all checks pass, else 1."""
     try:
         asyncio.run(run(read_settings(os.environ), print))
     except (NotAtWorkError, ApiError, SettingsError, InvalidProfilesError) as error:

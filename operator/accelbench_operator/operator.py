@@ -1,4 +1,4 @@
-"""Connect the parts: reflectors fill the store, events and the store fill the queue, workers reconcile."""
+"""Connect the components: reflectors fill the store, events and the store fill the queue, workers reconcile."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ class Operator:
     def __init__(self, api: KubernetesApi, settings: Settings, identity: str = "") -> None:
         """Create an operator; `identity` is the unique name of this replica in the Lease."""
         self._loop = asyncio.get_running_loop()
-        self._lag = 0.0
+        self._lag_seconds = 0.0
         self._api = api
         self._skew = "the CRDs have not been checked yet"
         self.crds_fit = asyncio.Event()
@@ -45,9 +45,7 @@ class Operator:
         self.synced = asyncio.Event()
         """Set once all objects that may be listed have been listed."""
         self.telemetry = Telemetry()
-        api.observe_duration = lambda verb, resource, seconds: self.telemetry.request.labels(verb, resource).observe(
-            seconds
-        )
+        api.observe_duration = self._observe_request
         self.store = store = Store()
         self._objects = RunObjects(store, self._observe_start)
         self._series = settings.metrics_series
@@ -75,7 +73,7 @@ class Operator:
             queue.add,
         )
         self.controllers.add(self._runs)
-        self._live = LiveCases(api, self._objects.pods, self._name_of, self._leading)
+        self._live = LiveCases(api, self._objects.pods, self._name_of_unfinished_run, self._leading)
 
     async def run(self) -> None:
         """Run all tasks until cancelled; reconcile nothing before the CRDs fit and all objects have been listed."""
@@ -87,13 +85,13 @@ class Operator:
             for reflector in self.controllers.reflectors:
                 await reflector.answered.wait()
             self.synced.set()
-            async with self._standing(), asyncio.TaskGroup() as work:
+            async with self._election_context(), asyncio.TaskGroup() as work:
                 work.create_task(self.controllers.run())
                 work.create_task(keep_deleting(self._find_surplus, self._delete_result))
                 work.create_task(self._live.run())
 
     async def _wait_for_crds(self) -> None:
-        """Set `crds_fit` once the CRDs fit this release; log the reason every `SKEW_PERIOD_SECONDS` until then."""
+        """Set `crds_fit` once the CRDs fit this release; until then log the problem every `SKEW_PERIOD_SECONDS`."""
         while not self.crds_fit.is_set():
             try:
                 self._skew = await find_skew(self._api)
@@ -105,56 +103,69 @@ class Operator:
             logger.error("%s", self._skew)
             await asyncio.sleep(SKEW_PERIOD_SECONDS)
 
-    def _standing(self) -> AbstractAsyncContextManager[None]:
-        """Take part in the election while the context is open; without a Lease there is none."""
+    def _election_context(self) -> AbstractAsyncContextManager[None]:
+        """Return a context that takes part in the election while it is open; without a Lease it does nothing."""
         return take_part(self._election) if self._election else nullcontext()
 
     def unready(self) -> tuple[str, ...]:
         """Return the reasons why this replica is not ready, a sentence each; empty if it is ready."""
-        unlisted = [str(reflector) for reflector in self.controllers.reflectors if not reflector.synced.is_set()]
-        waiting = (f"not listed yet: {', '.join(unlisted)}",) if unlisted else ()
-        return (*waiting, *((self._skew,) if self._skew else ()))
+        reasons = []
+        unlisted_paths = [str(reflector) for reflector in self.controllers.reflectors if not reflector.synced.is_set()]
+        if unlisted_paths:
+            reasons.append(f"not listed yet: {', '.join(unlisted_paths)}")
+        if self._skew:
+            reasons.append(self._skew)
+        return tuple(reasons)
 
     def readings(self) -> Readings:
-        """Return the readings of the liveness probe."""
+        """Return the durations by which the liveness probe finds that the process hangs, each with its maximum."""
         return {
-            "loop-lag-seconds": (self._lag, MAXIMUM_LAG_SECONDS),
+            "loop-lag-seconds": (self._lag_seconds, MAXIMUM_LAG_SECONDS),
             "longest-work-seconds": (self.controllers.queue.longest_work_seconds, MAXIMUM_STEP_SECONDS),
         }
 
     def snapshot(self) -> Snapshot:
         """Return the operator's state for its metrics; call it in the event loop."""
-        phases = self._runs.phases if self._leading() else {}  # a replica that does not lead has old phases
+        is_leading = self._leading()
+        # A replica that does not lead has outdated phases.
+        phases = self._runs.phases if is_leading else {}
         runs = Counter((key.namespace, phase) for key, phase in phases.items())
         queue = QueueHealth(
             depth=self.controllers.queue.depth,
             oldest_seconds=self.controllers.queue.oldest_seconds,
-            loop_lag_seconds=self._lag,
+            loop_lag_seconds=self._lag_seconds,
             reconciled_total=self.controllers.queue.handled_total,
             failed_total=self.controllers.queue.failed_total,
         )
         results, omitted = self._objects.latest(self._series)
         return Snapshot(
-            leading=self._leading(),
+            leading=is_leading,
             results=results,
             runs=runs,
             held=self.controllers.counts(),
             queue=queue,
             requests=dict(self._api.requests),
-            cases=self._runs.cases() if self._leading() else {},
+            cases=self._runs.cases() if is_leading else {},
             live=self._live.now,
             live_omitted=self._live.omitted,
             omitted=omitted,
             limit=self._series,
         )
 
-    def _name_of(self, run_uid: str) -> str | None:
-        """Return the name of a run; None if it is unknown or has finished."""
+    def _name_of_unfinished_run(self, run_uid: str) -> str | None:
+        """Return the name of the run with that UID; None if the run is unknown or has finished."""
         key = self.controllers.keys.get(run_uid)
         return key.name if key and self._runs.phases.get(key) in UNFINISHED else None
 
+    def _observe_request(self, verb: str, resource: str, seconds: float) -> None:
+        """Record the duration of a request to the API server."""
+        self.telemetry.request.labels(verb, resource).observe(seconds)
+
     def _observe_start(self, job: ObservedJob | None, pod: ObservedPod) -> None:
-        """Record the times from the Job's creation to the pod's, and from there to the container's start."""
+        """Record the seconds from the creation of the Job to that of its pod, and from there to the container's start.
+
+        A time that is unknown is not recorded.
+        """
         # Timestamps are whole seconds of clocks that may differ, so a difference can be negative.
         if pod.running:
             self.telemetry.start.observe(max(0.0, (pod.running - pod.created).total_seconds()))
@@ -162,30 +173,33 @@ class Operator:
             self.telemetry.queue.observe(max(0.0, (pod.created - job.created).total_seconds()))
 
     def _count_failed_attempt(self, attempt: Attempt) -> None:
-        self.telemetry.failed_attempts.labels(attempt.reason or "", "false" if attempt.finished else "true").inc()
+        """Count a failed attempt by its reason and by whether another attempt follows."""
+        is_retried = "false" if attempt.finished else "true"
+        self.telemetry.failed_attempts.labels(attempt.reason or "", is_retried).inc()
 
     def _leading_changed(self, leads: bool) -> None:
+        """Queue every object when this replica starts to lead."""
         if leads:
             self.controllers.reset()
 
     async def _find_surplus(self) -> tuple[Summary, ...]:
-        """Return the results to delete; none while this replica does not lead."""
+        """Return the results to delete; empty while another replica leads."""
         if not self._leading():
             return ()
         # A run whose phase is unknown may be in progress.
-        unknown = self.controllers.keys.keys() - {key.uid for key in self._runs.phases}
-        in_progress = self._runs.in_progress() | unknown
-        # Sorting tens of thousands of results would block the event loop.
-        return await asyncio.to_thread(
-            surplus, tuple(self._objects.summaries()), self._retention, self._api.clock(), frozenset(in_progress)
-        )
+        uids_without_phase = self.controllers.keys.keys() - {key.uid for key in self._runs.phases}
+        in_progress = frozenset(self._runs.in_progress() | uids_without_phase)
+        summaries = tuple(self._objects.summaries())
+        # In a thread: sorting tens of thousands of results would block the event loop.
+        return await asyncio.to_thread(surplus, summaries, self._retention, self._api.clock(), in_progress)
 
     async def _delete_result(self, result: Summary) -> None:
         await self._cluster.delete_result(result.namespace, result.name, result.uid)
 
     async def _measure_lag(self) -> None:
-        """Measure every `LAG_PERIOD_SECONDS` how many seconds too late the event loop wakes this task."""
+        """Measure how many seconds too late the event loop wakes a task, every `LAG_PERIOD_SECONDS`."""
         while True:
             before = self._loop.time()
             await asyncio.sleep(LAG_PERIOD_SECONDS)
-            self._lag = max(0.0, self._loop.time() - before - LAG_PERIOD_SECONDS)
+            elapsed_seconds = self._loop.time() - before
+            self._lag_seconds = max(0.0, elapsed_seconds - LAG_PERIOD_SECONDS)

@@ -17,7 +17,7 @@ from accelbench.api.profiles import load_profiles
 from accelbench.api.run import DEFAULT_CLASS
 from accelbench_operator.engine.election import LeaseName
 from accelbench_operator.metrics.exposition import Tls
-from accelbench_operator.runs.accept import RunSettings, mounts_into_runner
+from accelbench_operator.runs.accept import RunSettings, mount_problems
 from accelbench_operator.runs.retention import Retention
 
 
@@ -73,7 +73,10 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
 
 
 def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the default pod template; raise SettingsError if it is unreadable or a run with it would be refused."""
+    """Return the administrator's pod template; empty if `ACCELBENCH_POD_TEMPLATE` is not set.
+
+    Raise SettingsError if the file cannot be read, or if the API server would refuse a run with this template.
+    """
     path = environment.get("ACCELBENCH_POD_TEMPLATE", "").strip()
     if not path:
         return {}
@@ -84,9 +87,12 @@ def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
         raise SettingsError(f"{source}: {error.strerror}: mount the file or unset it") from error
     except yaml.YAMLError as error:
         raise SettingsError(f"{source}: not YAML: {error}") from error
+    # The template is checked as that of a run whose other fields do not matter.
     spec = {"workload": {"name": "any"}, "variants": [{"use": "any/any"}], "podTemplate": template}
     run = {"apiVersion": API_VERSION, "kind": RUN.name, "metadata": {"name": "any"}, "spec": spec}
-    problems = [*refusals(RUN, run)] or [*mounts_into_runner(PodTemplate.model_validate(template), "spec.podTemplate")]
+    problems = list(refusals(RUN, run))
+    if not problems:
+        problems = list(mount_problems(PodTemplate.model_validate(template), "spec.podTemplate"))
     if problems:
         message = "; ".join(str(problem).removeprefix("spec.podTemplate.") for problem in problems)
         raise SettingsError(f"{source}: {message}")
@@ -94,14 +100,18 @@ def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def _lease(environment: Mapping[str, str]) -> LeaseName | None:
+    """Return the Lease of `ACCELBENCH_LEASE`, None if it is not set; raise SettingsError if it is invalid."""
     text = environment.get("ACCELBENCH_LEASE", "").strip()
+    if not text:
+        return None
     namespace, _, name = text.partition("/")
-    if text and not (namespace and name):
+    if not (namespace and name):
         raise SettingsError(f'ACCELBENCH_LEASE="{text}": must be namespace/name')
-    return LeaseName(namespace, name) if text else None
+    return LeaseName(namespace, name)
 
 
 def _retention(environment: Mapping[str, str]) -> Retention:
+    """Return the limits of the history of results; raise SettingsError if a variable is invalid."""
     default = Retention()
     days = _whole_number(environment, "ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS", 0, minimum=0)
     return Retention(
@@ -112,6 +122,10 @@ def _retention(environment: Mapping[str, str]) -> Retention:
 
 
 def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
+    """Return the files for TLS; None if `ACCELBENCH_METRICS_TLS` is not set.
+
+    Raise SettingsError if a file cannot be used, or if only `ACCELBENCH_METRICS_CLIENT_CA` is set.
+    """
     directory = environment.get("ACCELBENCH_METRICS_TLS", "").strip()
     client_ca = environment.get("ACCELBENCH_METRICS_CLIENT_CA", "").strip()
     if not directory:
@@ -122,12 +136,13 @@ def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
     try:
         tls.context()
     except OSError as error:
-        files = f"{tls.certificate} and {tls.key}{f' and {client_ca}' if client_ca else ''}"
+        files = " and ".join([str(tls.certificate), str(tls.key), *([client_ca] if client_ca else [])])
         raise SettingsError(f"ACCELBENCH_METRICS_TLS: {files} must be PEM files that match: {error}") from error
     return tls
 
 
 def _metrics_authorization(environment: Mapping[str, str]) -> bool:
+    """Return True if RBAC decides who may scrape; raise SettingsError for an invalid value or without TLS."""
     text = environment.get("ACCELBENCH_METRICS_AUTHORIZATION", "").strip() or "false"
     if text not in {"true", "false"}:
         raise SettingsError(f'ACCELBENCH_METRICS_AUTHORIZATION="{text}": must be true or false')
@@ -137,13 +152,16 @@ def _metrics_authorization(environment: Mapping[str, str]) -> bool:
 
 
 def _class_name(environment: Mapping[str, str]) -> str:
+    """Return the class of the runs to reconcile; raise SettingsError unless it can be the value of a label."""
     name = environment.get("ACCELBENCH_CLASS_NAME", "").strip() or DEFAULT_CLASS
+    # A label's value has at most 63 characters.
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
         raise SettingsError(f'ACCELBENCH_CLASS_NAME="{name}": must be lower-case letters, digits and hyphens')
     return name
 
 
 def _whole_number(environment: Mapping[str, str], name: str, default: int, *, minimum: int) -> int:
+    """Return the variable's number, or `default` if it is not set; raise SettingsError if it is below `minimum`."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or int(text) < minimum:
         raise SettingsError(f'{name}="{text}": must be a whole number, {minimum} or more')
@@ -151,6 +169,7 @@ def _whole_number(environment: Mapping[str, str], name: str, default: int, *, mi
 
 
 def _port(environment: Mapping[str, str], name: str, default: int) -> int:
+    """Return the variable's port, or `default` if it is not set; raise SettingsError if it is no port."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or not 1 <= int(text) <= 65535:  # noqa: PLR2004 - the range of ports
         raise SettingsError(f'{name}="{text}": must be a port, 1 to 65535')

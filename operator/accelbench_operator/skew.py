@@ -12,7 +12,7 @@ from accelbench.api.metadata import GROUP, VERSION
 from accelbench.cluster_api.errors import NotFoundError
 from accelbench_operator.engine.api import KubernetesApi
 
-SERVED = f"/openapi/v3/apis/{GROUP}/{VERSION}"
+SCHEMAS_PATH = f"/openapi/v3/apis/{GROUP}/{VERSION}"
 REMEDY = "apply those of this release, kubectl apply --server-side -f crds/"
 NAMED_FIELDS = 3
 """Maximum number of missing fields that a message names."""
@@ -21,20 +21,24 @@ Schema = Mapping[str, Any]
 
 
 async def find_skew(api: KubernetesApi) -> str:
-    """Return what the cluster's CRDs lack and what to do, or an empty text; raise ApiError."""
+    """Return what the cluster's CRDs lack, with the remedy; empty if they lack nothing. Raise ApiError."""
     try:
-        document = await api.get(SERVED)
+        document = await api.get(SCHEMAS_PATH)
     except NotFoundError:
         return f"the CRDs of {GROUP}/{VERSION} are not installed: {REMEDY}"
-    return await asyncio.to_thread(compare, document)  # a tenth of a second
+    # In a thread, because it takes a tenth of a second.
+    return await asyncio.to_thread(describe_skew, document)
 
 
-def compare(document: Mapping[str, Any]) -> str:
-    """Return what the CRDs of an OpenAPI document lack and what to do, or an empty text."""
-    served = {kind: schema for schema in document["components"]["schemas"].values() for kind in kinds_of(schema)}
-    missing = [
-        path for kind in crd.KINDS for path in missing_fields(own_schema(kind), served.get(kind.name, {}), kind.name)
-    ]
+def describe_skew(document: Mapping[str, Any]) -> str:
+    """Return what the CRDs in an OpenAPI document lack, with the remedy; empty if they lack nothing."""
+    served_schemas = {}
+    for schema in document["components"]["schemas"].values():
+        for kind_name in kinds_of(schema):
+            served_schemas[kind_name] = schema
+    missing: list[str] = []
+    for kind in crd.KINDS:
+        missing += missing_fields(own_schema(kind), served_schemas.get(kind.name, {}), kind.name)
     if not missing:
         return ""
     more = f" and {len(missing) - NAMED_FIELDS} more" if len(missing) > NAMED_FIELDS else ""
@@ -42,21 +46,28 @@ def compare(document: Mapping[str, Any]) -> str:
 
 
 def own_schema(kind: crd.CustomResource) -> Schema:
-    """Return the schema in this release's CRD."""
+    """Return the schema of the kind in this release's CRD."""
     schema: Schema = crd.crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 
 
 def kinds_of(schema: Schema) -> Iterator[str]:
-    """Yield the kinds of this group and version that a served schema describes; none for a schema of parts."""
+    """Yield the kinds of accelbench's API version that an OpenAPI schema describes; most schemas describe no kind."""
     for kind in schema.get("x-kubernetes-group-version-kind", ()):
         if (kind.get("group"), kind.get("version")) == (GROUP, VERSION):
             yield kind["kind"]
 
 
 def missing_fields(own: Schema, served: Schema, path: str) -> Iterator[str]:
-    """Yield the paths of fields and enum values that `own` has and `served` lacks."""
-    if "allOf" in served or "$ref" in served:  # ObjectMeta, by reference
+    """Yield each field and enum value that this release's schema has and the cluster's schema lacks.
+
+    Args:
+        own: The schema of this release, or a part of it.
+        served: The same part of the schema that the cluster serves.
+        path: The path of that part, such as `BenchmarkRun.spec`.
+    """
+    if "allOf" in served or "$ref" in served:
+        # The cluster defines ObjectMeta itself, and its schema refers to it.
         return
     served_properties = served.get("properties", {})
     for name, schema in own.get("properties", {}).items():
@@ -68,8 +79,8 @@ def missing_fields(own: Schema, served: Schema, path: str) -> Iterator[str]:
         yield from missing_fields(own["items"], served.get("items", {}), f"{path}[]")
     if isinstance(own.get("additionalProperties"), Mapping):
         served_values = served.get("additionalProperties")
-        yield from missing_fields(
-            own["additionalProperties"], served_values if isinstance(served_values, Mapping) else {}, f"{path}.*"
-        )
+        if not isinstance(served_values, Mapping):
+            served_values = {}
+        yield from missing_fields(own["additionalProperties"], served_values, f"{path}.*")
     if "enum" in served:
         yield from (f"{path}={value}" for value in own.get("enum", ()) if value not in served["enum"])

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from accelbench.api import crd
 from accelbench.document import timestamp
-from accelbench_operator.skew import SERVED, own_schema
+from accelbench_operator.skew import SCHEMAS_PATH, own_schema
 from operator_world.simulated_time import SimulatedTime
 
 Manifest = dict[str, Any]
@@ -201,7 +201,7 @@ class ApiServer:
 
     def answer(self, method: str, path: str, query: dict[str, str], body: Manifest | None) -> str:
         """The body of the answer; raises RefusedError."""
-        if path == SERVED:
+        if path == SCHEMAS_PATH:
             return _served()
         match = PATH.fullmatch(path)
         if match is None or match["plural"] not in self.plurals:

@@ -49,7 +49,7 @@ def retry_delay(failures: int, error: Exception) -> float:
         error: The last failure.
     """
     doublings = min(failures - 1, MAXIMUM_DOUBLINGS)
-    delay_seconds = min(FIRST_DELAY_SECONDS * 2**doublings, LONGEST_DELAY_SECONDS)
+    delay_seconds = min(FIRST_DELAY_SECONDS * 2.0**doublings, LONGEST_DELAY_SECONDS)
     minimum_seconds = error.retry_after_seconds if isinstance(error, RetryError | ApiError) else 0.0
     return minimum_seconds + delay_seconds * random.uniform(*JITTER)  # noqa: S311 - spreads load, keeps no secret
 

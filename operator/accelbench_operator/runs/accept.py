@@ -30,7 +30,7 @@ RUNNER_DIRECTORIES = (posixpath.dirname(labels.CASE_FILE), WORK_DIRECTORY, SCRIP
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Hold the operator's settings that runs depend on."""
+    """Hold the settings of the operator that affect runs."""
 
     runner_image: str
     """`ACCELBENCH_RUNNER_IMAGE`."""
@@ -44,10 +44,10 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class Plan:
-    """Hold an accepted run: its cases in order, and what each step of the operator needs of it.
+    """Hold an accepted run with its cases in order.
 
-    Run and cases are held as JSON and parsed at each access: as objects they would make garbage collections, during
-    which the event loop stands still, several times longer.
+    The run and the cases are kept as JSON and parsed at each access. As objects they would make each garbage
+    collection, which blocks the event loop, several times longer.
     """
 
     metadata: ObjectMeta
@@ -64,7 +64,7 @@ class Plan:
 
     @classmethod
     def of(cls, run: BenchmarkRun, cases: Iterable[Case], runner: UsedRunner) -> Self:
-        """Return a plan of these cases."""
+        """Return the plan of a run that has these cases."""
         seconds = pod_deadline_seconds(run.spec.measurement.time_limit_seconds)
         return cls(
             metadata=run.metadata,
@@ -108,10 +108,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Refused:
-    """Hold the problems of a run that is not measured; a finished run, whose plan was dropped, has none."""
+    """Hold the problems of a run that is not measured. A finished run, whose plan was dropped, has no problems."""
 
     problems: tuple[Problem, ...]
     ttl_seconds: int | None = None
+    """Seconds from the run's end to its deletion; None if it is never deleted."""
 
     @property
     def message(self) -> str:
@@ -127,22 +128,25 @@ def accept(
     *,
     pod_template: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan | Refused:
-    """Return the plan of a BenchmarkRun, or what is wrong with it; never raise because of its content.
+    """Return the plan of a BenchmarkRun, or its problems; raise for no content of the manifest.
 
     Args:
         manifest: The run as the API server returns it.
         profiles: All profiles.
         image: The runner's image, for profiles that name none.
-        runner: What an earlier plan of the run recorded in its status; `profiles`, `image` and `pod_template` are then
-            ignored, because they may have changed since.
+        runner: The runner that an earlier plan recorded in the run's status. If there is one, `profiles`, `image` and
+            `pod_template` are ignored, because they may have changed since.
         pod_template: The administrator's defaults for pods.
     """
 
     def choose_runner(run: BenchmarkRun) -> UsedRunner:
+        """Return the recorded runner; if none is recorded, that of the run's profile."""
+        if runner is not None:
+            return runner
         profile = profiles.get(run.spec.accelerator.profile)
         return UsedRunner(image=profile.image or image, profile=profile, pod_template=dict(pod_template))
 
-    plan = _accept(manifest, (lambda _: runner) if runner else choose_runner)
+    plan = _plan_or_refuse(manifest, choose_runner)
     if isinstance(plan, Plan):
         return plan
     # The API server validates this field, so it can be used even if the rest cannot be read.
@@ -150,29 +154,32 @@ def accept(
     return replace(plan, ttl_seconds=policy.get("ttlSecondsAfterFinished"))
 
 
-def _accept(manifest: Mapping[str, Any], choose_runner: Callable[[BenchmarkRun], UsedRunner]) -> Plan | Refused:
+def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[BenchmarkRun], UsedRunner]) -> Plan | Refused:
+    """Return the plan of a BenchmarkRun, or the problems of the first group of checks that finds any."""
     try:
-        # The status is the operator's own and read elsewhere: damage to it is no reason to refuse the spec.
+        # The operator writes the status and reads it elsewhere, so a damaged status is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
         # With the CRD of this release, the API server has already pruned the fields that this refuses.
         PodTemplate.model_validate(run.spec.pod_template)
         runner = choose_runner(run)
         profile = runner.profile
-        compiled = with_target(run, profile.target)
-        if problems := check_run(compiled):
+        run_with_target = with_target(run, profile.target)
+        problems = check_run(run_with_target)
+        if problems:
             return Refused(problems)
         platform = platforms.find(profile.platform)
-        if problems := (
+        problems = (
             *_namespace_problems(run, profile),
             *_local_file_problems(run),
-            *check_platform(compiled, platform),
-            *check_targets(compiled, profile),
+            *check_platform(run_with_target, platform),
+            *check_targets(run_with_target, profile),
             *_pod_template_problems(run, profile),
-        ):
+        )
+        if problems:
             return Refused(problems)
-        plan = Plan.of(run, plan_cases(compiled, profile.platform, profile.price_per_hour), runner)
-        problem = next(_memory_problems(plan), None)
-        return Refused((problem,)) if problem else plan
+        plan = Plan.of(run, plan_cases(run_with_target, profile.platform, profile.price_per_hour), runner)
+        memory_problem = next(_memory_problems(plan), None)
+        return Refused((memory_problem,)) if memory_problem else plan
     except (UnknownProfileError, platforms.UnknownPlatformError) as error:
         return Refused((Problem("spec.accelerator.profile", str(error)),))
     except TooManyCasesError as error:
@@ -182,7 +189,7 @@ def _accept(manifest: Mapping[str, Any], choose_runner: Callable[[BenchmarkRun],
 
 
 def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
-    """Yield a problem if the profile is not for the run's namespace."""
+    """Yield a problem if the profile does not admit runs of this run's namespace."""
     namespace = run.metadata.namespace
     if not profile.admits(namespace):
         admitted = ", ".join(profile.namespaces)
@@ -193,47 +200,50 @@ def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem
 
 
 def _local_file_problems(run: BenchmarkRun) -> Iterator[Problem]:
-    """Yield a problem if the script is a local file, in case the CRDs of another release have let it pass."""
-    if (script := run.spec.workload.script) and script.file:
+    """Yield a problem if the run's script is a local file; the CRDs of another release may not refuse that."""
+    script = run.spec.workload.script
+    if script and script.file:
         yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
 
 
 def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
-    """Yield a problem for each field of the pod template that contradicts the profile or the runner's isolation."""
+    """Yield a problem for each field of the run's pod template that the profile or the runner's isolation forbids."""
     template = PodTemplate.model_validate(run.spec.pod_template)
     path = "spec.podTemplate"
-    for name in template.metadata.annotations if template.metadata else ():
+    annotations = template.metadata.annotations if template.metadata else {}
+    for name in annotations:
         if name.startswith(APPARMOR):
             yield Problem(f"{path}.metadata.annotations", f"{name}: not for a run to set; remove it")
     if template.spec is None:
         return
     for name, value in template.spec.node_selector.items():
-        if (required := profile.node_selector.get(name, value)) != value:
+        required = profile.node_selector.get(name, value)
+        if value != required:
             yield Problem(f"{path}.spec.nodeSelector", f"{name}: {value}: profile {profile.name} says {required}")
     for container in template.spec.containers:
         amounts = container.resources.limits | container.resources.requests if container.resources else {}
         if profile.resource in amounts:
             message = f"{profile.resource}: profile {profile.name} reserves it; remove it"
             yield Problem(f"{path}.spec.containers[0].resources", message)
-    yield from mounts_into_runner(template, path)
+    yield from mount_problems(template, path)
 
 
-def mounts_into_runner(template: PodTemplate, path: str) -> Iterator[Problem]:
-    """Yield a problem for each mount inside one of the runner's own directories."""
-    for container in template.spec.containers if template.spec else ():
+def mount_problems(template: PodTemplate, path: str) -> Iterator[Problem]:
+    """Yield a problem for each volume mount of the template that lies inside a directory of the runner."""
+    containers = template.spec.containers if template.spec else ()
+    for container in containers:
         for mount in container.volume_mounts:
-            if any(
-                posixpath.normpath(mount.mount_path).startswith(f"{directory}/") for directory in RUNNER_DIRECTORIES
-            ):
+            mount_path = posixpath.normpath(mount.mount_path)
+            if any(mount_path.startswith(f"{directory}/") for directory in RUNNER_DIRECTORIES):
                 message = f"{mount.mount_path}: that directory is the runner's own; mount it elsewhere"
                 yield Problem(f"{path}.spec.containers[0].volumeMounts", message)
 
 
 def _memory_problems(plan: Plan) -> Iterator[Problem]:
-    """Yield a problem for each case that needs more memory than its pod may use, or whose cost cannot be computed.
+    """Yield a problem for each case that needs more memory than its pod may use.
 
-    A case that is only compiled for a target is checked without the pod's limit. The runner checks scripts, because
-    this process does not load them.
+    If the cost of a case cannot be computed, yield that as the last problem. A case that is only compiled for a target
+    is checked without the pod's limit. The runner checks scripts, because this process does not load them.
     """
     if plan.script:
         return
@@ -245,8 +255,8 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
         try:
             refusal = memory.refusal(workload, parameters, None if only_compiled else limit)
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
-            why = workload_checks.describe(error)
-            yield Problem("spec.workload", f"{workload.name}: the workload's cost cannot be computed: {why}")
+            cause = workload_checks.describe(error)
+            yield Problem("spec.workload", f"{workload.name}: the workload's cost cannot be computed: {cause}")
             return
         if refusal:
             limit_source = f"profile {plan.profile.name}, or spec.podTemplate's limits"
@@ -254,6 +264,6 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """Return the location of a pydantic error as a path of the manifest, such as `spec.variants[0].use`."""
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
-    return "".join(parts).removeprefix(".")
+    """Return the location of a pydantic error as a path in the manifest, such as `spec.variants[0].use`."""
+    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in location]
+    return "".join(steps).removeprefix(".")

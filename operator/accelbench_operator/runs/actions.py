@@ -1,4 +1,4 @@
-"""Define the actions of a run: `decide` chooses them, `reconcile` and `apply` carry them out. Each can be repeated."""
+"""Define the actions of a run. `decide` chooses them; `reconcile` and `apply` carry them out. Each can be repeated."""
 
 from dataclasses import dataclass
 
@@ -23,12 +23,12 @@ class Collect:
 
     attempt: Attempt
     last: bool
-    """True if no other attempt follows, so that an incomplete result is better than none."""
+    """True if no other attempt follows: then even an incomplete result is stored."""
 
 
 @dataclass(frozen=True)
 class ConfirmFailure:
-    """Note the failure if the API server has the same Job and pod as the store; a watch may be behind."""
+    """Note the failure if the API server has the same Job and pod as the store, which may be outdated."""
 
     attempt: Attempt
     failure: AttemptFailure
