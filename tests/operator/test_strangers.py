@@ -86,7 +86,7 @@ def test_a_result_of_somebody_else_in_place_of_ours_ends_the_case_and_is_named(w
 
 def test_a_result_of_somebody_else_is_no_result_of_a_run_that_is_about_to_finish(world: World) -> None:
     with_a_foreign_result(world)
-    assert asyncio.run(world.applier.finds_unlisted_results(PLAN, [ATTEMPT.case], observe())) is False
+    assert asyncio.run(world.applier.load_missing_results(PLAN, [ATTEMPT.case], observe())) is False
 
 
 def test_events_that_may_not_be_read_keep_no_case_from_waiting(world: World) -> None:

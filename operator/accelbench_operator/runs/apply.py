@@ -1,8 +1,8 @@
 """Carry out the actions of a run. Each can be repeated: the process may be killed before and after each request.
 
-A result that may exist is read from the API server: before a Job is created, before an attempt fails, and before a Job
-is deleted whose result this process has not stored itself. An existing object counts as the run's only if its owner's
-UID is the run's. Deletions name the UID that they mean.
+Before a Job is created and before an attempt fails, the API server is asked whether the case has a result. Before a Job
+is deleted, it is asked too, unless this process has stored the result itself. An existing object counts as the run's
+only if its owner's UID is the run's. Each deletion names the UID of the object.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ LOGS_AT_A_TIME = 2
 
 
 class ForeignObjectError(RetryError):
-    """Report an object that has the name of an object of the run, but belongs to another owner or cannot be read."""
+    """Report an object under a name that the run needs; the object has another owner or cannot be read."""
 
 
 class Applier:
@@ -84,19 +84,19 @@ class Applier:
         self._log_slots = asyncio.Semaphore(LOGS_AT_A_TIME)
 
     def memory(self, run_uid: str) -> RunMemory:
-        """Return what this process remembers of a run."""
+        """Return what this process remembers of a run; empty at first."""
         return self._memories.setdefault(run_uid, RunMemory())
 
     def forget(self, run_uid: str) -> None:
-        """Drop what this process remembers of a run that is deleted or idle."""
+        """Drop what this process remembers of a run; call it once the run is deleted or idle."""
         self._memories.pop(run_uid, None)
 
     def forget_all(self) -> None:
-        """Drop what this process remembers of all runs, because another replica may have acted since."""
+        """Drop what this process remembers of all runs; call it once another replica may have acted."""
         self._memories.clear()
 
     async def apply(self, action: Action, plan: Plan, observed: Observed) -> None:
-        """Carry out one action that deletes nothing; raise ApiError or ForeignObjectError to have it repeated."""
+        """Carry out an action other than a deletion; raise ApiError or ForeignObjectError if it has to be repeated."""
         match action:
             case CreateJob():
                 await self._create_job(action, plan)
@@ -105,40 +105,42 @@ class Applier:
             case ConfirmFailure():
                 await self._confirm_failure(action, plan, observed)
             case ReadQueue():
-                if job := observed.jobs.get(action.attempt.job):
-                    report = await read_queue(self._cluster, job, self._clock())
-                    self.memory(plan.metadata.uid).queues[job.key.name] = report
+                await self._read_queue(action, plan, observed)
             case ReadEvents():
                 await self._read_events(action, plan)
 
-    async def finds_unlisted_results(self, plan: Plan, measured: Iterable[str], observed: Observed) -> bool:
-        """Return True if the API server has a result of a measured case that the store lacks; put it into the store.
+    async def load_missing_results(self, plan: Plan, measured_cases: Iterable[str], observed: Observed) -> bool:
+        """Put results that only the API server has into the store; return True if there are any.
 
-        This is checked before a run finishes, which is final: a replica may lead before its watches are up to date.
+        Call this before a run finishes, which is final: the watches of a new leader may not be up to date.
         """
-        missing = [case for case in measured if case not in observed.results]
-        return any([await self._has_unlisted_result(plan, case) for case in missing])
-
-    async def _has_unlisted_result(self, plan: Plan, case: str) -> bool:
-        try:
-            return await self._load_result(plan, case)
-        except ForeignObjectError:
-            # Another object has the name of the result, so the result was deleted.
-            return False
+        has_loaded = False
+        for case in measured_cases:
+            if case in observed.results:
+                continue
+            try:
+                has_loaded |= await self._load_result(plan, case)
+            except ForeignObjectError:
+                # Another object has the name of the result, so the result was deleted.
+                continue
+        return has_loaded
 
     async def delete_job(self, action: DeleteJob, run: Key) -> None:
-        """Delete a Job; if its case has a result in the store, only if the API server has the result too."""
+        """Delete a Job, unless the result that it needs is missing in the API server.
+
+        If the result is missing, remove it from the store instead: the next step then decides again.
+        """
         memory = self.memory(run.uid)
         if action.uid in memory.deleted:
             return
-        if action.result is not None and not await self._is_stored(action.result, run):
+        if action.result is not None and not await self._result_exists(action.result, run):
             self._store.remove(RESULT.name, (run.namespace, action.result))
             return
         await self._cluster.delete_job(run.namespace, action.name, action.uid)
         memory.deleted.add(action.uid)
 
-    async def _is_stored(self, result: str, run: Key) -> bool:
-        """Return True if this process has stored the result, or the API server has it."""
+    async def _result_exists(self, result: str, run: Key) -> bool:
+        """Return True if this process has stored the BenchmarkResult of that name, or the API server has it."""
         if result in self.memory(run.uid).stored:
             return True
         return await self._cluster.get_result(run.namespace, result) is not None
@@ -147,26 +149,30 @@ class Applier:
         """Create the Job of an attempt, unless its case has a result; note a failure if the Job is invalid."""
         metadata = plan.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
-        with self._recording(Wait.CREATE_JOB, plan, name):
-            if not action.is_first and await self._load_result(plan, action.case):
+        with self._record_obstacle(Wait.CREATE_JOB, plan, name):
+            has_result = not action.is_first and await self._load_result(plan, action.case)
+            if has_result:
                 return
             if plan.profile.device_class:
                 await self._ensure_claim_template(plan)
             job = build_job(plan.run, plan.case(action.case), action.attempt, plan.runner)
+            stored: Manifest | None
             try:
                 stored = await self._cluster.create_job(job)
             except ConflictError:
-                existing = await self._cluster.get_job(metadata.namespace, name)
-                if existing is None:
-                    return
-                stored = existing
+                stored = await self._cluster.get_job(metadata.namespace, name)
             except InvalidError as error:
                 await self._note_failure(plan, action.case, name, job_refused(error.message))
                 return
-            self._put_job(stored, metadata.uid)
+            # A Job that caused a conflict may have been deleted since; the next step creates another.
+            if stored is not None:
+                self._put_job(stored, metadata.uid)
 
     async def _ensure_claim_template(self, plan: Plan) -> None:
-        """Create the template of the device claim before the pod that refers to it."""
+        """Create the ResourceClaimTemplate of the run unless it exists.
+
+        Raise NotServedError if the cluster does not serve the kind, ForeignObjectError if another owner has the name.
+        """
         template = build_claim_template(plan.run, plan.profile)
         metadata = template["metadata"]
         try:
@@ -181,22 +187,28 @@ class Applier:
                 ) from None
 
     async def _collect(self, action: Collect, plan: Plan, observed: Observed) -> None:
-        """Store the outcome of an attempt that is over; note a failure if `Wait.LOOK` ends without an answer."""
+        """Store the result of an attempt that is over, or note its failure.
+
+        If the API server does not show the attempt's end before `Wait.LOOK` is over, that is a failure too.
+        """
         attempt, job = action.attempt, action.attempt.job
         try:
-            with self._recording(Wait.LOOK, plan, job):
-                end = await self._find_end(attempt, plan, observed)
+            with self._record_obstacle(Wait.LOOK, plan, job):
+                pod_or_failure = await self._ended_pod(attempt, plan, observed)
         except (ApiError, ForeignObjectError) as error:
             if not self._may_give_up(Wait.LOOK, plan, job):
                 raise
-            end = unknown_end(_error_message(error))
-        if isinstance(end, ObservedPod):
-            await self._store_outcome(action, plan, end)
-        elif end:
-            await self._note_failure(plan, attempt.case, job, end)
+            pod_or_failure = unknown_end(_error_message(error))
+        if isinstance(pod_or_failure, ObservedPod):
+            await self._store_outcome(action, plan, pod_or_failure)
+        elif pod_or_failure is not None:
+            await self._note_failure(plan, attempt.case, job, pod_or_failure)
 
-    async def _find_end(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
-        """Return the pod whose log to read, or the failure if Job or pods are gone; None if the store was behind."""
+    async def _ended_pod(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
+        """Return the pod that ended with the attempt, or a failure if the API server has no such Job or pod.
+
+        Return None if the store was outdated. The store is then up to date, and the next step decides again.
+        """
         metadata = plan.metadata
         job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
         if job is None:
@@ -207,41 +219,50 @@ class Applier:
             return None
         if pod and pod.is_over:
             return pod
-        # The watch of pods may be behind the watch of Jobs, after an outage by as long as the outage lasted.
-        pods = await self._pods_of(attempt, plan)
-        if not pods:
+        # After an outage, the watch of pods may be behind the watch of Jobs.
+        current_pods = await self._list_pods(attempt, plan)
+        if not current_pods:
             return pod_gone(job, observed.disruptions.get(attempt.job, ""))
-        self._replace_pods(pods, observed.pods.get(attempt.job, ()))
-        return pod if pod == reporting_pod(pods) else None
+        self._replace_pods(observed.pods.get(attempt.job, ()), current_pods)
+        store_was_current = pod == reporting_pod(current_pods)
+        return pod if store_was_current else None
 
-    async def _pods_of(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
-        """Read the pods that the attempt's Job controls; set run and case, because anybody can change their labels."""
+    async def _list_pods(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
+        """Read the pods that the attempt's Job controls; set their run and case, because anybody can change labels."""
         bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
         pods = [pod for pod in map(observe_pod, bodies) if pod.job == attempt.job]
         return [replace(pod, owner=plan.metadata.uid, case=attempt.case) for pod in pods]
 
     async def _store_outcome(self, action: Collect, plan: Plan, pod: ObservedPod) -> None:
-        """Read the log of a pod that has ended, and store its result or note the failure."""
+        """Read the log of a pod that has ended; store its result, or note the failure."""
         attempt = action.attempt
         case = attempted_case(plan.case(attempt.case), attempt.number)
         async with self._log_slots:
             log = await self._read_log(plan, attempt.job, pod)
             now = timestamp(self._clock())
             try:
-                # In a thread: a log of 8 MiB would hold up the event loop.
-                result = await asyncio.to_thread(read_outcome, case, pod, log, last=action.last, now=now)
-                body = _result_body(result, plan, pod) if isinstance(result, Result) else None
+                # In a thread: reading a log of 8 MiB would block the event loop.
+                outcome = await asyncio.to_thread(read_outcome, case, pod, log, last=action.last, now=now)
+                body = _result_body(outcome, plan, pod) if isinstance(outcome, Result) else None
             except Exception as error:
                 logger.exception("%s: the log of its pod cannot be read; the attempt fails", attempt.job)
-                result, body = unreadable(error), None
-            del log  # many MB, which the traceback of a refusal would hold
+                outcome = unreadable(error)
+                body = None
+            del log  # else the traceback of a later error would keep many MB in memory
         if body is not None:
             await self._store_result(body, attempt, plan)
-        elif isinstance(result, AttemptFailure):
-            await self._note_failure(plan, attempt.case, attempt.job, result)
+        elif isinstance(outcome, AttemptFailure):
+            await self._note_failure(plan, attempt.case, attempt.job, outcome)
+
+    async def _read_queue(self, action: ReadQueue, plan: Plan, observed: Observed) -> None:
+        """Record why the queue does not admit the attempt's Job; do nothing if the Job is gone."""
+        job = observed.jobs.get(action.attempt.job)
+        if job is not None:
+            report = await read_queue(self._cluster, job, self._clock())
+            self.memory(plan.metadata.uid).queues[job.key.name] = report
 
     async def _read_events(self, action: ReadEvents, plan: Plan) -> None:
-        """Record the latest Event about the attempt's Job or pod."""
+        """Record the message of the latest Event about the attempt's Job or pod."""
         attempt, question = action.attempt, action.question
         message = await self._events.about(plan.metadata.namespace, question.about_uid)
         self.memory(plan.metadata.uid).record(attempt.job, question.wait, message, self._clock())
@@ -249,28 +270,34 @@ class Applier:
     async def _confirm_failure(self, action: ConfirmFailure, plan: Plan, observed: Observed) -> None:
         """Note the failure if the API server has the same Job and pod as the store; else bring the store up to date."""
         attempt, metadata = action.attempt, plan.metadata
-        stored = observed.jobs.get(attempt.job), observed.pod(attempt.job)
-        body = await self._cluster.get_job(metadata.namespace, attempt.job)
-        pods = await self._pods_of(attempt, plan)
-        if (observe_job(body) if body else None, reporting_pod(pods)) == stored:
+        job_body = await self._cluster.get_job(metadata.namespace, attempt.job)
+        current_pods = await self._list_pods(attempt, plan)
+        current_job = observe_job(job_body) if job_body else None
+        has_same_job = current_job == observed.jobs.get(attempt.job)
+        has_same_pod = reporting_pod(current_pods) == observed.pod(attempt.job)
+        if has_same_job and has_same_pod:
             await self._note_failure(plan, attempt.case, attempt.job, action.failure)
             return
-        if body:
-            self._put_job(body, metadata.uid)
+        if job_body:
+            self._put_job(job_body, metadata.uid)
         else:
             self._store.remove(JOB.name, (metadata.namespace, attempt.job))
-        self._replace_pods(pods, observed.pods.get(attempt.job, ()))
+        self._replace_pods(observed.pods.get(attempt.job, ()), current_pods)
 
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> str | None:
-        """Return the log; None if there is none, or if all reads during `Wait.READ_LOG` failed."""
+        """Return the log of the pod; None if it never ran or its log is gone.
+
+        Raise ApiError if another try may succeed. Once `Wait.READ_LOG` is over, return None instead.
+        """
         if pod.running is None:
             return None
         try:
-            with self._recording(Wait.READ_LOG, plan, job):
+            with self._record_obstacle(Wait.READ_LOG, plan, job):
                 return await self._cluster.read_log(pod.key.namespace, pod.key.name)
         except NotFoundError:
             # A kubelet also answers 404 for a pod that it does not know yet.
-            if not await self._cluster.list_pods(pod.key.namespace, job) or self._may_give_up(Wait.READ_LOG, plan, job):
+            pod_exists = bool(await self._cluster.list_pods(pod.key.namespace, job))
+            if not pod_exists or self._may_give_up(Wait.READ_LOG, plan, job):
                 return None
             raise
         except ApiError:
@@ -280,16 +307,20 @@ class Applier:
             raise
 
     async def _store_result(self, body: Manifest, attempt: Attempt, plan: Plan) -> None:
-        """Create the BenchmarkResult; note a failure if it is invalid, its name taken, or `Wait.STORE_RESULT` over."""
+        """Create the BenchmarkResult; note a failure if the API server never accepts it.
+
+        That is so if it is invalid or too large, if another object has its name, or if `Wait.STORE_RESULT` is over.
+        Raise ApiError if another try may succeed.
+        """
         case, job, run_uid = attempt.case, attempt.job, plan.metadata.uid
         try:
-            with self._recording(Wait.STORE_RESULT, plan, job):
+            with self._record_obstacle(Wait.STORE_RESULT, plan, job):
                 stored = await self._cluster.create_result(body)
         except (InvalidError, TooLargeError) as error:
             await self._note_failure(plan, case, job, result_refused(error.message))
         except ApiError as error:
-            exists = isinstance(error, ConflictError) and await self._name_is_taken(plan, case)
-            if not exists and not self._may_give_up(Wait.STORE_RESULT, plan, job):
+            name_is_taken = isinstance(error, ConflictError) and await self._name_is_taken(plan, case)
+            if not name_is_taken and not self._may_give_up(Wait.STORE_RESULT, plan, job):
                 raise
             await self._note_failure(plan, case, job, result_refused(error.message))
         else:
@@ -297,14 +328,14 @@ class Applier:
             self._put_result(stored, run_uid)
 
     async def _name_is_taken(self, plan: Plan, case: str) -> bool:
-        """Return True if an object has the name of the case's result; else the conflict had another cause."""
+        """Return True if the API server has a BenchmarkResult with the name of the case's result."""
         metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)
         return await self._cluster.get_result(metadata.namespace, name) is not None
 
     @contextmanager
-    def _recording(self, wait: Wait, plan: Plan, job: str) -> Iterator[None]:
-        """Record an error of the block as an obstacle of the attempt; clear the obstacle after a success."""
+    def _record_obstacle(self, wait: Wait, plan: Plan, job: str) -> Iterator[None]:
+        """Record an error of the `with` block as an obstacle of the attempt; clear the obstacle after a success."""
         run_uid = plan.metadata.uid
         try:
             yield
@@ -314,11 +345,14 @@ class Applier:
         self.memory(run_uid).clear(job, wait)
 
     def _may_give_up(self, wait: Wait, plan: Plan, job: str) -> bool:
-        """Return True if the requests of this wait have failed often enough for long enough."""
+        """Return True if the requests of this wait have failed as often and for as long as its limit demands."""
         return self.memory(plan.metadata.uid).is_final(job, wait, self._clock())
 
     async def _load_result(self, plan: Plan, case: str) -> bool:
-        """Put the case's result into the store if the API server has it; return True if it has."""
+        """Read the case's result from the API server into the store; return True if it exists.
+
+        Raise ForeignObjectError if another object has its name.
+        """
         metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)
         stored = await self._cluster.get_result(metadata.namespace, name)
@@ -327,24 +361,27 @@ class Applier:
         return stored is not None
 
     def _put_job(self, body: Manifest, run_uid: str) -> None:
-        """Put the Job into the store; raise ForeignObjectError if the run does not control it."""
+        """Put a Job that was just read into the store; raise ForeignObjectError if the run does not control it."""
         job = observe_job(body)
         if job is None or not owned_by(body, run_uid):
             name = body["metadata"]["name"]
             raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
         self._store.put(job, fresh=True)
 
-    def _replace_pods(self, pods: Sequence[ObservedPod], stored: Iterable[ObservedPod]) -> None:
-        """Replace the pods in the store by those that the API server just returned."""
-        names = {pod.key.name for pod in pods}
-        for pod in stored:
-            if pod.key.name not in names:
+    def _replace_pods(self, stored_pods: Iterable[ObservedPod], current_pods: Sequence[ObservedPod]) -> None:
+        """Replace the stored pods of a Job by its current pods, which were just read from the API server."""
+        current_names = {pod.key.name for pod in current_pods}
+        for pod in stored_pods:
+            if pod.key.name not in current_names:
                 self._store.remove(POD.name, name_of(pod))
-        for pod in pods:
+        for pod in current_pods:
             self._store.put(pod, fresh=True)
 
     def _put_result(self, body: Manifest, run_uid: str) -> None:
-        """Put the summary of the result into the store; raise ForeignObjectError if it is not of this run."""
+        """Put the summary of a result that was just read into the store.
+
+        Raise ForeignObjectError if it cannot be read or belongs to another run.
+        """
         name = body["metadata"]["name"]
         try:
             summary = observe_result(body)
@@ -355,36 +392,38 @@ class Applier:
         self._store.put(summary, fresh=True)
 
     async def _note_failure(self, plan: Plan, case: str, job: str, failure: AttemptFailure) -> None:
-        """Note that the attempt failed, unless the API server has a result of its case."""
+        """Note that the attempt failed, unless the API server has a result of its case.
+
+        Raise ApiError if the API server does not say so; once `Wait.RESULT` is over, note that as the failure.
+        """
+        has_result = False
         try:
-            with self._recording(Wait.RESULT, plan, job):
+            with self._record_obstacle(Wait.RESULT, plan, job):
                 has_result = await self._load_result(plan, case)
         except ForeignObjectError as error:
-            has_result, failure = False, replace(failure, message=f"{failure.message}. {error}")
+            failure = replace(failure, message=f"{failure.message}. {error}")
         except ApiError as error:
             if not self._may_give_up(Wait.RESULT, plan, job):
                 raise
-            has_result, failure = False, unknown_end(_error_message(error))
+            failure = unknown_end(_error_message(error))
         if not has_result:
             self.memory(plan.metadata.uid).failures[job] = failure
 
 
 def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
-    """Return the BenchmarkResult as the body of the request that creates it."""
+    """Return the BenchmarkResult to create, with the run's expectations evaluated."""
     run, case = plan.run, result.case.name
+    metadata = ObjectMeta(
+        name=result_name(run.metadata.name, run.metadata.uid, case),
+        namespace=run.metadata.namespace,
+        labels=identity_labels(run, case),
+    )
+    expectations = [_judged_expectation(outcome) for outcome in evaluate(run.spec.expectations, result)]
     document = BenchmarkResult.of(
-        result,
-        ObjectMeta(
-            name=result_name(run.metadata.name, run.metadata.uid, case),
-            namespace=run.metadata.namespace,
-            labels=identity_labels(run, case),
-        ),
-        [_judged_expectation(outcome) for outcome in evaluate(run.spec.expectations, result)],
-        node=pod.node or None,
-        pod=pod.key.name,
-        image=pod.image or None,
+        result, metadata, expectations, node=pod.node or None, pod=pod.key.name, image=pod.image or None
     )
     body = document.model_dump(mode="json", by_alias=True, exclude_none=True)
+    # The API server sets all other metadata.
     body["metadata"] = {key: body["metadata"][key] for key in ("name", "namespace", "labels")}
     if run.spec.run_policy.result_retention_policy == "Delete":
         body["metadata"]["ownerReferences"] = [owner_reference(run)]
@@ -392,12 +431,15 @@ def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
 
 
 def _error_message(error: Exception) -> str:
-    """Return the message of the error; for an unexpected one, with its type."""
+    """Return the message of an error; if its type is unexpected, name the type too."""
     if isinstance(error, ApiError):
         return error.message
-    return str(error) if isinstance(error, ForeignObjectError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, ForeignObjectError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
 
 
 def _judged_expectation(outcome: ExpectationOutcome) -> JudgedExpectation:
+    """Return an evaluated expectation as the BenchmarkResult records it, with its sentence on one line."""
     message = " ".join(outcome.sentence.split())[:MAXIMUM_MESSAGE]
     return JudgedExpectation(**dict(outcome.expectation), outcome=outcome.outcome, message=message)

@@ -27,7 +27,7 @@ from accelbench_operator.runs.actions import (
     ReadEvents,
     ReadQueue,
 )
-from accelbench_operator.runs.attempts import AttemptPhase, AttemptState, Observed, ending_pod, state_of
+from accelbench_operator.runs.attempts import AttemptPhase, AttemptState, Observed, find_ending_pod, state_of
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.status import (
@@ -187,7 +187,7 @@ def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: dat
         number = attempt.number + 1
         reason = f"attempt {number} starts at {attempt.not_before}, after {attempt.reason}: {attempt.message}"
         return _Wait(start, f"{attempt.case}: {reason}")
-    if ending := ending_pod(attempt.case, plan, observed, now):
+    if ending := find_ending_pod(attempt.case, plan, observed, now):
         pod, until = ending
         reason = f"pod {pod.key.name} of the previous attempt has not ended yet"
         return _Wait(until, f"{attempt.case}: {reason}; the operator waits for it until {timestamp(until)} at most")

@@ -1,7 +1,8 @@
-"""Find out why a queue holds a Job: from Kueue's Workload, or because there is no such queue.
+"""Find out why a Job stays suspended, from Kueue's Workload and LocalQueues.
 
-A Job that Kueue holds is suspended and gives no reason. Its Workload has one. It is read a few seconds later, because a
-queue with room admits the Job within a second, and then less and less often. There is no watch of Workloads.
+A Job that waits in a queue of Kueue is suspended, and only its Workload gives the reason. The Workload is first read
+some seconds after the suspension, because a queue with free quota admits the Job within a second; later reads are ever
+further apart. There is no watch of Workloads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,46 +25,56 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class QueueReport:
-    """Describe why a queue held a Job at one moment."""
+    """Describe why a Job was suspended when its Workload was read."""
 
     suspended_since: datetime | None
-    """As `ObservedJob.suspended_since`: a Job that is held anew has another reason."""
+    """As `ObservedJob.suspended_since`; the report does not apply to a later suspension."""
     read_at: datetime
     """When the Workload was read."""
     message: str
     """Sentence without its full stop."""
     in_queue: bool = True
-    """False if nothing will ever admit the Job; in a queue it waits without limit."""
+    """False if no queue will ever admit the Job; True if it may wait without limit."""
 
 
-def next_look(since: datetime, report: QueueReport | None, deadline: datetime | None) -> datetime:
-    """Return when to read the Workload next: at the deadline at the latest, and after that ever more rarely.
+def next_read_time(since: datetime, report: QueueReport | None, deadline: datetime | None) -> datetime:
+    """Return when to read the Workload again.
 
-    The pause is as long as the Job was held at the last read, from `FIRST_LOOK` to `LONGEST_PAUSE`.
+    The pause after a read is as long as the Job had been suspended, at least `FIRST_LOOK` and at most `LONGEST_PAUSE`.
+    If the Workload was not read since the deadline, it is read at the deadline at the latest.
+
+    Args:
+        since: The beginning of the suspension.
+        report: The report of the last read; None before the first.
+        deadline: The time when the wait ends; None if it has no limit.
     """
     if report is None:
         read_at = since + FIRST_LOOK
     else:
-        read_at = report.read_at + min(max(report.read_at - since, FIRST_LOOK), LONGEST_PAUSE)
+        suspended_time = report.read_at - since
+        pause = min(max(suspended_time, FIRST_LOOK), LONGEST_PAUSE)
+        read_at = report.read_at + pause
     if deadline and (report is None or report.read_at < deadline):
         return min(read_at, deadline)
     return read_at
 
 
-def explain_held(job: ObservedJob, report: QueueReport | None) -> str:
-    """Return why the Job waits, or before the first report in which queue."""
+def explain_suspended(job: ObservedJob, report: QueueReport | None) -> str:
+    """Return why the Job waits; before the first report, only the queue that it waits in."""
     if report:
         return f"{report.message}."
     return f"Job {job.key.name} waits in {_queue_name(job)}."
 
 
 async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> QueueReport:
-    """Read why the Job is held; if the API server refuses to list, report its message."""
+    """Read why the Job is suspended; if the Workload cannot be read, report the API server's message."""
     try:
-        workload = next(iter(await cluster.list_workloads(job.key.namespace, job.key.uid)), None)
-        queues: list[str] | None = None
+        workloads = await cluster.list_workloads(job.key.namespace, job.key.uid)
+        workload = workloads[0] if workloads else None
+        queue_names: list[str] | None = None
         if workload is None or _is_inadmissible(workload):
-            queues = [queue["metadata"]["name"] for queue in await cluster.list_local_queues(job.key.namespace)]
+            queues = await cluster.list_local_queues(job.key.namespace)
+            queue_names = [queue["metadata"]["name"] for queue in queues]
     except NotFoundError:
         message = (
             f"Job {job.key.name} waits in {_queue_name(job)}, and this cluster has no Kueue to admit it: install "
@@ -76,28 +87,31 @@ async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> Queue
             "read the Workload"
         )
         return QueueReport(job.suspended_since, now, f"{message}: {error.message.rstrip('.')}")
-    if queues is not None and job.queue not in queues:
-        return QueueReport(job.suspended_since, now, _missing_queue(job, queues), in_queue=False)
-    if workload and (why := _why_never_admitted(workload)):
-        return QueueReport(job.suspended_since, now, f"Job {job.key.name} stays suspended: {why}", in_queue=False)
-    reason = (
-        _why_waiting(workload) if workload else "Kueue has created no Workload for it: check that its controller runs"
-    )
+    if queue_names is not None and job.queue not in queue_names:
+        return QueueReport(job.suspended_since, now, _explain_missing_queue(job, queue_names), in_queue=False)
+    if workload is None:
+        reason = "Kueue has created no Workload for it: check that its controller runs"
+    elif final_reason := _why_never_admitted(workload):
+        message = f"Job {job.key.name} stays suspended: {final_reason}"
+        return QueueReport(job.suspended_since, now, message, in_queue=False)
+    else:
+        reason = _why_not_admitted_yet(workload)
     return QueueReport(job.suspended_since, now, f"Job {job.key.name} waits in {_queue_name(job)}: {reason}")
 
 
 def _queue_name(job: ObservedJob) -> str:
+    """Return the Job's queue for a message: `queue NAME` or `no queue`."""
     return f"queue {job.queue}" if job.queue else "no queue"
 
 
-def _missing_queue(job: ObservedJob, queues: Sequence[str]) -> str:
-    """Explain that the Job names no queue, or one that does not exist among `queues`."""
+def _explain_missing_queue(job: ObservedJob, queue_names: Sequence[str]) -> str:
+    """Explain that the Job names no queue, or a queue that is not among the namespace's `queue_names`."""
     if not job.queue:
         return (
             f"Job {job.key.name} is suspended and names no queue: apply the run under another name with the label "
             f"{labels.QUEUE}"
         )
-    suggestion = nearest(job.queue, queues) if queues else "the namespace has none"
+    suggestion = nearest(job.queue, queue_names) if queue_names else "the namespace has none"
     return (
         f"LocalQueue {job.queue} does not exist in namespace {job.key.namespace} ({suggestion}): have it created, or "
         "apply the run under another name with a queue that exists"
@@ -110,12 +124,12 @@ def _conditions(workload: Manifest) -> dict[str, Manifest]:
 
 
 def _is_inadmissible(workload: Manifest) -> bool:
-    """Return True if Kueue cannot admit the Workload as it is, for example because its queue does not exist."""
+    """Return True if Kueue reports that it cannot admit the Workload, for example because its queue does not exist."""
     return _conditions(workload).get("QuotaReserved", {}).get("reason") == "Inadmissible"
 
 
 def _why_never_admitted(workload: Manifest) -> str:
-    """Return why no queue will ever admit the Workload; empty if one may."""
+    """Return why Kueue will never admit the Workload; empty if Kueue still may."""
     conditions = _conditions(workload)
     finished = conditions.get("Finished", {})
     if finished.get("status") == "True":
@@ -127,20 +141,21 @@ def _why_never_admitted(workload: Manifest) -> str:
     return f"its Workload {name} is deactivated ({reason}); set its spec.active to true to queue it again"
 
 
-def _why_waiting(workload: Manifest) -> str:
-    """Return what Kueue reports of the Workload: its eviction, its lack of quota, and its pending admission checks."""
+def _why_not_admitted_yet(workload: Manifest) -> str:
+    """Return Kueue's reasons: the eviction of the Workload, the lack of quota, and the pending admission checks."""
     conditions = _conditions(workload)
-    evicted, reserved = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
-    parts = []
+    evicted, quota_reserved = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
+    reasons = []
     if evicted.get("status") == "True":
-        parts.append(f"Kueue took it back ({evicted['reason']}): {evicted['message']}")
-    if reserved.get("status") == "False" and reserved["message"] != evicted.get("message"):
-        parts.append(reserved["message"])
-    if reserved.get("status") == "True":
+        reasons.append(f"Kueue took it back ({evicted['reason']}): {evicted['message']}")
+    # Kueue repeats the message of an eviction in this condition.
+    if quota_reserved.get("status") == "False" and quota_reserved["message"] != evicted.get("message"):
+        reasons.append(quota_reserved["message"])
+    if quota_reserved.get("status") == "True":
         checks = workload["status"].get("admissionChecks") or ()
-        parts += [_describe_check(check) for check in checks if check["state"] != "Ready"]
-    reason = "; ".join(part.rstrip(". ") for part in parts)
-    return reason or "Kueue has given no reason yet; with StrictFIFO it considers only the first Workload of a queue"
+        reasons += [_describe_check(check) for check in checks if check["state"] != "Ready"]
+    text = "; ".join(reason.rstrip(". ") for reason in reasons)
+    return text or "Kueue has given no reason yet; with StrictFIFO it considers only the first Workload of a queue"
 
 
 def _describe_check(check: Manifest) -> str:

@@ -121,7 +121,7 @@ class Reconciler:
         finishes = finished_at(decision.status) is not None and finished_at(known.written) is None
         if finishes and isinstance(plan, Plan):
             measured = known.status.measured_cases
-            if await self._applier.finds_unlisted_results(plan, measured, observed):
+            if await self._applier.load_missing_results(plan, measured, observed):
                 return 0.0
         known.status = decision.status
         wait = self._may_wait_until(known, now)
