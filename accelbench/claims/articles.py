@@ -16,7 +16,7 @@ ArticleName = Literal["A0", "A1", "A2", "A3", "A4"]
 
 
 class Article(Document):
-    """Describe an article; author and date are empty if it names none."""
+    """Describe an article. Its author or date is empty if the article does not name one."""
 
     name: ArticleName
     title: str
@@ -26,7 +26,7 @@ class Article(Document):
 
 
 class Mistake(Document):
-    """Describe a mistake of an article that no row is about."""
+    """Describe a mistake in an article. No row of the ledger is about this mistake."""
 
     article: ArticleName
     said: str
@@ -43,7 +43,7 @@ class Articles(Document):
 
 
 def load(directory: Path) -> Articles:
-    """Read articles.yaml from the ledger's directory; raises InvalidLedgerError."""
+    """Read articles.yaml from the ledger's directory; raise InvalidLedgerError if it is missing or malformed."""
     file = directory / ARTICLES
     try:
         return Articles.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))

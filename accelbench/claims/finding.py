@@ -7,9 +7,9 @@ from accelbench.api.result import Outcome
 
 @dataclass(frozen=True)
 class ClaimFinding:
-    """Hold the outcome of one condition of a claim; `sentence` has the numbers."""
+    """Hold the outcome of one condition of a claim; `sentence` has the measured values."""
 
     outcome: Outcome
     sentence: str
     sound: bool = False
-    """True if a valid measurement decided, and not a missing one."""
+    """True if the outcome comes from a valid and complete measurement."""

@@ -1,4 +1,4 @@
-"""Explain the page's words: compilers, metrics, and workloads with their parameters and observations. Pure."""
+"""Explain the page's terms: compilers, metrics, and workloads with their parameters and observations. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,10 +7,10 @@ from accelbench import catalogue
 from accelbench.api.number_registry import NUMBERS
 from accelbench.api.result import Result
 from accelbench.catalogue.observations import STANDARD
-from accelbench.claims.settle import Settled
+from accelbench.claims.settle import SettledClaim
 from accelbench.report.markdown import escaped, markdown_table
 
-WORDS = {
+TERMS = {
     "eager": "PyTorch by default: every operation runs when Python reaches it.",
     "compile": "`torch.compile`: PyTorch's compiler.",
     "op-by-op": "JAX without `jit`. Each operation is compiled by itself on its first use, and then called.",
@@ -52,35 +52,36 @@ WORDS = {
 }
 
 
-def words(settled: Sequence[Settled]) -> str:
-    """Return the general words, and the metrics of the claims' conditions, as a Markdown list."""
-    expectations = [expectation for row in settled for expectation in row.claim.expectations]
-    expectations += [
-        expectation.expectation
-        for row in settled
-        for run in row.runs
-        for _, outcomes in run.measured
-        for expectation in outcomes
-    ]
-    metrics = sorted({expectation.metric for expectation in expectations if expectation.metric})
-    lines = [*WORDS.items(), *((name, escaped(NUMBERS[name].meaning)) for name in metrics)]
-    return "\n".join(f"- **{name}**: {meaning}" for name, meaning in lines)
+def list_terms(settled_claims: Sequence[SettledClaim]) -> str:
+    """Return a Markdown list that explains the general terms, and each metric in a condition of these claims."""
+    metrics: set[str | None] = set()
+    for settled in settled_claims:
+        metrics.update(expectation.metric for expectation in settled.claim.expectations)
+        for run in settled.deciding_runs:
+            for _, outcomes in run.measured_cases:
+                metrics.update(outcome.expectation.metric for outcome in outcomes)
+    meanings = list(TERMS.items())
+    meanings += [(metric, escaped(NUMBERS[metric].meaning)) for metric in sorted(filter(None, metrics))]
+    return "\n".join(f"- **{term}**: {meaning}" for term, meaning in meanings)
 
 
-def of_workloads(results: Iterable[Result]) -> str:
-    """Return a table of the workloads, with the variants that ran, their parameters and observations."""
-    ran: defaultdict[str, set[str]] = defaultdict(set)
+def workloads_table(results: Iterable[Result]) -> str:
+    """Return a table that explains each workload: its measured variants, its parameters, its observations."""
+    variants_by_workload: defaultdict[str, set[str]] = defaultdict(set)
     for result in results:
-        ran[result.case.workload].update(variant.name for variant in result.variants)
+        variants_by_workload[result.case.workload].update(variant.name for variant in result.variants)
     rows = []
-    for name in sorted(ran.keys() & set(catalogue.names())):
-        workload = catalogue.find(name)
-        rows.append((name, "", " ".join((workload.__doc__ or "").strip().partition("\n\n")[0].split())))
-        own = {use: kind.summary for use, kind in workload.variants().items() if use in ran[name]}
-        rows += [(name, use, summary) for use, summary in own.items() if summary]
-        rows += [
-            (name, parameter, field.description or "") for parameter, field in workload.Parameters.model_fields.items()
-        ]
-        rows += [(name, observed, meaning) for observed, meaning in workload.observes.items()]
-    rows += [("all that are observed", observed, meaning) for observed, meaning in STANDARD.items()]
+    for workload_name in sorted(variants_by_workload.keys() & set(catalogue.names())):
+        workload = catalogue.find(workload_name)
+        first_paragraph = (workload.__doc__ or "").strip().partition("\n\n")[0]
+        rows.append((workload_name, "", " ".join(first_paragraph.split())))
+        for variant_name, variant in workload.variants().items():
+            if variant_name in variants_by_workload[workload_name] and variant.summary:
+                rows.append((workload_name, variant_name, variant.summary))
+        for parameter, field in workload.Parameters.model_fields.items():
+            rows.append((workload_name, parameter, field.description or ""))
+        for observation, meaning in workload.observes.items():
+            rows.append((workload_name, observation, meaning))
+    for observation, meaning in STANDARD.items():
+        rows.append(("all that are observed", observation, meaning))
     return markdown_table(("workload", "name", "meaning"), rows, right=set())

@@ -1,14 +1,14 @@
 """Read the ledger: for each claim its quote, what confirms and refutes it, and its manifests.
 
-By default a claim is the expectations of its manifests. A claim about a suite is held to several results together, and
-a claim about trainings to their total times. docs/method/claims-policy.md has the rules.
+By default the conditions of a claim are the expectations of its manifests. A claim about a suite is decided by several
+results together, and a claim about trainings by their total times. docs/method/claims-policy.md has the rules.
 """
 
 import functools
 from collections.abc import Iterable
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self, cast, get_args
 
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
@@ -36,13 +36,15 @@ REWORDED = "reworded.yaml"
 StoredInGit = Annotated[str, Field(pattern=r"^([0-9a-f]{7,40}:\S+)?$")]
 """A directory in git's history, COMMIT:PATH, as `git show` takes it. Empty: no result was kept."""
 LEFT_OUT = " [...] "
-"""Separator of a quote's parts: the text between them is not about the claim."""
+"""Mark in a quote where text is omitted that is not about the claim."""
+MINIMUM_RANGE = 3
+"""Minimum number of consecutive rows that a message writes as a range."""
 
 
 class Majority(Document):
-    """Claim that most of a variant's speedups over another, in all cases of a suite, lie within bounds.
+    """Claim that most speedups of a variant over another lie within bounds, counted over all cases of a suite.
 
-    A speedup counts only if its whole interval does.
+    A speedup lies within the bounds only if its whole interval does.
     """
 
     variant: VariantName
@@ -52,6 +54,7 @@ class Majority(Document):
 
     @model_validator(mode="after")
     def _require_bounds_on_two_variants(self) -> Self:
+        """Refuse a comparison of a variant with itself, and a claim without a bound."""
         if self.variant == self.over:
             raise ValueError("a variant's speedup over itself is 1: variant and over must differ")
         if self.at_least is None and self.at_most is None:
@@ -60,10 +63,11 @@ class Majority(Document):
 
 
 class Training(Document):
-    """Claim a ratio of two whole trainings, compilation included, against the ratio that an article measured.
+    """Claim how many times as fast one whole training is as another, compilation included.
 
-    A ratio confirms it from half of the article's advantage (or disadvantage) to twice its ratio: one rule for a whole
-    table. If the article only claims faster or slower, there is no upper end.
+    A measured ratio confirms the claim if it is at least 1 plus half of the article's advantage, and at most twice the
+    article's ratio. For a slower variant, the same holds of the inverse ratios. If the article claims only faster or
+    slower, there is no upper bound.
     """
 
     variant: VariantName
@@ -73,11 +77,11 @@ class Training(Document):
     article: Bound
     """Ratio in the article: how many times as fast the variant was."""
     at_least_half: bool = False
-    """True if there is no upper end: at least half of the article's advantage confirms."""
+    """True if there is no upper bound: any ratio with at least half of the article's advantage confirms the claim."""
 
 
 class Earlier(Document):
-    """Record a condition that was changed after a result, its verdict, and the reason of the change."""
+    """Record an earlier condition of a claim, its verdict, and why the condition was changed."""
 
     changed: date | datetime
     """Day of the change, or its time if something was measured on that day."""
@@ -90,21 +94,21 @@ class Earlier(Document):
 
 
 class Replaced(Document):
-    """Record a result that a newer one replaced; it decides nothing, but stays visible."""
+    """Record an older result. A newer result replaced it, so it decides nothing, but the page still shows it."""
 
     measured: date
     result: StoredInGit
     found: str = ""
-    """Comparison with the claim's present conditions; empty if the result decided nothing."""
+    """How the result compares with the claim's present conditions; empty if the result decided nothing."""
 
 
 class Picture(Document):
     """Name the picture of a row."""
 
     shows: Literal["speedups", "pays-back", "trainings"]
-    """`trainings`: of all rows about trainings; the others show one result."""
+    """`trainings` shows all rows about trainings. The other two pictures show one result."""
     of: str = ""
-    """Directory of that result."""
+    """Name of the result's directory; empty for `trainings`."""
 
 
 class Claim(Document):
@@ -113,13 +117,13 @@ class Claim(Document):
     row: Annotated[int, Field(ge=1)]
     article: Literal["A0", "A1", "A2", "A3", "A4"]
     quote: Annotated[str, Field(min_length=1)]
-    """The article's own words; parts are joined by `LEFT_OUT`."""
+    """The article's text, word for word. `LEFT_OUT` stands where text is omitted."""
     asks: Annotated[str, Field(min_length=1)]
     """The claim as a question that needs no article."""
     own: bool = False
-    """True for a question of our own, which the article takes for granted or leaves open."""
+    """True for a question of our own. The article takes the answer for granted, or leaves the question open."""
     hardware: Annotated[tuple[Hardware, ...], Field(min_length=1)]
-    """Classes of hardware that can settle it. Results of other classes are shown and decide nothing."""
+    """Classes of hardware that can settle the claim. Results of other classes are shown and decide nothing."""
     machine: str = ""
     """Part of the name of the only device that can settle a claim about seconds, or `UNNAMED`."""
     can: bool = False
@@ -132,7 +136,7 @@ class Claim(Document):
     baseline: VariantName | None = None
     """Baseline of the tables, if not that of the manifests."""
     majorities: tuple[Majority, ...] = ()
-    """If any of these three is given, it is the claim, and the manifests' expectations decide nothing."""
+    """Majorities, trainings and expectations replace the conditions of the manifests, if any of the three is given."""
     trainings: tuple[Training, ...] = ()
     expectations: Expectations = ()
     confirms: str = ""
@@ -148,47 +152,54 @@ class Claim(Document):
 
     @model_validator(mode="after")
     def _require_conditions_of_claims_only(self) -> Self:
+        """Require `confirms` or `refutes` for a claim of an article, and neither for a question of our own."""
         if self.own == bool(self.confirms or self.refutes):
             raise ValueError(f"row {self.row}: a claim needs confirms and refutes; a question of our own has neither")
         return self
 
     @model_validator(mode="after")
     def _require_history_of_unrecorded_bounds(self) -> Self:
-        """Require a history for bounds that no run records."""
+        """Require a history if the bounds stand in the ledger, because the record of a run does not have them."""
         if (self.trainings or self.expectations) and not self.history:
             raise ValueError(f"row {self.row}: bounds outside the manifests need a history entry with their date")
         return self
 
     @property
-    def decides_by_itself(self) -> bool:
-        """Return True if the manifests' expectations decide nothing."""
+    def ignores_manifest_expectations(self) -> bool:
+        """Return True if the verdict does not depend on the expectations in the manifests."""
         return bool(self.own or self.majorities or self.trainings or self.expectations)
 
     @property
     def compared(self) -> frozenset[str]:
-        """Return the variants that a claim about a suite compares; empty for other claims, which compare all."""
-        return frozenset(name for majority in self.majorities for name in (majority.variant, majority.over))
+        """Return the variants that a claim about a suite compares; empty for any other claim, which compares all."""
+        variants = {majority.variant for majority in self.majorities}
+        baselines = {majority.over for majority in self.majorities}
+        return frozenset(variants | baselines)
 
     @property
     def over(self) -> str | None:
-        """Return the baseline of the tables; None for that of each manifest."""
+        """Return the baseline of the claim's tables; None if each table uses the baseline of its manifest."""
         return self.majorities[0].over if self.majorities else self.baseline
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the deciding manifests' result directories."""
+    def manifest_names(self) -> tuple[str, ...]:
+        """Return the names of the deciding manifests without `.yaml`. A result's directory has the same name."""
         return tuple(manifest.removesuffix(".yaml") for manifest in self.manifests)
 
-    def explains(self, measured: datetime) -> bool:
-        """Return True if a condition was changed at or after the time `measured`, which explains different bounds."""
-        return any(
-            earlier.changed >= (measured if isinstance(earlier.changed, datetime) else measured.date())
-            for earlier in self.history
-        )
+    def has_change_since(self, measured_at: datetime) -> bool:
+        """Return True if the history has a change of a condition at or after this time.
+
+        If the history has only the day of a change, a change on the same day counts.
+        """
+        for earlier in self.history:
+            time_or_day = measured_at if isinstance(earlier.changed, datetime) else measured_at.date()
+            if earlier.changed >= time_or_day:
+                return True
+        return False
 
 
 class InvalidLedgerError(Exception):
-    """Report a missing or malformed ledger; the message has the file and the place."""
+    """Report a missing or malformed ledger; the message names the file and the field."""
 
 
 class UnknownRowError(Exception):
@@ -202,7 +213,7 @@ def directory() -> Path:
 
 
 def load(path: Path) -> tuple[Claim, ...]:
-    """Read all claims of the ledger in directory `path`, by row; raises InvalidLedgerError."""
+    """Read all claims of the ledger in directory `path`, sorted by row; raise InvalidLedgerError."""
     file = path / LEDGER
     try:
         claims = TypeAdapter(tuple[Claim, ...]).validate_python(yaml.safe_load(file.read_text(encoding="utf-8")))
@@ -214,17 +225,18 @@ def load(path: Path) -> tuple[Claim, ...]:
         raise InvalidLedgerError(f"{file}: {error}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidLedgerError(f"{file}: {where}: {first['msg']}") from error
+        field = ".".join(str(part) for part in first["loc"])
+        raise InvalidLedgerError(f"{file}: {field}: {first['msg']}") from error
     rows = [claim.row for claim in claims]
-    if repeated := {row for row in rows if rows.count(row) > 1}:
-        raise InvalidLedgerError(f"{file}: row {min(repeated)} is there twice")
+    repeated_rows = {row for row in rows if rows.count(row) > 1}
+    if repeated_rows:
+        raise InvalidLedgerError(f"{file}: row {min(repeated_rows)} is there twice")
     return tuple(sorted(claims, key=lambda claim: claim.row))
 
 
 @functools.cache
 def reworded_digests(path: Path) -> dict[str, list[str]]:
-    """Return the digests of earlier sources that count as today's, by the digest of today's source."""
+    """Return, by the digest of today's source, the digests of earlier sources that differ in names and text only."""
     file = path / REWORDED
     try:
         digests: dict[str, list[str]] = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -234,52 +246,59 @@ def reworded_digests(path: Path) -> dict[str, list[str]]:
 
 
 def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
-    """Return the claims that `rows` names, such as `2,3,28-37`; all if it is empty. Raises UnknownRowError."""
-    known = {claim.row: claim for claim in claims}
+    """Return the claims of the rows in `rows`, such as `2,3,28-37`, or all claims if `rows` is empty.
+
+    Raises UnknownRowError if an entry is malformed, or no claim is in its range.
+    """
+    claims_by_row = {claim.row: claim for claim in claims}
     if not rows.strip():
-        return tuple(known.values())
-    wanted: list[int] = []
-    for part in rows.split(","):
-        first, dash, last = part.strip().partition("-")
-        last = last if dash else first
+        return tuple(claims_by_row.values())
+    chosen_rows: list[int] = []
+    for entry in map(str.strip, rows.split(",")):
+        first, dash, last = entry.partition("-")
+        if not dash:
+            last = first
         if not (first.isdecimal() and last.isdecimal()):
-            raise UnknownRowError(f"{part.strip()!r} is neither a row nor a range of rows, such as 28 or 28-37")
-        several = [row for row in known if int(first) <= row <= int(last)]
-        if not several:
-            raise UnknownRowError(f"no claim in row {part.strip()}; rows are {_ranges(known)}")
-        wanted += several
-    return tuple(known[row] for row in dict.fromkeys(wanted))
+            raise UnknownRowError(f"{entry!r} is neither a row nor a range of rows, such as 28 or 28-37")
+        rows_in_range = [row for row in claims_by_row if int(first) <= row <= int(last)]
+        if not rows_in_range:
+            raise UnknownRowError(f"no claim in row {entry}; rows are {_format_rows(claims_by_row)}")
+        chosen_rows += rows_in_range
+    return tuple(claims_by_row[row] for row in dict.fromkeys(chosen_rows))
 
 
 def check_variants(claim: Claim, manifest: str, run: BenchmarkRun) -> None:
-    """Raise InvalidLedgerError if the claim compares a variant that its manifest does not have."""
-    variants = [variant.label for variant in run.spec.variants]
-    compared: list[tuple[str, Majority | Training]] = [
-        *(("majorities", majority) for majority in claim.majorities),
-        *(("trainings", training) for training in claim.trainings),
-    ]
-    for where, one in compared:
-        for name in (one.variant, one.over):
-            if name not in variants:
-                what = f"{unknown('variant', name, variants)} ({manifest})"
-                raise InvalidLedgerError(f"{directory() / LEDGER}: row {claim.row}: {where}: {what}")
+    """Raise InvalidLedgerError if the claim names a variant and its manifest does not have this variant."""
+    manifest_variants = [variant.label for variant in run.spec.variants]
+    conditions: list[tuple[str, Majority | Training]] = []
+    conditions += [("majorities", majority) for majority in claim.majorities]
+    conditions += [("trainings", training) for training in claim.trainings]
+    for field, condition in conditions:
+        for name in (condition.variant, condition.over):
+            if name not in manifest_variants:
+                problem = f"{unknown('variant', name, manifest_variants)} ({manifest})"
+                raise InvalidLedgerError(f"{directory() / LEDGER}: row {claim.row}: {field}: {problem}")
 
 
-def hardware(name: str) -> Hardware:
-    """Return `name` as a class of hardware; raises ValueError if it is none."""
-    for known in get_args(Hardware):
-        if name == known:
-            return known  # type: ignore[no-any-return]
-    raise ValueError(f"unknown hardware {name}; there are {', '.join(get_args(Hardware))}")
+def parse_hardware(name: str) -> Hardware:
+    """Return `name` if it is a class of hardware; raise ValueError if it is not."""
+    if name not in get_args(Hardware):
+        raise ValueError(f"unknown hardware {name}; there are {', '.join(get_args(Hardware))}")
+    return cast("Hardware", name)
 
 
-def _ranges(rows: Iterable[int]) -> str:
-    """Format rows as `2, 3, 28 to 37`."""
-    ordered = sorted(rows)
-    runs: list[list[int]] = []
-    for row in ordered:
-        if runs and row == runs[-1][-1] + 1:
-            runs[-1].append(row)
+def _format_rows(rows: Iterable[int]) -> str:
+    """Format row numbers as `2, 3, 28 to 37`; three or more consecutive rows become a range."""
+    groups: list[list[int]] = []
+    for row in sorted(rows):
+        if groups and row == groups[-1][-1] + 1:
+            groups[-1].append(row)
         else:
-            runs.append([row])
-    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)  # noqa: PLR2004
+            groups.append([row])
+    texts = []
+    for consecutive_rows in groups:
+        if len(consecutive_rows) >= MINIMUM_RANGE:
+            texts.append(f"{consecutive_rows[0]} to {consecutive_rows[-1]}")
+        else:
+            texts += map(str, consecutive_rows)
+    return ", ".join(texts)

@@ -11,12 +11,12 @@ from accelbench.api.result import Result
 from accelbench.claims import glossary, tables, warnings
 from accelbench.claims.articles import Article, Articles
 from accelbench.claims.ledger import LEFT_OUT, UNNAMED, Claim, ClaimVerdict, Earlier, Hardware
-from accelbench.claims.settle import CLASSES, MeasuredRun, Settled, class_of
-from accelbench.claims.words import measured_on, simplify_sentence
+from accelbench.claims.settle import HARDWARE_OF_PLATFORM, MeasuredRun, SettledClaim, hardware_of_target
+from accelbench.claims.words import device_name, simplify_sentence
 from accelbench.report import machine
 from accelbench.report.markdown import RawMarkdown, escaped, markdown_table
 
-NAMES: dict[Hardware, str] = {"cpu": "a CPU", "gpu": "a GPU", "gpus": "several GPUs", "tpu": "a TPU"}
+HARDWARE_NAMES: dict[Hardware, str] = {"cpu": "a CPU", "gpu": "a GPU", "gpus": "several GPUs", "tpu": "a TPU"}
 VERDICT_MEANINGS: dict[ClaimVerdict, str] = {
     "confirmed": "a valid measurement, or a compiled program, meets every condition of the claim",
     "refuted": "a valid measurement, or a compiled program, contradicts at least one condition of it",
@@ -36,93 +36,109 @@ VERDICT_MEANINGS: dict[ClaimVerdict, str] = {
     ),
 }
 MEASURED_VERDICTS: tuple[ClaimVerdict, ...] = ("confirmed", "refuted", "inconclusive")
-"""Verdicts that rest on a measurement."""
-HOW = (
+"""Verdicts that need a measurement."""
+HOW_VERDICTS_FOLLOW = (
     "A verdict follows from the files' conditions and from the measurement; none is written by hand. Each comment was "
     "written for one verdict, and disappears if a new measurement changes that verdict; one that was written for older "
     "numbers says so. Where an article says that something can happen, one example confirms it, and nothing refutes it."
 )
 LIBRARIES = {"flax": "Flax", "optax": "Optax", "orbax": "Orbax"}
 OUTDATED = "Written for an earlier measurement; its numbers may not be those below."
-A_MINUTE, TEN_MINUTES = 60, 600
-"""Seconds by which the quick rows are counted: one minute and ten minutes."""
+ONE_MINUTE_SECONDS, TEN_MINUTES_SECONDS = 60, 600
+"""The page says how many rows took at most this long to check."""
 
 
 def page(
-    settled: Sequence[Settled],
+    settled_claims: Sequence[SettledClaim],
     articles: Articles,
     *,
-    here: Hardware,
-    results: str,
+    hardware: Hardware,
+    results_link: str,
     pictures: Mapping[int, tuple[str, str]] | None = None,
 ) -> str:
-    """Return the page; `results` is the link from it to the directory of all results.
+    """Return the page; `results_link` is the link from the page to the directory of all results.
 
-    `pictures`, by row: the file's name in `pictures` of that directory, and its description.
+    `pictures` has, for each row with a picture, its file name (in `pictures` of that directory) and its description.
     """
-    cited = {row.claim.article for row in settled}
-    parts = [
+    pictures = pictures or {}
+    results = [result for settled in settled_claims for result in _results(settled)]
+    introduction = f"{_count_rows(settled_claims)} Each names the files that test it, and anybody can run them."
+    paragraphs = [
         "# What articles claim about JAX and PyTorch, and what came out",
-        f"{_count_rows(settled)} Each names the files that test it, and anybody can run them. {HOW}",
-        _verdicts(settled),
+        f"{introduction} {HOW_VERDICTS_FOLLOW}",
+        *_verdict_counts(settled_claims),
         articles.chosen,
-        *_machines(settled, here),
+        *_machines(results, hardware),
         "## How to check one",
-        _how_to_check(settled),
+        _how_to_check(settled_claims),
         "## The articles",
         "\n".join(f"- **{article.name}**: {_citation(article)}" for article in articles.articles),
         "## Words",
-        glossary.words(settled),
+        glossary.list_terms(settled_claims),
         "[The end of the page](#workloads) says what each workload computes and what its parameters mean.",
         "## All of them",
-        markdown_table(
-            ("row", "what is asked", "article", "verdict", "measured with"),
-            [
-                (
-                    _row_link(row.claim),
-                    row.claim.asks,
-                    row.claim.article,
-                    _verdict_text(row.verdict),
-                    _age_of_source(row),
-                )
-                for row in settled
-            ],
-            right={0},
-        ),
+        _overview_table(settled_claims),
     ]
-    several = _has_several_devices(result for row in settled for result in _results(row))
-    for row in settled:
-        parts += _section(row, results, (pictures or {}).get(row.claim.row), several=several)
-    if mistakes := [mistake for mistake in articles.mistakes if mistake.article in cited]:
-        parts += [
-            "## What else is wrong in the articles' code",
-            "No row asks for a verdict on these. The exceptions were seen with JAX 0.10.2.",
-            markdown_table(
-                ("article", "what it says", "what is so"),
-                [(mistake.article, mistake.said, mistake.shown) for mistake in mistakes],
-                right=set(),
-            ),
-        ]
-    parts += ["## Workloads", glossary.of_workloads(result for row in settled for result in _results(row))]
-    return "\n\n".join(parts) + "\n"
+    names_devices = _has_several_devices(results)
+    for settled in settled_claims:
+        picture = pictures.get(settled.claim.row)
+        paragraphs += _claim_section(settled, results_link, picture, names_devices=names_devices)
+    paragraphs += _mistakes_section(settled_claims, articles)
+    paragraphs += ["## Workloads", glossary.workloads_table(results)]
+    return "\n\n".join(paragraphs) + "\n"
 
 
-def _count_rows(settled: Sequence[Settled]) -> str:
+def _overview_table(settled_claims: Sequence[SettledClaim]) -> str:
+    """Return the table of all claims: a link to its section, the question, the article, the verdict, the source."""
+    rows = [
+        (
+            _row_link(settled.claim),
+            settled.claim.asks,
+            settled.claim.article,
+            _verdict_text(settled.verdict),
+            _source_text(settled),
+        )
+        for settled in settled_claims
+    ]
+    return markdown_table(("row", "what is asked", "article", "verdict", "measured with"), rows, right={0})
+
+
+def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles) -> list[str]:
+    """Return the section on other mistakes of the articles that these claims quote; empty if there are none."""
+    quoted_articles = {settled.claim.article for settled in settled_claims}
+    rows = [
+        (mistake.article, mistake.said, mistake.shown)
+        for mistake in articles.mistakes
+        if mistake.article in quoted_articles
+    ]
+    if not rows:
+        return []
+    return [
+        "## What else is wrong in the articles' code",
+        "No row asks for a verdict on these. The exceptions were seen with JAX 0.10.2.",
+        markdown_table(("article", "what it says", "what is so"), rows, right=set()),
+    ]
+
+
+def _count_rows(settled_claims: Sequence[SettledClaim]) -> str:
     """Return how many rows are claims of articles, and how many are questions of our own."""
-    own = sum(row.claim.own for row in settled)
-    rows = f"{len(settled)} row{'s' * (len(settled) != 1)}"
-    if not own:
-        return f"{rows}, each a claim of an article."
+    row_count = len(settled_claims)
+    question_count = sum(settled.claim.own for settled in settled_claims)
+    rows_text = "1 row" if row_count == 1 else f"{row_count} rows"
+    if not question_count:
+        return f"{rows_text}, each a claim of an article."
     return (
-        f"{rows}: {len(settled) - own} are claims of articles, and {own} are questions of our own about what they say."
+        f"{rows_text}: {row_count - question_count} are claims of articles, and {question_count} are questions of our "
+        "own about what they say."
     )
 
 
-def _age_of_source(settled: Settled) -> str:
-    """Return `today's source`, or `an older source` if a deciding result has one; empty without results."""
-    if not settled.runs:
+def _source_text(settled: SettledClaim) -> str:
+    """Return whether the deciding results have today's source or an older source; empty without deciding results."""
+    if not settled.deciding_runs:
         return ""
-    return "an older source" if any(run.older for run in settled.runs) else "today's source"
+    has_older_source = any(run.has_older_source for run in settled.deciding_runs)
+    return "an older source" if has_older_source else "today's source"
 
 
 def _verdict_text(verdict: ClaimVerdict) -> str:
@@ -130,7 +146,7 @@ def _verdict_text(verdict: ClaimVerdict) -> str:
 
 
 def _citation(article: Article) -> str:
-    """Return title with link, author and date of an article."""
+    """Return the article's title with its link, its author and its date."""
     text = escaped(article.title)
     if article.link:
         text = f"[{text}]({article.link})"
@@ -138,175 +154,203 @@ def _citation(article: Article) -> str:
     return f"{text}. {author}; {article.published or 'no date is given'}."
 
 
-def _verdicts(settled: Sequence[Settled]) -> str:
-    """Return a table that counts the verdicts, and what changed of them."""
-    counts = Counter(row.verdict for row in settled)
+def _verdict_counts(settled_claims: Sequence[SettledClaim]) -> list[str]:
+    """Return a table that counts the claims of each verdict, and paragraphs on claims whose conditions changed."""
+    counts = Counter(settled.verdict for settled in settled_claims)
     rows = [
         (str(counts[verdict]), _verdict_text(verdict), VERDICT_MEANINGS[verdict]) for verdict in get_args(ClaimVerdict)
     ]
     table = markdown_table(("rows", "verdict", "what it means"), rows, right={0})
-    return "\n\n".join([table, *_changes([row for row in settled if row.claim.history])])
+    return [table, *_changed_conditions(settled_claims)]
 
 
-def _changes(changed: Sequence[Settled]) -> list[str]:
-    """Count the rows whose conditions changed, and the verdicts that changed with them."""
-    if not changed:
+def _changed_conditions(settled_claims: Sequence[SettledClaim]) -> list[str]:
+    """Return paragraphs that count changed conditions, and verdicts that changed after them; empty without changes."""
+    changed_claims = [settled for settled in settled_claims if settled.claim.history]
+    if not changed_claims:
         return []
-    changes: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
-    for row in changed:
-        verdicts = [*(earlier.verdict for earlier in row.claim.history), row.verdict]
-        changes.update(
-            (before, after) for before, after in pairwise(verdicts) if before in MEASURED_VERDICTS and after != before
-        )
-    entries = sum(len(row.claim.history) for row in changed)
+    entry_count = sum(len(settled.claim.history) for settled in changed_claims)
     summary = (
-        f"{len(changed)} of them had other conditions before, with {entries} changes in all. Each says what the "
-        "conditions were, what the verdict was, and why they were changed."
+        f"{len(changed_claims)} of them had other conditions before, with {entry_count} changes in all. Each says what "
+        "the conditions were, what the verdict was, and why they were changed."
     )
-    if changes:
-        summary += (
-            f" {changes.total()} of the changes replaced a verdict that something was measured for. What it became is "
-            "the next verdict on record, which may come from a new measurement."
-        )
-        rows = [
-            (_verdict_text(before), _verdict_text(after), str(count))
-            for (before, after), count in changes.most_common()
-        ]
-        return [
-            summary,
-            _details_section("Verdicts that changed", markdown_table(("was", "became", "changes"), rows, right={2})),
-        ]
-    return [summary]
+    verdict_changes = _count_verdict_changes(changed_claims)
+    if not verdict_changes:
+        return [summary]
+    summary += (
+        f" {verdict_changes.total()} of the changes replaced a verdict that something was measured for. What it became "
+        "is the next verdict on record, which may come from a new measurement."
+    )
+    rows = [
+        (_verdict_text(before), _verdict_text(after), str(count))
+        for (before, after), count in verdict_changes.most_common()
+    ]
+    table = markdown_table(("was", "became", "changes"), rows, right={2})
+    return [summary, _details_section("Verdicts that changed", table)]
+
+
+def _count_verdict_changes(settled_claims: Sequence[SettledClaim]) -> Counter[tuple[ClaimVerdict, ClaimVerdict]]:
+    """Count each pair of a measured verdict and a different verdict that followed it."""
+    changes: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
+    for settled in settled_claims:
+        verdicts = [*(earlier.verdict for earlier in settled.claim.history), settled.verdict]
+        for before, after in pairwise(verdicts):
+            if before in MEASURED_VERDICTS and after != before:
+                changes[before, after] += 1
+    return changes
 
 
 def _details_section(summary: str, text: str) -> str:
-    """Return a section that forges and the site fold."""
+    """Return a section that is folded: readers see the summary, and open the text with a click."""
     return f'<details markdown="1"><summary>{summary}</summary>\n\n{text}\n\n</details>'
 
 
-def _machines(settled: Sequence[Settled], here: Hardware) -> list[str]:
-    """Return paragraphs that name each machine once, with the longest of its lines."""
-    ran = [result for row in settled for result in _results(row) if not result.compiled]
-    compiled = {result.case.accelerator.target for row in settled for result in _results(row) if result.compiled}
-    lines = []
-    for device in _devices(ran):
-        of_device = [result for result in ran if _device(result) == device]
-        lines.append(
-            escaped(
-                f"{max((machine.line(result.fingerprint) for result in of_device), key=len)}{_libraries(of_device)}"
-            )
-        )
-    parts = [f"Times are of {NAMES[here]}. Measured on: {lines[0]}."] if len(lines) == 1 else []
-    if len(lines) > 1:
-        machines = "\n".join(f"- {line}" for line in lines)
-        parts = [f"Times come from {len(lines)} machines, and each row says from which:", machines]
-    if compiled:
-        targets = figures.listed(sorted(str(target) for target in compiled))
-        parts.append(escaped(f"Programs were also compiled, without the device, for: {targets}."))
-    return parts
+def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
+    """Return paragraphs that describe each machine once, and name the targets that programs were compiled for.
+
+    If results describe one machine differently, the longest description is used.
+    """
+    measured = [result for result in results if not result.compiled]
+    descriptions = []
+    for device in _devices(measured):
+        of_device = [result for result in measured if _device(result) == device]
+        description = max((machine.line(result.fingerprint) for result in of_device), key=len)
+        descriptions.append(escaped(f"{description}{_libraries(of_device)}"))
+    paragraphs = []
+    if len(descriptions) == 1:
+        paragraphs = [f"Times are of {HARDWARE_NAMES[hardware]}. Measured on: {descriptions[0]}."]
+    elif descriptions:
+        paragraphs = [
+            f"Times come from {len(descriptions)} machines, and each row says from which:",
+            "\n".join(f"- {description}" for description in descriptions),
+        ]
+    targets = {str(result.case.accelerator.target) for result in results if result.compiled}
+    if targets:
+        text = f"Programs were also compiled, without the device, for: {figures.listed(sorted(targets))}."
+        paragraphs.append(escaped(text))
+    return paragraphs
 
 
 def _libraries(results: Iterable[Result]) -> str:
-    """Return the versions of the frameworks' libraries."""
+    """Return the versions of the frameworks' libraries as `, Flax 0.12, Optax 0.2`; unknown versions are omitted."""
     versions: dict[str, str] = {}
     for result in results:
-        versions |= {name: version for name in LIBRARIES if (version := result.fingerprint.get(f"version.{name}", ""))}
-    known = {name: version for name, version in versions.items() if version not in {"", "unknown"}}
-    return "".join(f", {LIBRARIES[name]} {version}" for name, version in known.items())
+        for name in LIBRARIES:
+            version = result.fingerprint.get(f"version.{name}", "")
+            if version:
+                versions[name] = version
+    return "".join(f", {LIBRARIES[name]} {version}" for name, version in versions.items() if version != "unknown")
 
 
-def _results(settled: Settled) -> Iterable[Result]:
-    """Return the results of a claim, including those that decide nothing."""
-    return (result for run in (*settled.runs, *settled.beside) for result in run.results)
+def _results(settled: SettledClaim) -> list[Result]:
+    """Return all results of a claim, also those that do not decide it."""
+    return [result for run in (*settled.deciding_runs, *settled.other_runs) for result in run.results]
 
 
-def _how_to_check(settled: Sequence[Settled]) -> str:
-    """Return how to check a row, and how long the recorded checks took."""
+def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
+    """Return how to check a row, how many rows we checked, and how long that took."""
     seconds_by_run = {
         run.name: sum(float(result.overhead.get("total", 0)) for result in run.results)
-        for row in settled
-        for run in row.runs
+        for settled in settled_claims
+        for run in settled.deciding_runs
     }
-    settled_here = [row for row in settled if row.runs and not row.waiting]
-    whole_rows = [row for row in settled_here if not row.verdict.startswith("untestable")]
-    partial_rows = [f"row {row.claim.row}" for row in settled_here if row not in whole_rows]
-    seconds_by_row = [sum(seconds_by_run[run.name] for run in row.runs) for row in whole_rows]
-    in_part = f", and {figures.listed(partial_rows)} in part" if partial_rows else ""
-    machines = "machines" if _has_several_devices(result for row in settled for result in _results(row)) else "machine"
-    below_one = sum(seconds <= A_MINUTE for seconds in seconds_by_row)
-    below_ten = sum(seconds <= TEN_MINUTES for seconds in seconds_by_row)
-    all_of_them = figures.duration(sum(seconds_by_run.values()))
-    older = {run.name for row in settled for run in (*row.runs, *row.beside) if run.older}
-    several = f"{len(older)} results were measured with older versions of their programs, and are marked."
-    one = "1 result was measured with an older version of its program, and is marked."
-    marked = f" {one if len(older) == 1 else several}" if older else ""
+    checked_claims = [settled for settled in settled_claims if settled.deciding_runs and not settled.manifests_to_run]
+    fully_checked = [settled for settled in checked_claims if not settled.verdict.startswith("untestable")]
+    partly_checked = [f"row {settled.claim.row}" for settled in checked_claims if settled not in fully_checked]
+    partly_text = f", and {figures.listed(partly_checked)} in part" if partly_checked else ""
+    seconds_by_row = [sum(seconds_by_run[run.name] for run in settled.deciding_runs) for settled in fully_checked]
+    below_one_minute = sum(seconds <= ONE_MINUTE_SECONDS for seconds in seconds_by_row)
+    below_ten_minutes = sum(seconds <= TEN_MINUTES_SECONDS for seconds in seconds_by_row)
+    total_time = figures.duration(sum(seconds_by_run.values()))
+    has_several = _has_several_devices(result for settled in settled_claims for result in _results(settled))
+    machines = "machines" if has_several else "machine"
     return (
         "In a checkout, `pip install '.[jax,torch]'` installs what a check needs, and `.[targets-gpu,targets-tpu]` "
         "the compilers for GPUs and TPUs, which need neither. Anybody with the hardware can check a row with one "
-        f"command. We did so for {len(seconds_by_row)} of the {len(settled)}{in_part}; for the others we did not have "
-        f"the hardware, or no machine can settle them. On the {machines} above, {below_one} of them took less than a "
-        f"minute, and {below_ten} less than ten minutes, those included; all together took {all_of_them}.{marked}\n\n"
+        f"command. We did so for {len(fully_checked)} of the {len(settled_claims)}{partly_text}; for the others we did "
+        f"not have the hardware, or no machine can settle them. On the {machines} above, {below_one_minute} of them "
+        f"took less than a minute, and {below_ten_minutes} less than ten minutes, those included; all together took "
+        f"{total_time}.{_older_sources_text(settled_claims)}\n\n"
         "    accelbench claims run --rows 17\n    accelbench claims report --rows 17"
     )
+
+
+def _older_sources_text(settled_claims: Sequence[SettledClaim]) -> str:
+    """Return how many runs have an older source, as a sentence after a space; empty if there are none."""
+    run_names = {
+        run.name
+        for settled in settled_claims
+        for run in (*settled.deciding_runs, *settled.other_runs)
+        if run.has_older_source
+    }
+    if not run_names:
+        return ""
+    if len(run_names) == 1:
+        return " 1 result was measured with an older version of its program, and is marked."
+    return f" {len(run_names)} results were measured with older versions of their programs, and are marked."
 
 
 def _row_link(claim: Claim) -> RawMarkdown:
     return RawMarkdown(f"[{claim.row}](#row-{claim.row})")
 
 
-def _devices(results: Iterable[Result]) -> dict[str, None]:
-    """Return the names of the measured devices, in order."""
-    return {_device(result): None for result in results if not result.compiled}
+def _devices(results: Iterable[Result]) -> list[str]:
+    """Return the names of the devices that these results were measured on, each once, in order."""
+    return list(dict.fromkeys(_device(result) for result in results if not result.compiled))
 
 
 def _device(result: Result) -> str:
-    """Return the device's name; for a CPU, with the last of its vector extensions."""
+    """Return the device's name; for a CPU, its model and the last of its vector extensions."""
     if result.case.accelerator.platform != "cpu":
-        return measured_on(result)
+        return device_name(result)
     # Virtual machines can report the same name for models with different vector extensions.
     processor, vectors = result.fingerprint.get("cpu", ""), result.fingerprint.get("cpuVectors", "")
-    return f"{processor} ({vectors.rpartition(', ')[2]})" if vectors else processor
+    last_extension = vectors.rpartition(", ")[2]
+    return f"{processor} ({last_extension})" if vectors else processor
 
 
 def _has_several_devices(results: Iterable[Result]) -> bool:
-    """Return True if results are of more than one device."""
+    """Return True if the results were measured on more than one device."""
     return len(_devices(results)) > 1
 
 
-def _section(settled: Settled, results: str, picture: tuple[str, str] | None, *, several: bool) -> list[str]:
-    """Return the section of one claim; if the page has `several` machines, it names the claim's."""
+def _claim_section(
+    settled: SettledClaim, results_link: str, picture: tuple[str, str] | None, *, names_devices: bool
+) -> list[str]:
+    """Return the paragraphs of one claim; `picture` has its file name and its description."""
     claim = settled.claim
     quote = claim.quote.replace(LEFT_OUT, " … ")
-    parts = [
+    paragraphs = [
         f"## Row {claim.row}",
         f"**{escaped(claim.asks)}**",
         f"> {escaped(quote)} ({claim.article})",
         f"**{_verdict_text(settled.verdict)}.** {_answer(settled)}".rstrip(),
     ]
     if picture:
-        name, shows = picture
-        parts.append(f"![{escaped(shows)}]({results}/pictures/{name})")
-    parts += tables.of_runs(settled.runs, claim)
-    if settled.beside:
-        parts += ["Also measured, deciding nothing:", *tables.of_runs(settled.beside, claim)]
+        file_name, description = picture
+        paragraphs.append(f"![{escaped(description)}]({results_link}/pictures/{file_name})")
+    paragraphs += tables.run_tables(settled.deciding_runs, claim)
+    if settled.other_runs:
+        paragraphs += ["Also measured, deciding nothing:", *tables.run_tables(settled.other_runs, claim)]
     if settled.findings:
-        parts.append("\n".join(f"- {escaped(simplify_sentence(sentence))}" for sentence in settled.found))
-    parts += [*_rule(settled), *_caveats(settled), *_history(claim), *_replaced_results(claim)]
-    where = figures.listed(tuple(_devices(_results(settled)))) if several else ""
-    parts.append(" ".join(filter(None, [escaped(f"Measured on: {where}.") if where else "", _links(settled, results)])))
-    return parts
+        paragraphs.append("\n".join(f"- {escaped(simplify_sentence(sentence))}" for sentence in settled.sentences))
+    paragraphs += [*_conditions(settled), *_caveats(settled), *_history(claim), *_replaced_results(claim)]
+    devices = figures.listed(_devices(_results(settled))) if names_devices else ""
+    links = _links(settled, results_link)
+    paragraphs.append(f"{escaped(f'Measured on: {devices}.')} {links}" if devices else links)
+    return paragraphs
 
 
-def _answer(settled: Settled) -> str:
-    """Return the ledger's sentence for the verdict, marked if a result is newer than it."""
+def _answer(settled: SettledClaim) -> str:
+    """Return the ledger's sentence for the verdict. If a result is newer than the sentence, a note says so."""
     claim = settled.claim
     sentence = escaped(claim.answers.get(settled.verdict, ""))
     has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled))
     return f"({OUTDATED}) {sentence}" if sentence and has_newer_result else sentence
 
 
-def _rule(settled: Settled) -> list[str]:
-    """Return the correction of the article, what confirms and refutes the claim, and on which hardware."""
+def _conditions(settled: SettledClaim) -> list[str]:
+    """Return the correction of the article, what confirms and refutes the claim, and which hardware can decide it."""
     claim, paragraphs = settled.claim, []
     if claim.corrected:
         paragraphs.append(escaped(claim.corrected))
@@ -316,47 +360,52 @@ def _rule(settled: Settled) -> list[str]:
     return paragraphs
 
 
-def _deciding_hardware(settled: Settled) -> str:
-    """Return a sentence about the hardware that can settle the claim, and which of it has no result."""
+def _deciding_hardware(settled: SettledClaim) -> str:
+    """Return which hardware can settle the claim. If the claim has results, also name the hardware without one."""
     claim = settled.claim
     if claim.machine == UNNAMED:
         return "The article gives a time on a machine that it does not name, so nothing can settle it."
     if claim.machine:
         return f"The article gives a time on one machine ({escaped(claim.machine)}), and no other can settle it."
-    asked = f"Asked of: {figures.listed([NAMES[kind] for kind in claim.hardware])}."
-    seen = {_hardware_of(result) for result in _results(settled)}
-    unseen = [NAMES[kind] for kind in claim.hardware if kind not in seen]
-    return f"{asked} There is no result for {figures.listed(unseen)}." if seen and unseen else asked
+    sentence = f"Asked of: {figures.listed([HARDWARE_NAMES[hardware] for hardware in claim.hardware])}."
+    measured = {_hardware_of_result(result) for result in _results(settled)}
+    not_measured = [HARDWARE_NAMES[hardware] for hardware in claim.hardware if hardware not in measured]
+    if measured and not_measured:
+        return f"{sentence} There is no result for {figures.listed(not_measured)}."
+    return sentence
 
 
-def _hardware_of(result: Result) -> Hardware | None:
-    """Return the class of hardware that the result was measured on or compiled for."""
+def _hardware_of_result(result: Result) -> Hardware | None:
+    """Return the class of hardware that the result was compiled for, or else the one that it was measured on."""
     accelerator = result.case.accelerator
-    return class_of(accelerator.target) if accelerator.target else CLASSES.get(accelerator.platform)
+    if accelerator.target:
+        return hardware_of_target(accelerator.target)
+    return HARDWARE_OF_PLATFORM.get(accelerator.platform)
 
 
-def _caveats(settled: Settled) -> list[str]:
-    """List older sources, changed bounds, warnings and missing runs."""
-    runs = (*settled.runs, *settled.beside)
-    lines = [
-        f"Measured {_day(run)} with an older source of its workload ({run.name}): to be measured again."
+def _caveats(settled: SettledClaim) -> list[str]:
+    """Return a list of older sources, changed bounds, warnings, and manifests without a run; empty if none apply."""
+    runs = (*settled.deciding_runs, *settled.other_runs)
+    caveats = [
+        f"Measured {_last_day(run)} with an older source of its workload ({run.name}): to be measured again."
         for run in runs
-        if run.older
+        if run.has_older_source
     ]
-    lines += [
-        f"The conditions changed after the result of {_day(run)} ({run.name}) was measured; earlier conditions are "
-        "below."
-        for run in settled.runs
-        if run.bounds_changed
+    caveats += [
+        f"The conditions changed after the result of {_last_day(run)} ({run.name}) was measured; earlier conditions "
+        "are below."
+        for run in settled.deciding_runs
+        if run.has_other_bounds
     ]
-    lines += [f"Warning: {warning}" for warning in warnings.collect(runs, settled.claim.compared)]
-    lines += [f"Still to be measured: {name}." for name in settled.waiting]
-    return ["\n".join(f"- {escaped(warning)}" for warning in lines)] if lines else []
+    caveats += [f"Warning: {warning}" for warning in warnings.collect(runs, settled.claim.compared)]
+    caveats += [f"Still to be measured: {name}." for name in settled.manifests_to_run]
+    return ["\n".join(f"- {escaped(caveat)}" for caveat in caveats)] if caveats else []
 
 
-def _day(run: MeasuredRun) -> str:
+def _last_day(run: MeasuredRun) -> str:
     """Return the day on which the run's last launch ended; empty without results."""
-    return max((measured_at(result).date().isoformat() for result in run.results), default="")
+    days = [measured_at(result).date().isoformat() for result in run.results]
+    return max(days, default="")
 
 
 def measured_at(result: Result) -> datetime:
@@ -365,7 +414,7 @@ def measured_at(result: Result) -> datetime:
 
 
 def _history(claim: Claim) -> list[str]:
-    """List the claim's earlier conditions."""
+    """Return the section on the claim's earlier conditions; empty if they never changed."""
     if not claim.history:
         return []
     entries = [f"- {_describe_earlier(earlier)}" for earlier in claim.history]
@@ -373,18 +422,19 @@ def _history(claim: Claim) -> list[str]:
 
 
 def _replaced_results(claim: Claim) -> list[str]:
-    """Return the section of results that newer ones replaced; empty if there are none."""
+    """Return the section on older results that newer results replaced; empty if there are none."""
     if not claim.replaced:
         return []
     entries = [
-        f"- {replaced.measured}: {escaped(replaced.found)}{_in_git(replaced.result)}".replace(":  ", ": ")
+        # Without a text of `found`, two spaces would follow the colon.
+        f"- {replaced.measured}: {escaped(replaced.found)}{_git_command(replaced.result)}".replace(":  ", ": ")
         for replaced in claim.replaced
     ]
     return [_details_section("Earlier measurements", "\n".join(entries))]
 
 
-def _in_git(result: str) -> str:
-    """Return the command that shows a result in git's history; empty without one."""
+def _git_command(result: str) -> str:
+    """Return the git command that shows the result, as a sentence after a space; empty if no result is stored."""
     return f" The result: `git show {result}/report.md`." if result else ""
 
 
@@ -393,14 +443,16 @@ def _describe_earlier(earlier: Earlier) -> str:
     return (
         f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escaped(earlier.asked)}. The verdict was "
         f"{_verdict_text(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}"
-        f"{_in_git(earlier.result)}"
+        f"{_git_command(earlier.result)}"
     )
 
 
-def _links(settled: Settled, results: str) -> str:
-    """Return a line of links: to the report of each run, then to the claim's manifests."""
-    runs = (*settled.runs, *settled.beside)
-    reports = [f"[{run.name}]({results}/{run.where}/{run.name}/report.md)" for run in runs]
-    manifests = [f"[{name}](../examples/claims/{name}.yaml)" for name in settled.claim.names]
-    results_text = f"Results with their certificates: {', '.join(reports)}. " if reports else ""
-    return f"{results_text}To run: {', '.join(manifests)}."
+def _links(settled: SettledClaim, results_link: str) -> str:
+    """Return links to the report of each run, then to each manifest that decides the claim."""
+    reports = [
+        f"[{run.name}]({results_link}/{run.parent_directory}/{run.name}/report.md)"
+        for run in (*settled.deciding_runs, *settled.other_runs)
+    ]
+    manifests = [f"[{name}](../examples/claims/{name}.yaml)" for name in settled.claim.manifest_names]
+    reports_text = f"Results with their certificates: {', '.join(reports)}. " if reports else ""
+    return f"{reports_text}To run: {', '.join(manifests)}."

@@ -1,4 +1,4 @@
-"""Draw the page's pictures as SVG files with colours for both schemes; each has a description in words."""
+"""Draw the page's pictures as SVG files, with colours for a light and a dark page; each has a description in words."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from accelbench.claims import training
-from accelbench.claims.settle import Settled
+from accelbench.claims.settle import SettledClaim
 from accelbench.claims.words import times
 from accelbench.report.plots import canvas, forest, payback, scale
 from accelbench.report.plots.canvas import Ink
@@ -17,110 +17,136 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from accelbench.api.result import Result
+    from accelbench.claims.ledger import Training
     from accelbench.report.plots.canvas import Plot
 
-LINE = 30
+ROW_HEIGHT = 30
 """Height of a row of trainings, in pixels."""
+MARGIN_FACTOR = 1.3
+"""The axis extends beyond the smallest and the largest ratio by this factor."""
 
 
-def descriptions_by_row(settled: Sequence[Settled]) -> Mapping[int, tuple[str, str]]:
-    """Return the name and the description of each row's picture, by row."""
+def descriptions_by_row(settled_claims: Sequence[SettledClaim]) -> Mapping[int, tuple[str, str]]:
+    """Return the file name and the description of each row's picture, by row."""
     describers = {"speedups": forest.describe, "pays-back": payback.describe}
-    descriptions = {row: describers[shows](result) for row, shows, result in _of_one_result(settled)}
-    if rows := _trainings(settled):
-        descriptions |= dict.fromkeys(_rows_with_trainings(settled), _description(rows))
+    descriptions = {row: describers[kind](result) for row, kind, result in _pictures_of_one_result(settled_claims)}
+    trainings = _trainings(settled_claims)
+    if trainings:
+        descriptions |= dict.fromkeys(_rows_with_trainings(settled_claims), _describe_trainings(trainings))
     return {row: (f"row-{row}.svg", description) for row, description in sorted(descriptions.items())}
 
 
-def svg_files(settled: Sequence[Settled]) -> Mapping[str, str]:
-    """Return the SVG files by name. Needs matplotlib."""
+def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
+    """Return the text of each SVG file, by file name. Needs matplotlib."""
     painters = {"speedups": forest.plot, "pays-back": payback.plot}
-    plots = {row: painters[shows](result, f"row-{row}") for row, shows, result in _of_one_result(settled)}
-    if rows := _trainings(settled):
-        plots |= dict.fromkeys(_rows_with_trainings(settled), _plot(rows))
+    plots = {row: painters[kind](result, f"row-{row}") for row, kind, result in _pictures_of_one_result(settled_claims)}
+    trainings = _trainings(settled_claims)
+    if trainings:
+        plots |= dict.fromkeys(_rows_with_trainings(settled_claims), _plot_trainings(trainings))
     return {f"row-{row}.svg": canvas.standalone(plot) for row, plot in sorted(plots.items()) if plot}
 
 
-def _of_one_result(settled: Sequence[Settled]) -> "Iterator[tuple[int, str, Result]]":
-    """Yield row, kind of picture and result, for each picture of one result."""
-    for row in settled:
-        for run in (*row.runs, *row.beside):
-            if row.claim.picture and run.name == row.claim.picture.of and run.results:
-                yield row.claim.row, row.claim.picture.shows, run.results[0]
+def _pictures_of_one_result(settled_claims: Sequence[SettledClaim]) -> "Iterator[tuple[int, str, Result]]":
+    """Yield the row, the kind of picture and the result, for each picture that shows one result."""
+    for settled in settled_claims:
+        picture = settled.claim.picture
+        for run in (*settled.deciding_runs, *settled.other_runs):
+            if picture and run.name == picture.of and run.results:
+                yield settled.claim.row, picture.shows, run.results[0]
 
 
-def _rows_with_trainings(settled: Sequence[Settled]) -> list[int]:
-    return [row.claim.row for row in settled if row.claim.picture and row.claim.picture.shows == "trainings"]
+def _rows_with_trainings(settled_claims: Sequence[SettledClaim]) -> list[int]:
+    """Return the rows whose picture shows trainings."""
+    claims = [settled.claim for settled in settled_claims]
+    return [claim.row for claim in claims if claim.picture and claim.picture.shows == "trainings"]
 
 
 @dataclass(frozen=True)
 class _Training:
-    """Hold a line of the picture: the article's ratio, the bounds, and the measured ratio, if any."""
+    """Hold one line of the picture of trainings; each ratio says how many times as fast the training is."""
 
     name: str
-    article: float
+    article_ratio: float
     bounds: tuple[float, float]
-    measured: tuple[float, float, float] | None
+    """The lowest and the highest ratio that confirm the claim."""
+    measured_ratios: tuple[float, float, float] | None
+    """The lowest, the measured and the highest ratio; None if no result has one."""
 
 
-def _trainings(settled: Sequence[Settled]) -> list[_Training]:
-    """Return a line for each training of each claim."""
+def _trainings(settled_claims: Sequence[SettledClaim]) -> list[_Training]:
+    """Return a line of the picture for each training of each claim."""
     return [
         _Training(
-            name=f"row {row.claim.row}: {one.variant}",
-            article=float(one.article),
-            bounds=training.bounds(one),
-            measured=next(
-                filter(None, (training.ratios(one, result) for run in row.runs for result in run.results)), None
-            ),
+            name=f"row {settled.claim.row}: {condition.variant}",
+            article_ratio=float(condition.article),
+            bounds=training.bounds(condition),
+            measured_ratios=_first_measured_ratios(condition, settled),
         )
-        for row in settled
-        for one in row.claim.trainings
+        for settled in settled_claims
+        for condition in settled.claim.trainings
     ]
 
 
-def _description(rows: Sequence[_Training]) -> str:
+def _first_measured_ratios(condition: "Training", settled: SettledClaim) -> tuple[float, float, float] | None:
+    """Return the ratios of the first deciding result that compares the two trainings; None if no result does."""
+    for run in settled.deciding_runs:
+        for result in run.results:
+            ratios = training.ratios(condition, result)
+            if ratios:
+                return ratios
+    return None
+
+
+def _describe_trainings(trainings: Sequence[_Training]) -> str:
     """Describe the picture of trainings in words."""
-    lines = [
-        f"{row.name} {times(row.article)} in the article, "
-        + (f"{times(row.measured[1], row.measured[0], row.measured[2])} here" if row.measured else "not measured here")
-        for row in rows
-    ]
+    lines = []
+    for line in trainings:
+        here = "not measured here"
+        if line.measured_ratios:
+            lowest, measured, highest = line.measured_ratios
+            here = f"{times(measured, lowest, highest)} here"
+        lines.append(f"{line.name} {times(line.article_ratio)} in the article, {here}")
     return f"Whole trainings against the program that each row compares with: {'; '.join(lines)}."
 
 
-def _plot(rows: Sequence[_Training]) -> "Plot":
-    """Draw the picture of trainings: the article's ratios, the confirming ranges, the measured ratios."""
-    ends = [end for row in rows for end in (*row.bounds, row.article, *(row.measured or ())) if 0 < end < math.inf]
-    low, high = min(ends) / 1.3, max(ends) * 1.3
-    first = next((row for row in rows if row.measured), None)
-    gutter = max(canvas.text_width(row.name) for row in rows) + 16
+def _plot_trainings(trainings: Sequence[_Training]) -> "Plot":
+    """Draw a line for each training: the article's ratio, the range that confirms the claim, the measured ratios."""
+    ratios: list[float] = []
+    for training_line in trainings:
+        ratios += (*training_line.bounds, training_line.article_ratio, *(training_line.measured_ratios or ()))
+    # A range can begin at 0 or have no upper end; a logarithmic axis can show neither.
+    shown_ratios = [ratio for ratio in ratios if 0 < ratio < math.inf]
+    axis_minimum, axis_maximum = min(shown_ratios) / MARGIN_FACTOR, max(shown_ratios) * MARGIN_FACTOR
+    first_measured = next((line for line in trainings if line.measured_ratios), None)
+    left_margin = max(canvas.text_width(line.name) for line in trainings) + 16
 
     def make(width: int) -> "Figure":
-        drawing = canvas.figure(width, LINE * len(rows) + 96)
-        axes = canvas.place(drawing, left=gutter, right=16, top=46, bottom=50)
-        axes.set(xscale="log", xlim=(low, high), ylim=(len(rows), 0), yticks=[])
+        """Draw the figure, `width` pixels wide."""
+        drawing = canvas.figure(width, ROW_HEIGHT * len(trainings) + 96)
+        axes = canvas.place(drawing, left=left_margin, right=16, top=46, bottom=50)
+        axes.set(xscale="log", xlim=(axis_minimum, axis_maximum), ylim=(len(trainings), 0), yticks=[])
         axes.axvline(1, color=Ink.MUTED.value, linewidth=1)
-        for number, row in enumerate(rows):
-            at = number + 0.5
-            shaded = [min(max(end, low), high) for end in row.bounds]
-            axes.fill_between(shaded, number + 0.15, number + 0.85, color=Ink.BAND.value, linewidth=0)
-            label = "article" if row is rows[0] else None
-            axes.plot([row.article], [at], "D", markersize=8, color=Ink.SERIES_2.value, label=label)
-            if row.measured:
-                least, middle, most = row.measured
-                axes.plot([least, most], [at, at], color=Ink.SERIES_1.value, linewidth=3, solid_capstyle="butt")
-                label = "here" if row is first else None
-                axes.plot([middle], [at], "o", markersize=8, color=Ink.SERIES_1.value, label=label)
+        for index, line in enumerate(trainings):
+            y = index + 0.5
+            shaded_range = [min(max(bound, axis_minimum), axis_maximum) for bound in line.bounds]
+            axes.fill_between(shaded_range, index + 0.15, index + 0.85, color=Ink.BAND.value, linewidth=0)
+            # The legend needs one label for each kind of mark.
+            label = "article" if line is trainings[0] else None
+            axes.plot([line.article_ratio], [y], "D", markersize=8, color=Ink.SERIES_2.value, label=label)
+            if line.measured_ratios:
+                lowest, measured, highest = line.measured_ratios
+                axes.plot([lowest, highest], [y, y], color=Ink.SERIES_1.value, linewidth=3, solid_capstyle="butt")
+                label = "here" if line is first_measured else None
+                axes.plot([measured], [y], "o", markersize=8, color=Ink.SERIES_1.value, label=label)
             axes.annotate(
-                row.name, (0, at), xycoords=axes.get_yaxis_transform(), xytext=(-12, 0),
+                line.name, (0, y), xycoords=axes.get_yaxis_transform(), xytext=(-12, 0),
                 textcoords="offset points", ha="right", va="center", annotation_clip=False,
             )  # fmt: skip
-        scale.set_ticks(
-            axes, scale.log_ticks(low, high, 5 if width == canvas.NARROW else 7), lambda value: f"{value:g}x"
-        )
+        tick_count = 5 if width == canvas.NARROW else 7
+        ticks = scale.log_ticks(axis_minimum, axis_maximum, tick_count)
+        scale.set_ticks(axes, ticks, lambda value: f"{value:g}x")
         axes.set_xlabel("times as fast, compiling included (logarithmic); shaded: what confirms the row")
         drawing.legend(loc="upper left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, labelcolor=Ink.TEXT.value)
         return drawing
 
-    return canvas.draw("trainings", _description(rows), make)
+    return canvas.draw("trainings", _describe_trainings(trainings), make)

@@ -14,65 +14,65 @@ from accelbench.claims.finding import ClaimFinding
 from accelbench.claims.ledger import UNNAMED, Claim, ClaimVerdict, Hardware
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
 
-Measured = Sequence[tuple[Result, Sequence[ExpectationOutcome]]]
-CLASSES: dict[str, Hardware] = {"cuda": "gpu", "tpu": "tpu", "cpu": "cpu"}
-"""Class of hardware of each platform that programs can be compiled for."""
+MeasuredCases = Sequence[tuple[Result, Sequence[ExpectationOutcome]]]
+"""The result of each case, with the outcomes of the manifest's expectations."""
+HARDWARE_OF_PLATFORM: dict[str, Hardware] = {"cuda": "gpu", "tpu": "tpu", "cpu": "cpu"}
 
 
 @dataclass(frozen=True)
 class MeasuredRun:
     """Hold the results of one manifest's run."""
 
-    measured: Measured
-    cases: int
-    """Number of planned cases."""
+    measured_cases: MeasuredCases
+    planned_cases: int
+    """Number of cases that the manifest plans."""
     name: str = ""
     """Name of the manifest and of its results' directory."""
-    where: str = ""
-    """Parent directory below all results: the hardware, or `targets`."""
-    older: bool = False
-    """True if its workload's program has changed since."""
-    bounds_changed: bool = False
-    """True if the run recorded other bounds than today's."""
+    parent_directory: str = ""
+    """Name of the directory that contains the results' directory: the hardware, or `targets`."""
+    has_older_source: bool = False
+    """True if the workload's program has changed since the run."""
+    has_other_bounds: bool = False
+    """True if the bounds of the claim have changed since the run."""
 
     @property
-    def whole(self) -> bool:
-        """Return True if every case was measured to its end."""
-        return len(self.measured) == self.cases and all(result.complete for result, _ in self.measured)
+    def is_complete(self) -> bool:
+        """Return True if every planned case was measured to its end."""
+        has_all_cases = len(self.measured_cases) == self.planned_cases
+        return has_all_cases and all(result.complete for result, _ in self.measured_cases)
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """Return the results without their expectations."""
-        return tuple(result for result, _ in self.measured)
+        """Return the results without the outcomes of their expectations."""
+        return tuple(result for result, _ in self.measured_cases)
 
 
 @dataclass(frozen=True)
 class ClaimManifest:
-    """Hold one of a claim's manifests: its targets, if any, and its run."""
+    """Hold one manifest of a claim: its run, and the targets that it compiles for, if any."""
 
     name: str
     run: MeasuredRun | None
-    """None if it has not been run, or was run for another question."""
+    """None if the manifest has no results, or has changed since they were measured."""
     targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Settled:
-    """Hold a claim with its verdict and the findings that it rests on, case by case."""
+class SettledClaim:
+    """Hold a claim with its verdict, and a finding for each condition and case."""
 
     claim: Claim
     verdict: ClaimVerdict
     findings: tuple[ClaimFinding, ...] = ()
-    runs: tuple[MeasuredRun, ...] = ()
-    """Runs that decide."""
-    beside: tuple[MeasuredRun, ...] = ()
-    """Runs without a part in the verdict: of `Claim.beside`, and on other hardware."""
-    waiting: tuple[str, ...] = ()
-    """Manifests that could run here and have not been run."""
+    deciding_runs: tuple[MeasuredRun, ...] = ()
+    other_runs: tuple[MeasuredRun, ...] = ()
+    """Runs that are shown and do not change the verdict: of `Claim.beside`, and on other hardware."""
+    manifests_to_run: tuple[str, ...] = ()
+    """Names of the manifests that could run on this hardware and have no run."""
 
     @property
-    def found(self) -> tuple[str, ...]:
-        """Return the findings' sentences."""
+    def sentences(self) -> tuple[str, ...]:
+        """Return the sentence of each finding."""
         return tuple(finding.sentence for finding in self.findings)
 
 
@@ -80,118 +80,152 @@ def settle(
     claim: Claim,
     manifests: Sequence[ClaimManifest],
     *,
-    here: Hardware,
-    beside: Sequence[MeasuredRun] = (),
-) -> Settled:
-    """Settle the claim by the runs of its manifests.
+    hardware: Hardware,
+    additional_runs: Sequence[MeasuredRun] = (),
+) -> SettledClaim:
+    """Settle the claim from the runs of its manifests on this class of hardware.
 
-    `refuted` needs one condition that a sound measurement of a complete case contradicts. `confirmed` needs all
-    conditions met in every case of every manifest. Anything failed, invalid, missing or undecided leaves the claim
-    `inconclusive`. If an article claims that something can happen, the run of one manifest confirms it, and none
-    refutes it.
+    The additional runs are shown and do not change the verdict. The same holds for the run of a manifest that cannot
+    decide the claim.
     """
-    decisive = [manifest for manifest in manifests if _can_decide(claim, manifest, here)]
-    waiting = tuple(manifest.name for manifest in decisive if manifest.run is None)
-    runs = tuple(manifest.run for manifest in decisive if manifest.run)
-    others = tuple(manifest.run for manifest in manifests if manifest.run and manifest not in decisive)
-    findings = _findings(claim, runs, waiting=bool(waiting))
-    verdict = _verdict(claim, findings, runs, waiting=bool(waiting), all_decide=len(decisive) == len(manifests))
-    return Settled(claim, verdict, tuple(findings), runs, (*others, *beside), waiting)
-
-
-def _can_decide(claim: Claim, manifest: ClaimManifest, here: Hardware) -> bool:
-    """Return True if the manifest can settle the claim: its targets, or else `here`, are of the claim's hardware.
-
-    A claim about one machine also needs results, all of that machine.
-    """
-    if manifest.targets:
-        return any(class_of(target) in claim.hardware for target in manifest.targets)
-    if here not in claim.hardware:
-        return False
-    if claim.machine and manifest.run:
-        return all(claim.machine in result.fingerprint.get("device.name", "") for result in manifest.run.results)
-    return not claim.machine
-
-
-def class_of(target: str) -> Hardware:
-    """Return the target's class of hardware."""
-    return CLASSES[targets.find(target).platform]
-
-
-def _verdict(
-    claim: Claim, findings: Sequence[ClaimFinding], runs: Sequence[MeasuredRun], *, waiting: bool, all_decide: bool
-) -> ClaimVerdict:
-    """Return the verdict by the rules of `settle`; `all_decide`: every manifest can be settled here."""
-    if claim.can and any(_is_example(claim, run) for run in runs):
-        return "confirmed"
-    refutable = not (claim.own or claim.can)
-    if refutable and any(finding.outcome == "not-met" and finding.sound for finding in findings):
-        return "refuted"
-    if not all_decide:
-        return "untestable-anywhere" if claim.machine == UNNAMED else "untestable-here"
-    if waiting:
-        return "not-measured-yet"
-    if claim.own:
-        return "measured"
-    whole = all(run.whole for run in runs)
-    return (
-        "confirmed" if findings and whole and all(finding.outcome == "met" for finding in findings) else "inconclusive"
+    decisive = [manifest for manifest in manifests if _can_decide(claim, manifest, hardware)]
+    manifests_to_run = tuple(manifest.name for manifest in decisive if manifest.run is None)
+    deciding_runs = tuple(manifest.run for manifest in decisive if manifest.run)
+    other_runs = tuple(manifest.run for manifest in manifests if manifest.run and manifest not in decisive)
+    run_is_missing = bool(manifests_to_run)
+    findings = _findings(claim, deciding_runs, run_is_missing=run_is_missing)
+    verdict = _verdict(
+        claim,
+        findings,
+        deciding_runs,
+        run_is_missing=run_is_missing,
+        all_can_decide=len(decisive) == len(manifests),
+    )
+    return SettledClaim(
+        claim, verdict, tuple(findings), deciding_runs, (*other_runs, *additional_runs), manifests_to_run
     )
 
 
+def _can_decide(claim: Claim, manifest: ClaimManifest, hardware: Hardware) -> bool:
+    """Return True if the manifest's run can decide the claim.
+
+    Its targets must be of the claim's hardware; if it has none, `hardware` must be. If the claim is about one machine,
+    the manifest also needs a run, and all its results must be from that machine.
+    """
+    if manifest.targets:
+        return any(hardware_of_target(target) in claim.hardware for target in manifest.targets)
+    if hardware not in claim.hardware:
+        return False
+    if not claim.machine:
+        return True
+    if manifest.run is None:
+        return False
+    return all(claim.machine in result.fingerprint.get("device.name", "") for result in manifest.run.results)
+
+
+def hardware_of_target(target: str) -> Hardware:
+    """Return the target's class of hardware."""
+    return HARDWARE_OF_PLATFORM[targets.find(target).platform]
+
+
+def _verdict(
+    claim: Claim,
+    findings: Sequence[ClaimFinding],
+    runs: Sequence[MeasuredRun],
+    *,
+    run_is_missing: bool,
+    all_can_decide: bool,
+) -> ClaimVerdict:
+    """Return the verdict of the first rule that applies.
+
+    `all_can_decide` is True if every manifest of the claim can decide it on this hardware.
+    """
+    # One example confirms a claim that something can happen; nothing refutes it.
+    if claim.can and any(_is_example(claim, run) for run in runs):
+        return "confirmed"
+    is_refutable = not (claim.own or claim.can)
+    if is_refutable and any(finding.outcome == "not-met" and finding.sound for finding in findings):
+        return "refuted"
+    if not all_can_decide:
+        return "untestable-anywhere" if claim.machine == UNNAMED else "untestable-here"
+    if run_is_missing:
+        return "not-measured-yet"
+    if claim.own:
+        return "measured"
+    return "confirmed" if _meet_all_conditions(runs, findings) else "inconclusive"
+
+
 def _is_example(claim: Claim, run: MeasuredRun) -> bool:
-    """Return True if one manifest's whole run meets every condition: an example of what can happen."""
-    findings = _findings(claim, [run], waiting=False)
-    return run.whole and bool(findings) and all(finding.outcome == "met" for finding in findings)
+    """Return True if the run meets every condition: it is an example of what the article says can happen."""
+    return _meet_all_conditions([run], _findings(claim, [run], run_is_missing=False))
 
 
-def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, waiting: bool) -> list[ClaimFinding]:
-    """Return the findings of the claim's majorities, of its trainings and expectations, or of its manifests."""
-    measured = [pair for run in runs for pair in run.measured if _decides(claim, pair[0])]
-    if claim.own or not measured:
+def _meet_all_conditions(runs: Sequence[MeasuredRun], findings: Sequence[ClaimFinding]) -> bool:
+    """Return True if all runs are complete and all their findings are met; False without findings."""
+    all_complete = all(run.is_complete for run in runs)
+    return all_complete and bool(findings) and all(finding.outcome == "met" for finding in findings)
+
+
+def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool) -> list[ClaimFinding]:
+    """Return a finding for each condition of the claim; none for a question of our own.
+
+    Majorities replace all other conditions. Trainings and expectations in the ledger replace those of the manifests.
+    """
+    all_cases = [case for run in runs for case in run.measured_cases]
+    cases = [(result, outcomes) for result, outcomes in all_cases if _counts_for(claim, result)]
+    if claim.own or not cases:
         return []
     if claim.majorities:
-        return [] if waiting else _suite_findings(claim, measured, whole=all(run.whole for run in runs))
-    trainings = [training.evaluate(one, result) for one in claim.trainings for result, _ in measured]
+        if run_is_missing:
+            return []
+        return _suite_findings(claim, cases, all_complete=all(run.is_complete for run in runs))
+    trainings = [training.evaluate(condition, result) for condition in claim.trainings for result, _ in cases]
     if claim.trainings or claim.expectations:
-        measured = [(result, evaluate(claim.expectations, result)) for result, _ in measured]
-    return [*trainings, *_expectation_findings(measured)]
+        cases = [(result, evaluate(claim.expectations, result)) for result, _ in cases]
+    return [*trainings, *_expectation_findings(cases)]
 
 
-def _decides(claim: Claim, result: Result) -> bool:
-    """Return True unless the result was compiled for a target that is not of the claim's hardware."""
+def _counts_for(claim: Claim, result: Result) -> bool:
+    """Return True if the result is a measurement, or was compiled for a target of the claim's hardware."""
     target = result.case.accelerator.target
-    return target is None or class_of(target) in claim.hardware
+    return target is None or hardware_of_target(target) in claim.hardware
 
 
-def _expectation_findings(measured: Measured) -> list[ClaimFinding]:
-    """Return each expectation of each case as a finding, with the case's name if there are several."""
-    results = [result for result, _ in measured]
+def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
+    """Return a finding for each expectation of each case. If cases differ, its sentence names the case."""
+    results = [result for result, _ in cases]
     findings = []
-    for result, outcomes in measured:
-        name = words.distinguishing_name(result, results)
+    for result, outcomes in cases:
+        case_name = words.distinguishing_name(result, results)
         for outcome in outcomes:
             text = _describe_speedup(result, outcome) or outcome.sentence
-            sentence = f"{name}: {text}" if name else text
+            sentence = f"{case_name}: {text}" if case_name else text
             findings.append(ClaimFinding(outcome.outcome, sentence, sound=outcome.sound and result.complete))
     return findings
 
 
 def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
-    """Describe a speedup in words; empty if the expectation is not about one."""
+    """Describe the speedup that the expectation is about; empty if it has another metric or is not sound."""
     expectation = outcome.expectation
-    comparison = next((one for one in result.comparisons if one.variant == expectation.variant), None)
-    if expectation.metric != "speedup" or not outcome.sound or comparison is None:
+    if expectation.metric != "speedup" or not outcome.sound:
         return ""
-    speedup, lower, upper = (float(one or 1) for one in (comparison.speedup, comparison.lower, comparison.upper))
+    variant = expectation.variant
+    comparison = next((comparison for comparison in result.comparisons if comparison.variant == variant), None)
+    if comparison is None:
+        return ""
+    # A sound outcome has all three values; `or 1` is for the type checker.
+    speedup = float(comparison.speedup or 1)
+    lower = float(comparison.lower or 1)
+    upper = float(comparison.upper or 1)
     subject = words.expected_speedup(comparison.variant, comparison.baseline, expectation.at_least, expectation.at_most)
     return f"{subject}: {outcome.outcome}, {words.times(speedup, lower, upper)}."
 
 
-def _suite_findings(claim: Claim, measured: Measured, *, whole: bool) -> list[ClaimFinding]:
-    """Return the findings of a claim about a suite; undecided if a case is missing."""
-    if not whole:
+def _suite_findings(claim: Claim, cases: MeasuredCases, *, all_complete: bool) -> list[ClaimFinding]:
+    """Return a finding for each majority of a claim about a suite. All are undecided if a case is not complete."""
+    if not all_complete:
         missing = "a case is missing or was interrupted"
         return [ClaimFinding("undecided", f"{suite.condition(majority)}: {missing}.") for majority in claim.majorities]
-    results, suites = [result for result, _ in measured], len(claim.majorities)
-    return [suite.count(majority, results, suites=suites) for majority in claim.majorities]
+    results = [result for result, _ in cases]
+    condition_count = len(claim.majorities)
+    return [suite.count_speedups(majority, results, conditions=condition_count) for majority in claim.majorities]

@@ -1,7 +1,7 @@
-"""Settle a claim about a suite: count the speedups of a variant over another that lie within bounds. Pure.
+"""Settle a claim about a suite: count the cases whose speedup of one variant over another lies within bounds. Pure.
 
-The rounds of a case make pairs, as within a result, and each case counts once. docs/method/claims-about-suites.md has
-the reasons.
+Each round of a case gives one pair of launches, and each case counts once. docs/method/claims-about-suites.md has the
+reasons.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,19 +17,21 @@ from accelbench.verdict.expectations import compare_with_bounds, describe_bounds
 from accelbench.verdict.rule import checks_against_verdict
 
 
-def count(majority: Majority, results: Sequence[Result], *, suites: int) -> ClaimFinding:
-    """Count the speedups within the bounds: met by more than half, not met if half or more lie outside.
+def count_speedups(majority: Majority, results: Sequence[Result], *, conditions: int) -> ClaimFinding:
+    """Decide if most speedups lie within the bounds, from the complete results of all cases.
 
-    `results` are of all cases, complete; `suites` of a claim share its error (Bonferroni). Undecided if one result is
-    invalid, has failed, or has too few rounds.
+    Met if more than half lie inside, not met if at least half lie outside. Undecided otherwise, and if one result
+    cannot be used. The `conditions` of a claim share its error probability (Bonferroni).
     """
     subject = condition(majority)
     outcomes, readings = [], []
     for result in results:
-        logs, why = _logs(majority, result)
-        interval = None if why else student_interval(logs, _alpha(result, suites))
+        logs = _log_speedups(result, majority.variant, majority.over)
+        reason = _why_unusable(majority, result, len(logs))
+        interval = None if reason else student_interval(logs, _alpha(result, conditions))
         if interval is None:
-            return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {why or 'the rounds say nothing'}.")
+            reason = reason or "the rounds say nothing"
+            return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {reason}.")
         outcomes.append(compare_with_bounds(interval.lower, interval.upper, majority.at_least, majority.at_most))
         readings.append(f"{result.case.workload} {times(interval.estimate, interval.lower, interval.upper)}")
     inside, outside = outcomes.count("met"), outcomes.count("not-met")
@@ -43,81 +45,92 @@ def count(majority: Majority, results: Sequence[Result], *, suites: int) -> Clai
 
 
 def with_baseline(result: Result, over: str) -> Result:
-    """Return the result with `over` as its baseline, from the rounds in the result; unchanged without that variant."""
-    if result.case.baseline == over or _find(result, over) is None:
+    """Return the result with all variants compared with `over`, from the launches in the result.
+
+    Unchanged if `over` is the baseline already, or if the result has no such variant.
+    """
+    if result.case.baseline == over or _find_variant(result, over) is None:
         return result
-    comparisons = tuple(
-        _compared_with(result, over, variant.name) for variant in result.variants if variant.name != over
-    )
+    comparisons = tuple(_compare(result, variant.name, over) for variant in result.variants if variant.name != over)
     return result.model_copy(
         update={"case": result.case.model_copy(update={"baseline": over}), "comparisons": comparisons}
     )
 
 
-def _compared_with(result: Result, over: str, name: str) -> Comparison:
-    """Compare the variant `name` with the baseline `over` over the rounds that both have."""
-    logs, invalid = _pairs(result, over, name), tuple(checks_against_verdict(result.certificate, name, over))
+def _compare(result: Result, variant: str, over: str) -> Comparison:
+    """Compare two variants over the rounds that both have. It has no ratio if a check prevents a verdict."""
+    logs = _log_speedups(result, variant, over)
+    blocking_checks = tuple(checks_against_verdict(result.certificate, variant, over))
     comparison = Comparison(
-        variant=name,
+        variant=variant,
         baseline=over,
         rounds=len(logs),
         confidence=result.case.measurement.confidence,
-        invalid=invalid,
+        invalid=blocking_checks,
         sentence="",
     )
-    interval = None if invalid else student_interval(logs, _alpha(result, result.case.comparisons_in_run))
+    interval = None if blocking_checks else student_interval(logs, _alpha(result, result.case.comparisons_in_run))
     if interval is None:
         return comparison
-    ends = {"speedup": interval.estimate, "lower": interval.lower, "upper": interval.upper}
-    return comparison.model_copy(update={name: decimal_string(value) for name, value in ends.items()})
+    return comparison.model_copy(
+        update={
+            "speedup": decimal_string(interval.estimate),
+            "lower": decimal_string(interval.lower),
+            "upper": decimal_string(interval.upper),
+        }
+    )
 
 
-def condition(suite: Majority) -> str:
-    """Return the condition in words."""
-    return f"most speedups of {suite.variant} over {suite.over} {describe_bounds(suite.at_least, suite.at_most)}"
+def condition(majority: Majority) -> str:
+    """Describe the condition: `most speedups of jax/jit over pytorch/eager at least 2`."""
+    bounds = describe_bounds(majority.at_least, majority.at_most)
+    return f"most speedups of {majority.variant} over {majority.over} {bounds}"
 
 
-def _logs(suite: Majority, result: Result) -> tuple[list[float], str]:
-    """Return the log-speedups of the rounds, and why they cannot count; empty if they can."""
-    logs = _pairs(result, suite.over, suite.variant)
-    return logs, _why_unusable(suite, result, len(logs))
+def _log_speedups(result: Result, variant: str, over: str) -> list[float]:
+    """Return the logarithm of the variant's speedup over `over`, for each round that both have."""
+    variant_seconds = _seconds_by_round(result, variant)
+    baseline_seconds = _seconds_by_round(result, over)
+    rounds = sorted(baseline_seconds.keys() & variant_seconds.keys())
+    return log_speedups([baseline_seconds[number] for number in rounds], [variant_seconds[number] for number in rounds])
 
 
-def _pairs(result: Result, over: str, name: str) -> list[float]:
-    """Return the log-speedup of `name` over `over` for each round that both have."""
-    before, after = (_by_round(result, variant) for variant in (over, name))
-    rounds = sorted(before.keys() & after.keys())
-    return log_speedups([before[number] for number in rounds], [after[number] for number in rounds])
-
-
-def _why_unusable(suite: Majority, result: Result, pairs: int) -> str:
-    """Return why a result cannot count, given its complete `pairs` of launches; empty if it can."""
-    for name in (suite.variant, suite.over):
-        variant = _find(result, name)
+def _why_unusable(majority: Majority, result: Result, paired_rounds: int) -> str:
+    """Return why the result cannot be used; empty if it can. `paired_rounds` is how many rounds have both variants."""
+    for name in (majority.variant, majority.over):
+        variant = _find_variant(result, name)
         if variant is None:
             return f"it has no {name}"
         if variant.failure:
             return f"{name} failed in round {variant.failure.round} ({variant.failure.reason})"
     if result.noisy:
         return "noisy (measured next to other load)"
-    if names := checks_against_verdict(result.certificate, suite.variant, suite.over):
-        return f"invalid ({', '.join(names)})"
-    least = result.case.measurement.rounds_min
-    return f"it has {pairs} of at least {least} rounds" if pairs < least else ""
+    blocking_checks = checks_against_verdict(result.certificate, majority.variant, majority.over)
+    if blocking_checks:
+        return f"invalid ({', '.join(blocking_checks)})"
+    minimum_rounds = result.case.measurement.rounds_min
+    if paired_rounds < minimum_rounds:
+        return f"it has {paired_rounds} of at least {minimum_rounds} rounds"
+    return ""
 
 
-def _find(result: Result, name: str) -> VariantResult | None:
+def _find_variant(result: Result, name: str) -> VariantResult | None:
     return next((variant for variant in result.variants if variant.name == name), None)
 
 
-def _by_round(result: Result, name: str) -> Mapping[int, float]:
-    """Return the variant's seconds per unit by round; empty without the variant."""
-    variant = _find(result, name)
-    return {launch.round: float(launch.seconds) for launch in variant.launches} if variant else {}
+def _seconds_by_round(result: Result, name: str) -> Mapping[int, float]:
+    """Return the variant's seconds per unit by round; empty if the result does not have the variant."""
+    variant = _find_variant(result, name)
+    if variant is None:
+        return {}
+    return {launch.round: float(launch.seconds) for launch in variant.launches}
 
 
 def _alpha(result: Result, comparisons: int) -> float:
-    """Return the nominal alpha of an interval over rounds: `comparisons` share the error, early looks are corrected."""
+    """Return the nominal alpha of one interval, so that `comparisons` intervals together keep the confidence.
+
+    It is also corrected for the early looks at the data that the stopping rule allows.
+    """
     measurement = result.case.measurement
     return StoppingRule(
         rounds_min=measurement.rounds_min,

@@ -1,6 +1,6 @@
-"""Show a claim's numbers as tables: times, observations, compiled programs. Pure.
+"""Show the results of a claim as tables: times, observations, compiled programs. Pure.
 
-All results of a kind share a table, so that cases of a sweep and several workloads are comparable.
+All results of one kind are in one table, so that readers can compare the cases of a sweep and several workloads.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,8 +21,11 @@ from accelbench.verdict.redaction import redact_invalid, step_seconds
 Row = tuple[str, ...]
 
 
-def of_runs(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
-    """Return a table for each kind of result; for a claim about a suite, of the compared variants only."""
+def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
+    """Return the parameters and the tables of these runs, as Markdown paragraphs.
+
+    For a claim about a suite, the tables show only the variants that the claim compares.
+    """
     results = [redact_invalid(result) for run in runs for result in run.results]
     if claim.over:
         results = [suite.with_baseline(result, claim.over) for result in results]
@@ -31,18 +34,21 @@ def of_runs(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
     compiled = [result for result in results if result.compiled]
     observed = [result for result in results if result.observations]
     timed = [result for result in results if not result.compiled and not result.observations]
-    return [*_sizes(results), *_timed(timed), *_observed(observed), *_compiled(compiled)]
+    return [*_parameters(results), *_time_tables(timed), *_observation_table(observed), *_compiled_table(compiled)]
 
 
-def _sizes(results: Sequence[Result]) -> list[str]:
-    """List each workload's parameters, defaults included, without those that a sweep varies."""
+def _parameters(results: Sequence[Result]) -> list[str]:
+    """Return a paragraph with the parameters and the precision of each workload; empty without results.
+
+    It omits the parameters that a sweep varies, because each row of a table names their values.
+    """
     lines = []
     for result in results:
-        fixed = ", ".join(
-            f"{name} {value}" for name, value in parameters_of(result).items() if name not in result.case.swept
-        )
-        precision = result.case.measurement.precision
-        lines.append(f"{result.case.workload}: {', '.join(filter(None, [fixed, precision]))}.")
+        swept = result.case.swept
+        settings = [f"{name} {value}" for name, value in parameters_of(result).items() if name not in swept]
+        if result.case.measurement.precision:
+            settings.append(result.case.measurement.precision)
+        lines.append(f"{result.case.workload}: {', '.join(settings)}.")
     return [" ".join(escaped(line) for line in dict.fromkeys(lines))] if lines else []
 
 
@@ -54,114 +60,131 @@ def _with_variants(result: Result, compared: frozenset[str]) -> Result:
     )
 
 
-def _timed(results: Sequence[Result]) -> list[str]:
-    """Return a table for each baseline."""
-    return [
-        _table_of_times(baseline, results) for baseline in dict.fromkeys(result.case.baseline for result in results)
-    ]
+def _time_tables(results: Sequence[Result]) -> list[str]:
+    """Return a table of times for each baseline of the results."""
+    baselines = dict.fromkeys(result.case.baseline for result in results)
+    return [_time_table(baseline, results) for baseline in baselines]
 
 
-def _table_of_times(baseline: str, results: Sequence[Result]) -> str:
-    """Return the table of all results with this baseline."""
-    rows = [
-        row
-        for result in results
-        if result.case.baseline == baseline
-        for row in _times(result, distinguishing_name(result, results))
-    ]
-    heading = f"against {baseline}" if any(row[3] for row in rows) else ""
-    heads = ("what", "variant", "time", heading, "compiling", "first call, compiling included", "memory", "power")
+def _time_table(baseline: str, results: Sequence[Result]) -> str:
+    """Return the table of times of all results with this baseline."""
+    rows: list[Row] = []
+    for result in results:
+        if result.case.baseline == baseline:
+            rows += _time_rows(result, distinguishing_name(result, results))
+    has_comparison = any(row[COMPARISON_COLUMN] for row in rows)
+    comparison_head = f"against {baseline}" if has_comparison else ""
+    heads = (
+        "what",
+        "variant",
+        "time",
+        comparison_head,
+        "compiling",
+        "first call, compiling included",
+        "memory",
+        "power",
+    )
     return _table((*heads, *NUMBER_COLUMNS), rows, right={2, 4, 5, 6, 7, 8, 9})
 
 
-def _times(result: Result, name: str) -> Iterable[Row]:
-    """Yield a row for each variant."""
+def _time_rows(result: Result, result_name: str) -> Iterable[Row]:
+    """Yield a row for each variant, with the columns of `_time_table`."""
     for variant in result.variants:
-        costs = _compiling(variant), _first_call(variant), _memory(variant), _power(variant)
-        counted = (read(variant.numbers) for read in NUMBER_COLUMNS.values())
-        yield name, variant.name, _time(result, variant), _against_baseline(result, variant), *costs, *counted
+        yield (
+            result_name,
+            variant.name,
+            _time(result, variant),
+            _comparison_text(result, variant),
+            _compile_time(variant),
+            _first_call(variant),
+            _bytes(variant.numbers.peak_memory_bytes),
+            _power(variant),
+            *(format_number(variant.numbers) for format_number in NUMBER_COLUMNS.values()),
+        )
 
 
 def _time(result: Result, variant: VariantResult) -> str:
-    """Return the time per unit, or why there is none."""
-    if time := step_seconds(variant):
-        return f"{figures.seconds(time, 2)} per {result.unit}"
-    compared = any(
+    """Return the time per unit; without a time, say if the result still has a speedup of the variant."""
+    seconds = step_seconds(variant)
+    if seconds:
+        return f"{figures.seconds(seconds, 2)} per {result.unit}"
+    has_speedup = any(
         comparison.speedup and variant.name in {comparison.variant, comparison.baseline}
         for comparison in result.comparisons
     )
-    return "not kept, its ratio is" if compared else "not measured"
+    return "not kept, its ratio is" if has_speedup else "not measured"
 
 
-def _against_baseline(result: Result, variant: VariantResult) -> str:
-    """Return the comparison with the baseline, or why there is none."""
+def _comparison_text(result: Result, variant: VariantResult) -> str:
+    """Return how the variant compares with the baseline, or why it has no ratio. Empty if no other variant exists."""
     if variant.name == result.case.baseline:
         return "baseline" if len(result.variants) > 1 else ""
-    comparison = next((one for one in result.comparisons if one.variant == variant.name), None)
-    if comparison is None or comparison.speedup is None or comparison.lower is None or comparison.upper is None:
-        return f"invalid: {figures.listed(comparison.invalid)}" if comparison and comparison.invalid else "not compared"
+    comparison = next((comparison for comparison in result.comparisons if comparison.variant == variant.name), None)
+    if comparison is None:
+        return "not compared"
+    if comparison.speedup is None or comparison.lower is None or comparison.upper is None:
+        return f"invalid: {figures.listed(comparison.invalid)}" if comparison.invalid else "not compared"
     return times(float(comparison.speedup), float(comparison.lower), float(comparison.upper))
 
 
-def _compiling(variant: VariantResult) -> str:
-    """Format the compile time; empty for what is not compiled, whose phase has no parts."""
+def _compile_time(variant: VariantResult) -> str:
+    """Format the compile time; empty if nothing was compiled, because then the phase has no parts."""
     phase = next((phase for phase in variant.phases if phase.phase == "compile" and phase.parts), None)
     return figures.seconds(float(phase.median_seconds), 2) if phase else ""
 
 
 def _first_call(variant: VariantResult) -> str:
-    phases = [float(phase.median_seconds) for phase in variant.phases if phase.phase in {"compile", "first-step"}]
-    return figures.seconds(sum(phases), 2) if phases else ""
-
-
-def _memory(variant: VariantResult) -> str:
-    peak = variant.numbers.peak_memory_bytes
-    return "" if peak is None else figures.quantity(peak, "B")
+    """Format the median time of compiling and the first call together; empty if neither was measured."""
+    seconds = [float(phase.median_seconds) for phase in variant.phases if phase.phase in {"compile", "first-step"}]
+    return figures.seconds(sum(seconds), 2) if seconds else ""
 
 
 def _power(variant: VariantResult) -> str:
-    """Format the device's mean power while it measured."""
-    joules, time = variant.numbers.device_joules_per_unit, step_seconds(variant)
-    return figures.quantity(float(joules) / time, "W") if joules is not None and time else ""
+    """Format the device's mean power: its energy per unit, divided by the time per unit; empty if either is unknown."""
+    joules, seconds = variant.numbers.device_joules_per_unit, step_seconds(variant)
+    return figures.quantity(float(joules) / seconds, "W") if joules is not None and seconds else ""
 
 
-def _observed(results: Sequence[Result]) -> list[str]:
-    """Return a table with a row for each variant and a column for each observation."""
+def _observation_table(results: Sequence[Result]) -> list[str]:
+    """Return a table with a row for each variant and a column for each observation; empty without results."""
     if not results:
         return []
-    observations = [observed for result in results for observed in result.observations]
-    names = [
-        name
-        for name in dict.fromkeys(observation.name for observed in observations for observation in observed.found)
-        if _has_column(name, observations)
-    ]
-    rows = [
-        (
-            distinguishing_name(result, results),
-            observed.variant,
-            *((one.text if (one := observed.find(name)) else "") for name in names),
-        )
-        for result in results
-        for observed in result.observations
-    ]
-    heads = (OBSERVATION_HEADS.get(name, name) for name in names)
+    all_observations = [observations for result in results for observations in result.observations]
+    all_names = dict.fromkeys(
+        observation.name for observations in all_observations for observation in observations.found
+    )
+    names = [name for name in all_names if _needs_column(name, all_observations)]
+    rows = []
+    for result in results:
+        for observations in result.observations:
+            found = [observations.find(name) for name in names]
+            texts = [observation.text if observation else "" for observation in found]
+            rows.append((distinguishing_name(result, results), observations.variant, *texts))
+    heads = [OBSERVATION_HEADS.get(name, name) for name in names]
     return [_table(("what", "variant", *heads), rows, right=set())]
 
 
-def _has_column(name: str, observations: Sequence[Observations]) -> bool:
-    """Return True if the observation is worth a column: not `calls`, and not an exception that never occurred."""
-    texts = {one.text for observation in observations if (one := observation.find(name))}
-    return name != "calls" and not (name in {"raised", "raisedCalls", "message"} and texts <= {NOTHING, "0"})
+def _needs_column(name: str, all_observations: Sequence[Observations]) -> bool:
+    """Return False for the number of calls, and for observations of exceptions if no call raised one."""
+    if name == "calls":
+        return False
+    found = [observations.find(name) for observations in all_observations]
+    texts = {observation.text for observation in found if observation}
+    is_about_exceptions = name in {"raised", "raisedCalls", "message"}
+    return not (is_about_exceptions and texts <= {NOTHING, "0"})
 
 
 OBSERVATION_HEADS = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}
-"""Names of observations on the page, where their own are unclear."""
+"""Headings of the columns whose observation's name is unclear."""
+COMPARISON_COLUMN = 3
+"""Index of the column of `_time_table` that compares with the baseline."""
 NUMBER_COLUMNS: Mapping[str, Callable[[Numbers], str]] = {
     "matrix products": lambda numbers: _count(numbers.products_per_call),
     "error over tolerance": lambda numbers: "" if numbers.parity is None else short(float(numbers.parity)),
 }
+"""Further columns of times: the heading, and the format of the value."""
 MAXIMUM_FUSIONS = 3
-"""Number of fusions to name."""
+"""Maximum number of kinds of fusion that a row names."""
 PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
     "operations": ("programSize", lambda numbers: _count(numbers.program_size)),
     "kernels": ("kernels", lambda numbers: _count(numbers.kernels)),
@@ -169,40 +192,43 @@ PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
     "outputs that reuse arguments": ("aliasedBytes", lambda numbers: _bytes(numbers.aliased_bytes)),
     "most at once": ("peakBytes", lambda numbers: _bytes(numbers.peak_bytes)),
 }
-"""Columns of compiled programs: the number's name, and its format."""
+"""Columns of compiled programs: for each heading, the name of the value and its format."""
 
 
-def _compiled(results: Sequence[Result]) -> list[str]:
-    """Return a table with a row for each compiled program."""
+def _compiled_table(results: Sequence[Result]) -> list[str]:
+    """Return a table with a row for each compiled program; empty without results."""
     if not results:
         return []
-    rows = [
-        (
-            distinguishing_name(result, results),
-            compiled.target,
-            compiled.variant,
-            *(_marked_if_estimated(compiled, name, read(variant.numbers)) for name, read in PROGRAM_COLUMNS.values()),
-            _fused(compiled.fused),
-        )
-        for result in results
-        for compiled in result.compiled
-        for variant in result.variants
-        if variant.name == compiled.variant
-    ]
+    rows: list[Row] = []
+    for result in results:
+        for compiled in result.compiled:
+            result_name = distinguishing_name(result, results)
+            rows += [
+                _compiled_row(result_name, compiled, variant)
+                for variant in result.variants
+                if variant.name == compiled.variant
+            ]
     heads = ("what", "compiled for", "variant", *PROGRAM_COLUMNS, "what was fused")
     return [_table(heads, rows, right={3, 4, 5, 6, 7})]
 
 
-def _marked_if_estimated(compiled: CompiledVariant, name: str, text: str) -> str:
-    """Add a sign to a number that can only be estimated without the device."""
-    return f"{ESTIMATE}{text}" if text and name in compiled.estimates else text
+def _compiled_row(result_name: str, compiled: CompiledVariant, variant: VariantResult) -> Row:
+    """Return the row of one program; values that XLA can only estimate without the device have a sign."""
+    cells = []
+    for value_name, format_value in PROGRAM_COLUMNS.values():
+        text = format_value(variant.numbers)
+        is_estimate = value_name in compiled.estimates
+        cells.append(f"{ESTIMATE}{text}" if text and is_estimate else text)
+    return (result_name, compiled.target, compiled.variant, *cells, _list_fusions(compiled.fused))
 
 
-def _fused(kinds: Sequence[str]) -> str:
-    """Return the first `MAXIMUM_FUSIONS` kinds, and how many more there are."""
+def _list_fusions(kinds: Sequence[str]) -> str:
+    """Return the first kinds of fusion, at most `MAXIMUM_FUSIONS`, and how many more there are."""
+    texts = list(kinds[:MAXIMUM_FUSIONS])
     more = len(kinds) - MAXIMUM_FUSIONS
-    others = [f"{more} more kinds" if more > 1 else "1 more kind"] if more > 0 else []
-    return "; ".join([*kinds[:MAXIMUM_FUSIONS], *others])
+    if more > 0:
+        texts.append(f"{more} more kinds" if more > 1 else "1 more kind")
+    return "; ".join(texts)
 
 
 def _count(value: int | None) -> str:
@@ -214,10 +240,13 @@ def _bytes(value: int | None) -> str:
 
 
 def _table(heads: Row, rows: Sequence[Row], *, right: set[int]) -> str:
-    """Return the table without its empty columns."""
-    columns = [number for number in range(len(heads)) if any(row[number] for row in rows)]
+    """Return a Markdown table without the columns that are empty in every row.
+
+    `right` has the indices of the columns to align on the right, counted before columns are removed.
+    """
+    columns = [column for column in range(len(heads)) if any(row[column] for row in rows)]
     return markdown_table(
-        tuple(heads[number] for number in columns),
-        [tuple(row[number] for number in columns) for row in rows],
-        right={place for place, number in enumerate(columns) if number in right},
+        tuple(heads[column] for column in columns),
+        [tuple(row[column] for column in columns) for row in rows],
+        right={new_index for new_index, column in enumerate(columns) if column in right},
     )

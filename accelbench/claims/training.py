@@ -1,7 +1,7 @@
-"""Compare whole trainings, compilation included: the total time of one variant over another's. Pure.
+"""Compare whole trainings, compilation included: the total time of one variant with the total time of another. Pure.
 
-A total is the first call and all later ones. Its interval combines the extremes of the first calls with the ends of the
-speedup's interval, so it is rather too wide than too narrow.
+A total is the time of the first call plus that of all later calls. The interval of the ratio combines the extremes of
+the first calls with the bounds of the speedup's interval, so it is too wide rather than too narrow.
 """
 
 import math
@@ -14,20 +14,23 @@ from accelbench.claims.words import short, times
 from accelbench.verdict.expectations import compare_with_bounds
 
 FACTOR = 2
-"""Divisor of the article's advantage at the low end, and factor of its ratio at the high end."""
+"""Half of the article's advantage is the minimum, and twice its ratio the maximum, that confirms a claim."""
 
 
 @dataclass(frozen=True)
 class _FirstCall:
-    """Hold the seconds of compilation and first call."""
+    """Hold the time of compilation and first call together: a typical launch, and the two extremes."""
 
-    typical: float
-    least: float
-    most: float
+    typical_seconds: float
+    minimum_seconds: float
+    maximum_seconds: float
 
 
 def evaluate(training: Training, result: Result) -> ClaimFinding:
-    """Compare the ratio of totals with the article's; undecided if the two variants were not soundly compared."""
+    """Decide if the ratio of the two total times lies within the bounds of the claim.
+
+    Undecided if the variants have no comparison with a verdict, or too few rounds were measured.
+    """
     subject = condition(training, result.unit)
     interval = ratios(training, result)
     if interval is None:
@@ -35,74 +38,88 @@ def evaluate(training: Training, result: Result) -> ClaimFinding:
     if result.rounds < result.case.measurement.rounds_min:
         return ClaimFinding("undecided", f"{subject}: too few rounds were measured.")
     lower, ratio, upper = interval
-    least, most = bounds(training)
-    outcome = compare_with_bounds(lower, upper, f"{least}", f"{most}")
-    reading = times(ratio, lower, upper)
-    return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=result.complete)
+    minimum, maximum = bounds(training)
+    outcome = compare_with_bounds(lower, upper, str(minimum), str(maximum))
+    return ClaimFinding(outcome, f"{subject}: {outcome}, {times(ratio, lower, upper)}.", sound=result.complete)
 
 
 def ratios(training: Training, result: Result) -> tuple[float, float, float] | None:
-    """Return how many times as fast the training is (lowest, measured, highest), or None if not compared."""
-    compared = _compared(training, result)
-    return _ratios(training, *compared) if compared else None
+    """Return the lowest, the measured and the highest ratio of the two total times.
 
-
-def _compared(training: Training, result: Result) -> tuple[Comparison, VariantResult, VariantResult] | None:
-    """Return the comparison with a verdict and both variants, or None."""
-    variants = {one.name: one for one in result.variants if one.seconds}
-    over, variant = variants.get(training.over), variants.get(training.variant)
-    for one in result.comparisons:
-        if (one.variant, one.baseline) == (training.variant, training.over) and one.verdict and over and variant:
-            return one, over, variant
+    None if the result has no comparison of the two variants with a verdict, or no time of one of them.
+    """
+    variants = {variant.name: variant for variant in result.variants if variant.seconds}
+    variant, baseline = variants.get(training.variant), variants.get(training.over)
+    if variant is None or baseline is None:
+        return None
+    for comparison in result.comparisons:
+        is_pair = comparison.variant == training.variant and comparison.baseline == training.over
+        if is_pair and comparison.verdict:
+            return _ratios(training.units, comparison, variant, baseline)
     return None
 
 
 def bounds(training: Training) -> tuple[float, float]:
-    """Return the lowest and highest ratio that confirm the claim."""
-    least, most = _allowed_advantage(training)
-    return (least, most) if float(training.article) >= 1 else (1 / most, 1 / least)
+    """Return the lowest and the highest ratio that confirm the claim."""
+    minimum, maximum = _allowed_advantage(training)
+    if float(training.article) >= 1:
+        return minimum, maximum
+    return 1 / maximum, 1 / minimum
 
 
 def _allowed_advantage(training: Training) -> tuple[float, float]:
-    """Return the lowest and highest advantage, as factors of at least 1."""
-    article = float(training.article)
-    ratio = max(article, 1 / article)
-    return 1 + (ratio - 1) / FACTOR, math.inf if training.at_least_half else ratio * FACTOR
+    """Return the smallest and the largest factor that confirm the claim; both are at least 1.
+
+    If the variant is slower than its baseline in the article, they say how many times as slow.
+    """
+    article_ratio = float(training.article)
+    article_factor = max(article_ratio, 1 / article_ratio)
+    minimum = 1 + (article_factor - 1) / FACTOR
+    maximum = math.inf if training.at_least_half else article_factor * FACTOR
+    return minimum, maximum
 
 
 def condition(training: Training, unit: str) -> str:
-    """Return the condition in words; `unit` is the workload's name of a unit of work."""
-    article = float(training.article)
-    least, most = _allowed_advantage(training)
-    ends = f"at least {short(least)}" if training.at_least_half else f"{short(least)} to {short(most)}"
-    held_to = f"{ends} times as {'fast' if article >= 1 else 'slow'}"
-    whole = f"{training.variant} over {training.units:,} {unit}s, compiling included (article: {times(article)})"
-    return f"{whole}, {held_to} as {training.over}"
-
-
-def _ratios(
-    training: Training, comparison: Comparison, over: VariantResult, variant: VariantResult
-) -> tuple[float, float, float]:
-    """Return the total of `over` divided by that of `variant`: lowest, measured, highest."""
-    before, after = _first_call(over), _first_call(variant)
-    steady = training.units * _seconds(over)
-    lower, speedup, upper = (float(value or 1) for value in (comparison.lower, comparison.speedup, comparison.upper))
+    """Describe the condition; `unit` is the name of the workload's unit of work, such as `epoch`."""
+    article_ratio = float(training.article)
+    minimum, maximum = _allowed_advantage(training)
+    bounds_text = f"at least {short(minimum)}" if training.at_least_half else f"{short(minimum)} to {short(maximum)}"
+    direction = "fast" if article_ratio >= 1 else "slow"
     return (
-        (before.least + steady) / (after.most + steady / lower),
-        (before.typical + steady) / (after.typical + steady / speedup),
-        (before.most + steady) / (after.least + steady / upper),
+        f"{training.variant} over {training.units:,} {unit}s, compiling included (article: {times(article_ratio)}), "
+        f"{bounds_text} times as {direction} as {training.over}"
     )
 
 
-def _seconds(variant: VariantResult) -> float:
+def _ratios(
+    units: int, comparison: Comparison, variant: VariantResult, baseline: VariantResult
+) -> tuple[float, float, float]:
+    """Return the baseline's total time divided by the variant's: lowest, measured, highest.
+
+    The time of the variant's later calls follows from the baseline's time and the speedup.
+    """
+    baseline_first, variant_first = _first_call(baseline), _first_call(variant)
+    later_seconds = units * _seconds_per_unit(baseline)
+    # A comparison with a verdict has all three values; `or 1` is for the type checker.
+    lower = float(comparison.lower or 1)
+    speedup = float(comparison.speedup or 1)
+    upper = float(comparison.upper or 1)
+    return (
+        (baseline_first.minimum_seconds + later_seconds) / (variant_first.maximum_seconds + later_seconds / lower),
+        (baseline_first.typical_seconds + later_seconds) / (variant_first.typical_seconds + later_seconds / speedup),
+        (baseline_first.maximum_seconds + later_seconds) / (variant_first.minimum_seconds + later_seconds / upper),
+    )
+
+
+def _seconds_per_unit(variant: VariantResult) -> float:
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else 0.0
 
 
 def _first_call(variant: VariantResult) -> _FirstCall:
-    """Return the seconds of compile and first step over the launches: sum of medians, minima and maxima."""
+    """Add up the phases compile and first-step: their medians, their minima and their maxima over the launches."""
     phases = [phase for phase in variant.phases if phase.phase in {"compile", "first-step"}]
     return _FirstCall(
-        typical=sum(float(phase.median_seconds) for phase in phases),
-        least=sum(float(phase.min_seconds) for phase in phases),
-        most=sum(float(phase.max_seconds) for phase in phases),
+        typical_seconds=sum(float(phase.median_seconds) for phase in phases),
+        minimum_seconds=sum(float(phase.min_seconds) for phase in phases),
+        maximum_seconds=sum(float(phase.max_seconds) for phase in phases),
     )

@@ -1,54 +1,65 @@
-"""Collect a report's warnings: a run cut short, an interval that may be too narrow, a failed check. Pure."""
+"""Collect the warnings of reports: an interrupted run, an interval that may be too narrow, a failed check. Pure."""
 
 from collections.abc import Collection, Sequence
 
 from accelbench.api.result import Result
 from accelbench.claims.settle import MeasuredRun
-from accelbench.claims.words import measured_on
+from accelbench.claims.words import device_name
 from accelbench.report import advice, certificate, view
 
-DOUBTFUL = "too narrow"
-"""Words with which a comparison's sentence doubts its interval."""
+TOO_NARROW = "too narrow"
+"""A comparison's sentence contains this if its interval may be too narrow."""
 
-UNSHOWN_NOTES = ("discarded", "quarantined", "left out, to fit")
-"""Words of notes that a reader of the page does not need."""
+OMITTED_NOTES = ("discarded", "quarantined", "left out, to fit")
+"""A note that contains one of these is omitted: readers of the page do not need it."""
 
 
 def collect(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tuple[str, ...]:
-    """Return each warning once, in the order of results; intervals only of variants in `compared`, if it has any."""
+    """Return each warning of these runs once, in the order of their results.
+
+    If `compared` names variants, intervals of other variants give no warning.
+    """
     results = [result for run in runs for result in run.results]
-    named = (
-        f"{name}: {warning}" if (name := _distinguishing_name(result, results)) else warning
-        for result in results
-        for warning in _of_result(result, compared)
-    )
-    return tuple(dict.fromkeys(named))
+    warnings: list[str] = []
+    for result in results:
+        name = _distinguishing_name(result, results)
+        prefix = f"{name}: " if name else ""
+        warnings += [f"{prefix}{warning}" for warning in _result_warnings(result, compared)]
+    return tuple(dict.fromkeys(warnings))
 
 
 def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
-    """Return what distinguishes the result: its workload, and its device if there are several."""
-    several = len({other.case.workload for other in results}) > 1
-    devices = {
-        measured_on(other) for other in results if other.case.workload == result.case.workload and not other.compiled
-    }
-    return ", ".join([result.case.workload] * several + [measured_on(result)] * (len(devices) > 1))
+    """Return the result's workload if results have several, and its device if results of this workload have several."""
+    workload = result.case.workload
+    names = []
+    if len({other.case.workload for other in results}) > 1:
+        names.append(workload)
+    devices = {device_name(other) for other in results if other.case.workload == workload and not other.compiled}
+    if len(devices) > 1:
+        names.append(device_name(result))
+    return ", ".join(names)
 
 
-def _of_result(result: Result, compared: Collection[str]) -> list[str]:
-    """Return the warnings of one result."""
-    comparisons = [one for one in result.comparisons if not compared or one.variant in compared]
-    sentences = [sentence for comparison in comparisons for sentence in _sentences(comparison.sentence)]
-    failed = [certificate.check_line(check) for check in certificate.failed_checks(result)]
-    partial = [f"{state}."] if (state := view.state(result)) else []
-    doubtful = [one for one in sentences if DOUBTFUL in one]
-    return [*partial, *doubtful, *failed, *advice.on_disturbed_rounds(result)[:1], *_notes(result)]
+def _result_warnings(result: Result, compared: Collection[str]) -> list[str]:
+    """Return the warnings of one result; intervals only of the variants in `compared`, or of all if it is empty."""
+    state = view.state(result)
+    warnings = [f"{state}."] if state else []
+    for comparison in result.comparisons:
+        if not compared or comparison.variant in compared:
+            warnings += [sentence for sentence in _split_sentences(comparison.sentence) if TOO_NARROW in sentence]
+    warnings += [certificate.check_line(check) for check in certificate.failed_checks(result)]
+    warnings += advice.on_disturbed_rounds(result)[:1]
+    return warnings + _notes(result)
 
 
 def _notes(result: Result) -> list[str]:
-    """Return the notes that are about the measurement and not already part of the advice on disturbed rounds."""
-    return [note for note in result.notes if not result.compiled and not any(word in note for word in UNSHOWN_NOTES)]
+    """Return the result's notes without the omitted ones; none for a compiled program."""
+    if result.compiled:
+        return []
+    return [note for note in result.notes if not any(text in note for text in OMITTED_NOTES)]
 
 
-def _sentences(text: str) -> list[str]:
-    """Split at `. `; a decimal point is followed by a digit."""
-    return [part if part.endswith(".") else f"{part}." for part in text.split(". ") if part]
+def _split_sentences(text: str) -> list[str]:
+    """Split text at each period before a space; a decimal point has no space after it."""
+    sentences = [sentence for sentence in text.split(". ") if sentence]
+    return [sentence if sentence.endswith(".") else f"{sentence}." for sentence in sentences]

@@ -1,6 +1,6 @@
 """Format ratios, bounds and names of results for the page. Pure.
 
-Ratios have two digits, such as `29 times as slow`; there is no ratio if the interval contains 1.
+Ratios have two significant digits, such as `29 times as slow`. If the interval contains 1, no ratio is written.
 """
 
 import re
@@ -12,80 +12,95 @@ from accelbench.verdict.expectations import describe_bounds
 
 DIGITS = 2
 EQUAL_WITHIN = 0.02
-"""Largest relative difference at which times are called equal."""
+"""Maximum difference of a speedup from 1 at which two times are called equal."""
 
 
 _EXACTLY = re.compile(r"at least (\S+) and at most \1(?=:)")
+"""Equal bounds in front of the colon of a sentence."""
 _BYTES = re.compile(r"\w+Bytes of ")
-_MANY = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
+"""A metric in bytes, as the sentence of an expectation names it."""
+_LONG_NUMBER = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
+"""A number of at least four digits, with or without commas and unit."""
 
 
 def times(speedup: float, lower: float | None = None, upper: float | None = None) -> str:
-    """Format as `1.9 times as fast (1.6 to 2.2)`, or `no difference found (0.98 to 1.02)`."""
-    ends = None if lower is None or upper is None else (lower, upper)
-    if ends and ends[0] < 1 < ends[1]:
-        return f"no difference found ({' to '.join(_format_apart(*ends))})"
+    """Format a speedup and its interval: `1.9 times as fast (1.6 to 2.2)`, or `no difference found (0.98 to 1.02)`."""
+    interval = None if lower is None or upper is None else (lower, upper)
+    if interval and interval[0] < 1 < interval[1]:
+        return f"no difference found ({' to '.join(_format_distinctly(*interval))})"
     if abs(speedup - 1) <= EQUAL_WITHIN:
-        return f"as fast ({' to '.join(_format_apart(*ends))})" if ends else "as fast"
+        return f"as fast ({' to '.join(_format_distinctly(*interval))})" if interval else "as fast"
+    direction = "fast"
     if speedup < 1:
-        speedup, ends = 1 / speedup, ends and (1 / ends[1], 1 / ends[0])
-        how = "slow"
-    else:
-        how = "fast"
-    if ends is None:
-        return f"{short(speedup)} times as {how}"
-    low, middle, high = _format_apart(ends[0], speedup, ends[1])
-    return f"{middle} times as {how} ({low} to {high})"
+        direction = "slow"
+        speedup = 1 / speedup
+        if interval:
+            interval = 1 / interval[1], 1 / interval[0]
+    if interval is None:
+        return f"{short(speedup)} times as {direction}"
+    lower_text, speedup_text, upper_text = _format_distinctly(interval[0], speedup, interval[1])
+    return f"{speedup_text} times as {direction} ({lower_text} to {upper_text})"
 
 
 def short(value: float) -> str:
-    """Format two significant digits, or three from 0.9 to 2, where two would round a tenth away."""
+    """Format two significant digits; three from 0.9 to 2, because two would round 1.04 to 1."""
     digits = DIGITS + 1 if 0.9 <= value < 2 else DIGITS  # noqa: PLR2004 - see above
     return figures.significant(float(f"{value:.{digits}g}"), digits)
 
 
-def _format_apart(*values: float) -> list[str]:
-    """Format with one more digit if that distinguishes values that would otherwise look equal."""
-    short_values = [short(value) for value in values]
-    longer = [figures.significant(float(f"{value:.{DIGITS + 1}g}"), DIGITS + 1) for value in values]
-    return longer if len(set(longer)) > len(set(short_values)) else short_values
+def _format_distinctly(*values: float) -> list[str]:
+    """Format values as `short` does, or all with three digits if fewer of them then look equal."""
+    short_texts = [short(value) for value in values]
+    longer_texts = [figures.significant(float(f"{value:.{DIGITS + 1}g}"), DIGITS + 1) for value in values]
+    return longer_texts if len(set(longer_texts)) > len(set(short_texts)) else short_texts
 
 
 def simplify_sentence(sentence: str) -> str:
-    """Rewrite an expectation's sentence with yes, no or undecided, and few digits."""
-    sentence = _EXACTLY.sub(r"exactly \1", sentence.replace(": not-met", ": no").replace(": met", ": yes"))
+    """Rewrite the sentence of an expectation for the page: `met` as yes, equal bounds as exactly, bytes as MB or GB."""
+    sentence = sentence.replace(": not-met", ": no").replace(": met", ": yes")
+    sentence = _EXACTLY.sub(r"exactly \1", sentence)
     if not _BYTES.search(sentence):
         return sentence
-    return _MANY.sub(lambda match: figures.quantity(float(match[1].replace(",", "")), "B"), sentence)
+    return _LONG_NUMBER.sub(lambda match: figures.quantity(float(match[1].replace(",", "")), "B"), sentence)
 
 
 def parameters_of(result: Result) -> Mapping[str, str]:
-    """Return the workload's parameters, defaults included."""
-    parts = ((key.partition("."), value) for key, value in result.fingerprint.items())
-    return {name: value for (kind, _, name), value in parts if kind == "parameter"}
+    """Return the workload's parameters by name, defaults included."""
+    # The fingerprint has them as `parameter.NAME`.
+    prefix = "parameter."
+    return {key.removeprefix(prefix): value for key, value in result.fingerprint.items() if key.startswith(prefix)}
 
 
 def distinguishing_name(result: Result, results: Sequence[Result]) -> str:
-    """Return what distinguishes the result: workload, swept values, differing parameters, device."""
-    swept = [f"{name} {value}" for name, value in result.case.swept.items()]
-    several = len({values.case.workload for values in results}) > 1
-    same = [parameters_of(values) for values in results if values.case.workload == result.case.workload]
-    own = parameters_of(result)
-    differing = {name for name in own if len({values.get(name) for values in same}) > 1} - set(result.case.swept)
-    more = [f"{name} {own[name]}" for name in sorted(differing)]
-    measured = {values.case.accelerator.platform for values in results if not values.compiled}
-    device = [measured_on(result)] * (len(measured) > 1 and not result.compiled)
-    return ", ".join([result.case.workload] * several + swept + more + device)
+    """Return what distinguishes the result from the others: workload, swept values, other parameters, device."""
+    case, parameters = result.case, parameters_of(result)
+    names = []
+    if len({other.case.workload for other in results}) > 1:
+        names.append(case.workload)
+    names += [f"{name} {value}" for name, value in case.swept.items()]
+    of_this_workload = [parameters_of(other) for other in results if other.case.workload == case.workload]
+    for name in sorted(parameters.keys() - case.swept.keys()):
+        if len({other_parameters.get(name) for other_parameters in of_this_workload}) > 1:
+            names.append(f"{name} {parameters[name]}")
+    measured_platforms = {other.case.accelerator.platform for other in results if not other.compiled}
+    if len(measured_platforms) > 1 and not result.compiled:
+        names.append(device_name(result))
+    return ", ".join(names)
 
 
-def measured_on(result: Result) -> str:
-    """Return a GPU's name, or `CPU`."""
+def device_name(result: Result) -> str:
+    """Return the name of the device that the result was measured on; `CPU` for every CPU."""
     platform = result.case.accelerator.platform
-    return result.fingerprint.get("device.name") or platform.upper() if platform != "cpu" else "CPU"
+    if platform == "cpu":
+        return "CPU"
+    return result.fingerprint.get("device.name") or platform.upper()
 
 
 def expected_speedup(variant: str, baseline: str, at_least: str | None, at_most: str | None) -> str:
-    """Describe the expected speedup: `jax/jit at least 10 times as fast as jax/op-by-op`."""
+    """Describe the expected speedup: `jax/jit at least 10 times as fast as jax/op-by-op`.
+
+    A speedup of at most 0.5 becomes `at least 2 times as slow`.
+    """
     if at_least is None and at_most == "1":
         return f"{variant} no faster than {baseline}"
     if at_most is None and at_least == "1":

@@ -1,7 +1,7 @@
 """Read the results of claims from disk, and settle the claims.
 
-The results of a manifest are in HARDWARE/NAME below the results' directory; those of programs that were compiled for
-other devices are in targets/NAME.
+The results of a manifest are in HARDWARE/NAME below the results' directory. If the manifest compiles for targets, they
+are in targets/NAME.
 """
 
 import functools
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from accelbench.claims import ledger
-from accelbench.claims.settle import ClaimManifest, MeasuredRun, Settled, settle
+from accelbench.claims.settle import ClaimManifest, MeasuredRun, SettledClaim, settle
 from accelbench.local.directory import RunDirectory
 from accelbench.local.errors import UnreadableResultError
 
@@ -24,41 +24,42 @@ if TYPE_CHECKING:
 
 TARGETS = "targets"
 PROFILES = {"gpu": "nvidia"}
-"""Profile that replaces the manifest's, by hardware."""
+"""By hardware, the profile that replaces the profile of a manifest."""
 
 
 @dataclass(frozen=True)
 class ClaimRun:
-    """Describe one manifest of a claim, as it runs on one kind of hardware."""
+    """Describe one manifest of a claim, as one class of hardware runs it."""
 
     name: str
     manifest: "BenchmarkRun"
     directory: RunDirectory
-    able: bool
-    """The claim is about this hardware, or the manifest compiles for a target."""
-    possible: bool
-    """The manifest needs no other kind of device."""
+    decides_claim: bool
+    """True if the manifest compiles for targets, or if this hardware can run it and settle the claim."""
+    can_run: bool
+    """True if the manifest compiles for targets, or if its profile is of this hardware."""
 
     @property
-    def where(self) -> str:
-        """Return the name of the directory of this hardware's results."""
+    def parent_directory(self) -> str:
+        """Return the name of the directory that contains the run's directory: the hardware, or `targets`."""
         return self.directory.path.parent.name
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Return the targets that it compiles for instead of measuring."""
+        """Return the targets that the manifest compiles for; empty if it measures."""
         return self.manifest.spec.accelerator.targets or ()
 
     @property
-    def missing(self) -> str:
-        """Return how to install the compilers that it lacks; empty if it lacks none."""
+    def missing_compilers(self) -> str:
+        """Return how to install the compilers that the targets need; empty if all are installed."""
         from accelbench import targets
 
-        return "; ".join(dict.fromkeys(filter(None, (targets.find(name).missing for name in self.targets))))
+        advice = [targets.find(name).missing for name in self.targets]
+        return "; ".join(dict.fromkeys(text for text in advice if text))
 
 
-def runs(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool = False) -> Iterator[ClaimRun]:
-    """Yield a run for each manifest that the verdict rests on or, with `beside`, for each additional manifest.
+def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool = False) -> Iterator[ClaimRun]:
+    """Yield a run for each manifest that decides the claim or, with `beside`, for each additional manifest.
 
     Raises InvalidSpecError and InvalidLedgerError.
     """
@@ -71,15 +72,24 @@ def runs(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool = 
             [manifest] = read(str(ledger.directory() / file), [f"accelerator.profile={PROFILES[hardware]}"])
         if not beside:
             ledger.check_variants(claim, file, manifest)
-        compiled = bool(manifest.spec.accelerator.targets)
-        directory = RunDirectory(results / (TARGETS if compiled else hardware) / name)
-        possible = compiled or manifest.spec.accelerator.profile == PROFILES.get(hardware, "cpu")
-        able = compiled or (possible and hardware in claim.hardware and not claim.machine)
-        yield ClaimRun(name, manifest, directory, able=able, possible=possible)
+        has_targets = bool(manifest.spec.accelerator.targets)
+        has_profile_of_hardware = manifest.spec.accelerator.profile == PROFILES.get(hardware, "cpu")
+        can_run = has_targets or has_profile_of_hardware
+        settles_claim = hardware in claim.hardware and not claim.machine
+        yield ClaimRun(
+            name,
+            manifest,
+            RunDirectory(results / (TARGETS if has_targets else hardware) / name),
+            decides_claim=has_targets or (can_run and settles_claim),
+            can_run=can_run,
+        )
 
 
-def stored(run: ClaimRun) -> "dict[str, Result]":
-    """Return the complete results of the same manifest and workload source, by case name."""
+def complete_results(run: ClaimRun) -> "dict[str, Result]":
+    """Return the run's complete results by case name; none of another manifest or of an older workload source.
+
+    If the results cannot be read, print why and return none.
+    """
     if not run.directory.begun:
         return {}
     try:
@@ -87,40 +97,43 @@ def stored(run: ClaimRun) -> "dict[str, Result]":
     except UnreadableResultError as error:
         click.echo(f"{error}; running it again", err=True)
         return {}
-    if not _same_measurement(record.run, run.manifest):
+    if not _differ_in_expectations_only(record.run, run.manifest):
         return {}
-    return {result.case.name: result for result in results if result.complete and not older(result)}
+    return {result.case.name: result for result in results if result.complete and not has_older_source(result)}
 
 
-def settled(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> Settled:
-    """Settle the claim on the first hardware that has complete results for it, or else on the first of the list.
+def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> SettledClaim:
+    """Settle the claim on the first class of hardware that has complete results for it; if none has, on the first.
 
-    Results of other hardware are shown, but decide nothing.
+    Results of the other classes are shown, but decide nothing.
     """
-    here = next((kind for kind in hardware if _is_measured(claim, kind, results)), hardware[0])
-    decisive, beside = list(runs(claim, here, results)), list(runs(claim, here, results, beside=True))
-    for other in hardware:
-        if other != here:
-            both = (*runs(claim, other, results), *runs(claim, other, results, beside=True))
-            beside += [run for run in both if run.where != TARGETS]
-    return settle(
-        claim,
-        [ClaimManifest(run.name, load(claim, run), run.targets) for run in decisive],
-        here=here,
-        beside=[loaded for run in beside if (loaded := load(claim, run))],
-    )
+    chosen = next((kind for kind in hardware if _is_measured(claim, kind, results)), hardware[0])
+    deciding_runs = list(claim_runs(claim, chosen, results))
+    additional_runs = list(claim_runs(claim, chosen, results, beside=True))
+    for kind in hardware:
+        if kind != chosen:
+            runs = [*claim_runs(claim, kind, results), *claim_runs(claim, kind, results, beside=True)]
+            # Every class of hardware has the same runs of targets: they are in the lists already.
+            additional_runs += [run for run in runs if not run.targets]
+    manifests = [ClaimManifest(run.name, load_run(claim, run), run.targets) for run in deciding_runs]
+    loaded_runs = [load_run(claim, run) for run in additional_runs]
+    return settle(claim, manifests, hardware=chosen, additional_runs=[run for run in loaded_runs if run])
 
 
-def _is_measured(claim: "Claim", here: "Hardware", results: Path) -> bool:
-    """Return True if every manifest that decides the claim has complete results on this hardware."""
-    loaded = [load(claim, run) for run in runs(claim, here, results) if run.where != TARGETS]
-    return here in claim.hardware and bool(loaded) and all(run and run.whole for run in loaded)
+def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
+    """Return True if the claim is about this hardware, and all its manifests were measured on it to their end.
+
+    Manifests with targets do not count; without any other manifest, return False.
+    """
+    runs = [load_run(claim, run) for run in claim_runs(claim, hardware, results) if not run.targets]
+    all_complete = bool(runs) and all(run and run.is_complete for run in runs)
+    return hardware in claim.hardware and all_complete
 
 
-def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
+def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     """Load the results of a run; None if there are none, or if the manifest has changed since.
 
-    Changed expectations count as a changed manifest, unless the ledger explains them.
+    If only the bounds have changed, the results still count, provided that the ledger has a change since then.
     """
     from accelbench.claims.page import measured_at
     from accelbench.local.results import read
@@ -133,29 +146,32 @@ def load(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     except UnreadableResultError as error:
         click.echo(f"{error}; ignoring it", err=True)
         return None
-    if loaded.record is None or not _same_measurement(loaded.record.run, run.manifest):
+    if loaded.record is None or not _differ_in_expectations_only(loaded.record.run, run.manifest):
         return None
-    decides = f"{run.name}.yaml" in claim.manifests and not claim.decides_by_itself
-    changed = decides and run.able and loaded.record.run.spec.expectations != run.manifest.spec.expectations
-    explained = all(claim.explains(measured_at(result)) for result in loaded.results)
-    if changed and not explained:
+    manifest_decides = f"{run.name}.yaml" in claim.manifests and run.decides_claim
+    other_expectations = loaded.record.run.spec.expectations != run.manifest.spec.expectations
+    bounds_changed = manifest_decides and not claim.ignores_manifest_expectations and other_expectations
+    change_is_recorded = all(claim.has_change_since(measured_at(result)) for result in loaded.results)
+    if bounds_changed and not change_is_recorded:
         click.echo(
             f"row {claim.row}: the bounds of {run.name} changed after its result, and its history gives no reason",
             err=True,
         )
         return None
+    # The ledger has the bounds of such a claim, so no run records them: only the history shows a change.
+    has_bounds_in_ledger = claim.ignores_manifest_expectations and not claim.own
     return MeasuredRun(
         [(result, evaluate(run.manifest.spec.expectations, result)) for result in loaded.results],
-        cases=len(loaded.record.cases),
+        planned_cases=len(loaded.record.cases),
         name=run.name,
-        where=run.where,
-        older=any(older(result) for result in loaded.results),
-        bounds_changed=changed or (claim.decides_by_itself and not claim.own and explained),
+        parent_directory=run.parent_directory,
+        has_older_source=any(has_older_source(result) for result in loaded.results),
+        has_other_bounds=bounds_changed or (has_bounds_in_ledger and change_is_recorded),
     )
 
 
-def _same_measurement(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
-    """Return True if two runs differ in their expectations at most."""
+def _differ_in_expectations_only(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
+    """Return True if the two runs are equal, or differ only in their expectations."""
     return _without_expectations(recorded) == _without_expectations(manifest)
 
 
@@ -163,17 +179,21 @@ def _without_expectations(run: "BenchmarkRun") -> "BenchmarkRun":
     return run.model_copy(update={"spec": run.spec.model_copy(update={"expectations": ()})})
 
 
-def older(result: "Result") -> bool:
-    """Return True if the program of its workload has changed since; False if either source is unknown."""
-    measured, today = result.fingerprint.get("workloadSource"), _source(result.case.workload)
-    if not (measured and today):
+def has_older_source(result: "Result") -> bool:
+    """Return True if the workload's source has changed since the result was measured.
+
+    False if the digest of either source is unknown, or if the ledger says that only names and text have changed.
+    """
+    measured_digest, digest_today = result.fingerprint.get("workloadSource"), _source_digest(result.case.workload)
+    if not measured_digest or not digest_today:
         return False
-    return measured not in {today, *ledger.reworded_digests(ledger.directory()).get(today, ())}
+    equivalent_digests = ledger.reworded_digests(ledger.directory()).get(digest_today, [])
+    return measured_digest != digest_today and measured_digest not in equivalent_digests
 
 
 @functools.cache
-def _source(workload: str) -> str | None:
-    """Return the digest of a workload's source, as a new result would have it."""
+def _source_digest(workload: str) -> str | None:
+    """Return the digest of a workload's source, as the fingerprint of a new result would have it."""
     from accelbench import catalogue
     from accelbench.machine import fingerprint
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from accelbench.api.result import Result
     from accelbench.claims.ledger import Claim, Hardware
-    from accelbench.claims.settle import Settled
+    from accelbench.claims.settle import SettledClaim
     from accelbench.cli.claimed import ClaimRun
     from accelbench.local.interrupt import Signals
 
@@ -57,14 +57,14 @@ def list_(rows: str, hardware: str, results: Path, output: Output) -> None:
 
     from accelbench.terminal.console import console
 
-    claims, kinds = _choose(rows, hardware)
-    settled = [_settle(claim, kinds, results) for claim in claims]
+    claims, hardware_classes = _parse_rows_and_hardware(rows, hardware)
+    settled_claims = [_settle(claim, hardware_classes, results) for claim in claims]
     if output is Output.JSON:
-        click.echo(json.dumps([_as_json(item) for item in settled], indent=2, ensure_ascii=False))
+        click.echo(json.dumps([_as_json(settled) for settled in settled_claims], indent=2, ensure_ascii=False))
         return
     table = Table("row", "article", "what is asked", "verdict here", box=None, pad_edge=False)
-    for item in settled:
-        table.add_row(str(item.claim.row), item.claim.article, item.claim.asks, item.verdict)
+    for settled in settled_claims:
+        table.add_row(str(settled.claim.row), settled.claim.article, settled.claim.asks, settled.verdict)
     console(listing=True).print(table)
     click.echo(f"Verdicts are from the results in {results}. docs/claims.md has accelbench's own.", err=True)
 
@@ -78,72 +78,83 @@ def list_(rows: str, hardware: str, results: Path, output: Output) -> None:
 def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> None:
     """Run the claims that can be settled here, except those already run from the workload's present source."""
     from accelbench.local.interrupt import Signals
-    from accelbench.plan.cases import count_cases
 
-    claims, (kind, *others) = _choose(rows, hardware)
-    if others:
+    claims, (hardware_class, *other_classes) = _parse_rows_and_hardware(rows, hardware)
+    if other_classes:
         _exit("error: a run takes place on one kind of hardware: --hardware cpu or --hardware gpu", Exit.USAGE)
-    measured: set[Path] = set()  # several rows can share a directory
-    complete = True
+    measured_directories: set[Path] = set()
+    all_have_results = True
     with Signals() as signals:
         for claim in claims:
-            runs = _runs(claim, kind, results, beside=beside)
+            runs = _runs_to_measure(claim, hardware_class, results, beside=beside)
             if not runs:
-                click.echo(f"row {claim.row}: {_untestable(claim)}", err=True)
+                click.echo(f"row {claim.row}: {_explain_untestable(claim)}", err=True)
                 continue
-            stored = [({} if again else _stored(run)) for run in runs]
+            results_by_run = [(run, {} if again else _complete_results(run)) for run in runs]
             pending = [
-                (run, done)
-                for run, done in zip(runs, stored, strict=True)
-                if run.directory.path not in measured and len(done) < count_cases(run.manifest)
+                (run, complete_results)
+                for run, complete_results in results_by_run
+                # Several rows can share a directory.
+                if run.directory.path not in measured_directories and _lacks_cases(run, complete_results)
             ]
-            if not pending and measured.isdisjoint(run.directory.path for run in runs):
-                verdict = _settle(claim, [kind], results).verdict
+            measured_for_earlier_row = any(run.directory.path in measured_directories for run in runs)
+            if not pending and not measured_for_earlier_row:
+                verdict = _settle(claim, [hardware_class], results).verdict
                 click.echo(f"row {claim.row}: {verdict} (already run; --again reruns it)")
                 continue
             click.echo(f"row {claim.row}: {claim.asks}", err=True)
-            for run, done in pending:
-                if missing := run.missing:
-                    click.echo(f"row {claim.row}: skipping {run.name}: {missing}", err=True)
+            for run, complete_results in pending:
+                advice = run.missing_compilers
+                if advice:
+                    click.echo(f"row {claim.row}: skipping {run.name}: {advice}", err=True)
                     continue
-                complete &= _measure(run, signals, done)
-                measured.add(run.directory.path)
-            _print_verdict(_settle(claim, [kind], results), runs)
-    if not complete:
+                all_have_results &= _measure(run, signals, complete_results)
+                measured_directories.add(run.directory.path)
+            _print_verdict(_settle(claim, [hardware_class], results), runs)
+    if not all_have_results:
         sys.exit(Exit.INTERNAL)
 
 
-def _runs(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool) -> "list[ClaimRun]":
-    """Return the claim's runs on this hardware; with `beside`, its additional runs too."""
+def _runs_to_measure(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool) -> "list[ClaimRun]":
+    """Return the runs that decide the claim on this hardware; with `beside`, every run that it can perform."""
     from accelbench.cli import claimed
 
     with _exit_on_error():
-        runs = [run for run in claimed.runs(claim, hardware, results) if run.able or (beside and run.possible)]
-        if beside:
-            runs += [run for run in claimed.runs(claim, hardware, results, beside=True) if run.possible]
-    return runs
+        runs = list(claimed.claim_runs(claim, hardware, results))
+        if not beside:
+            return [run for run in runs if run.decides_claim]
+        runs += claimed.claim_runs(claim, hardware, results, beside=True)
+        return [run for run in runs if run.can_run]
 
 
-def _stored(run: "ClaimRun") -> "Mapping[str, Result]":
+def _complete_results(run: "ClaimRun") -> "Mapping[str, Result]":
     from accelbench.cli import claimed
 
-    return claimed.stored(run)
+    return claimed.complete_results(run)
 
 
-def _print_verdict(settled: "Settled", runs: "Sequence[ClaimRun]") -> None:
+def _lacks_cases(run: "ClaimRun", complete_results: "Mapping[str, Result]") -> bool:
+    """Return True if a case of the manifest has no complete result."""
+    from accelbench.plan.cases import count_cases
+
+    return len(complete_results) < count_cases(run.manifest)
+
+
+def _print_verdict(settled: "SettledClaim", runs: "Sequence[ClaimRun]") -> None:
     """Print the verdict, its findings, and the directories of the results."""
     from accelbench.claims.words import simplify_sentence
 
     row = f"row {settled.claim.row}"
     click.echo(f"{row}: {settled.verdict}")
-    for sentence in settled.found:
+    for sentence in settled.sentences:
         click.echo(f"  {simplify_sentence(sentence)}")
     for run in runs:
         if run.directory.begun:
             click.echo(f"{row}: results in {run.directory.path}", err=True)
 
 
-def _untestable(claim: "Claim") -> str:
+def _explain_untestable(claim: "Claim") -> str:
+    """Return why this hardware, or any hardware, cannot settle the claim."""
     from accelbench.claims.ledger import UNNAMED
 
     if claim.machine == UNNAMED:
@@ -151,10 +162,10 @@ def _untestable(claim: "Claim") -> str:
     return f"untestable here: it needs {claim.machine or ' or '.join(claim.hardware)}"
 
 
-def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") -> bool:
-    """Run the cases that are not done, and return True if each has a result.
+def _measure(run: "ClaimRun", signals: "Signals", complete_results: "Mapping[str, Result]") -> bool:
+    """Measure the cases without a complete result; return True if no case had a problem.
 
-    An interrupt, an invalid manifest or an unwritable directory ends the process.
+    End the process after an interrupt, or if the results cannot be written.
     """
     from accelbench.local.device import platform_of, require_a_framework
     from accelbench.local.run import measure
@@ -163,17 +174,23 @@ def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") 
 
     try:
         require_a_framework(run.manifest)
-        with display(console(stderr=True)) as shown:
-            platform = platform_of(run.manifest)
-            outcome = measure(run.manifest, platform, run.directory, signals=signals, display=shown, done=done)
+        with display(console(stderr=True)) as live_display:
+            outcome = measure(
+                run.manifest,
+                platform_of(run.manifest),
+                run.directory,
+                signals=signals,
+                display=live_display,
+                done=complete_results,
+            )
     except OSError as error:
         _exit(f"error: {error.filename or run.directory.path}: {error.strerror}", Exit.USAGE)
-    trouble = [line for case in outcome.cases for line in case.trouble]
-    for line in trouble:
+    problems = [line for case in outcome.cases for line in case.trouble]
+    for line in problems:
         click.echo(line, err=True)
     if signals.received is not None:
         _exit("interrupted: the claims that were settled are kept", outcome.exit)
-    return not trouble
+    return not problems
 
 
 @claims.command("report", cls=Command)
@@ -189,24 +206,33 @@ def _measure(run: "ClaimRun", signals: "Signals", done: "Mapping[str, Result]") 
 def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> None:
     """Print all verdicts as a Markdown page, with what confirms and refutes each."""
     from accelbench.claims import articles, ledger
-    from accelbench.claims import pictures as drawn
     from accelbench.claims.page import page
+    from accelbench.claims.pictures import descriptions_by_row
 
     try:
-        about = articles.load(ledger.directory())
+        all_articles = articles.load(ledger.directory())
     except ledger.InvalidLedgerError as error:
         _exit(f"error: {error}", Exit.INTERNAL)
-    claims, kinds = _choose(rows, hardware)
-    settled = [_settle(claim, kinds, results) for claim in claims]
-    if any(item.claim.over for item in settled):
+    claims, hardware_classes = _parse_rows_and_hardware(rows, hardware)
+    settled_claims = [_settle(claim, hardware_classes, results) for claim in claims]
+    if any(settled.claim.over for settled in settled_claims):
         _require_scipy()
-    link = "/".join(results.parts[1:] if results.parts[:1] == ("docs",) else results.parts)
+    # The page is in docs/, so a link to a directory in docs/ begins after it.
+    link_parts = results.parts[1:] if results.parts[:1] == ("docs",) else results.parts
     if pictures is not None:
-        _draw(settled, pictures)
-    click.echo(page(settled, about, here=kinds[0], results=link, pictures=drawn.descriptions_by_row(settled)), nl=False)
+        _write_pictures(settled_claims, pictures)
+    text = page(
+        settled_claims,
+        all_articles,
+        hardware=hardware_classes[0],
+        results_link="/".join(link_parts),
+        pictures=descriptions_by_row(settled_claims),
+    )
+    click.echo(text, nl=False)
 
 
-def _draw(settled: "list[Settled]", directory: Path) -> None:
+def _write_pictures(settled_claims: "list[SettledClaim]", directory: Path) -> None:
+    """Draw the page's pictures into the directory; end the process without matplotlib or after a failed write."""
     from accelbench.claims import pictures
     from accelbench.local.directory import write_atomically
 
@@ -214,34 +240,36 @@ def _draw(settled: "list[Settled]", directory: Path) -> None:
         _exit("error: pictures need matplotlib: pip install 'accelbench[report]'", Exit.USAGE)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name, svg in pictures.svg_files(settled).items():
+        for name, svg in pictures.svg_files(settled_claims).items():
             write_atomically(directory / name, svg)
     except OSError as error:
         _exit(f"error: {error.filename or directory}: {error.strerror}", Exit.USAGE)
 
 
-def _choose(rows: str, hardware: str) -> "tuple[tuple[Claim, ...], list[Hardware]]":
+def _parse_rows_and_hardware(rows: str, hardware: str) -> "tuple[tuple[Claim, ...], list[Hardware]]":
+    """Return the claims of these rows, and the classes of hardware in order; end the process if either is invalid."""
     from accelbench.claims import ledger
 
     try:
-        kinds = [ledger.hardware(name.strip()) for name in hardware.split(",")]
-        return ledger.choose(ledger.load(ledger.directory()), rows), kinds
+        hardware_classes = [ledger.parse_hardware(name.strip()) for name in hardware.split(",")]
+        return ledger.choose(ledger.load(ledger.directory()), rows), hardware_classes
     except (ValueError, ledger.UnknownRowError) as error:
         _exit(f"error: {error}", Exit.USAGE)
     except ledger.InvalidLedgerError as error:
         _exit(f"error: {error}", Exit.INTERNAL)
 
 
-def _settle(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> "Settled":
+def _settle(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> "SettledClaim":
+    """Settle the claim from the results on disk; end the process on an error."""
     from accelbench.cli import claimed
 
     with _exit_on_error():
-        return claimed.settled(claim, hardware, results)
+        return claimed.settle_claim(claim, hardware, results)
 
 
 @contextmanager
 def _exit_on_error() -> "Iterator[None]":
-    """End the process if the ledger is invalid, or scipy is missing."""
+    """End the process if the ledger is invalid, or if scipy is needed and not installed."""
     from accelbench.claims.ledger import InvalidLedgerError
 
     try:
@@ -258,7 +286,8 @@ def _require_scipy() -> None:
         _exit("error: intervals over a suite need scipy: pip install 'accelbench[report]'", Exit.USAGE)
 
 
-def _as_json(settled: "Settled") -> dict[str, object]:
+def _as_json(settled: "SettledClaim") -> dict[str, object]:
+    """Return the claim, its verdict and its findings for scripts."""
     claim = settled.claim
     return {
         "row": claim.row,
@@ -268,7 +297,7 @@ def _as_json(settled: "Settled") -> dict[str, object]:
         "hardware": list(claim.hardware),
         "verdict": settled.verdict,
         "answer": claim.answers.get(settled.verdict, ""),
-        "found": list(settled.found),
+        "found": list(settled.sentences),
         "corrected": claim.corrected,
     }
 

@@ -8,7 +8,7 @@ import pytest
 
 from accelbench.claims import ledger
 from accelbench.claims.ledger import Claim, Earlier
-from accelbench.cli.claimed import ClaimRun, load, older, runs
+from accelbench.cli.claimed import ClaimRun, claim_runs, has_older_source, load_run
 from cli.command import ROOT, accelbench
 
 RESULTS = ROOT / "tests" / "data" / "claims"
@@ -17,7 +17,7 @@ BRANCH, TRAPS = "17-data-dependent-branch", "24-retrace-traps"
 
 
 def run_of(claim: Claim, results: Path = RESULTS) -> ClaimRun:
-    return next(iter(runs(claim, "cpu", results)))
+    return next(iter(claim_runs(claim, "cpu", results)))
 
 
 def copied(name: str, to: Path, file: str, before: str, after: str) -> Path:
@@ -40,24 +40,24 @@ def test_a_result_that_was_asked_other_bounds_settles_nothing_unless_the_history
         return CLAIMS[24].model_copy(update={"history": history})
 
     explained = changed(last.model_copy(update={"changed": date.max}))
-    kept = load(explained, run_of(explained, results))
+    kept = load_run(explained, run_of(explained, results))
     assert kept is not None
-    assert kept.bounds_changed
-    assert load(changed(), run_of(changed(), results)) is None
+    assert kept.has_other_bounds
+    assert load_run(changed(), run_of(changed(), results)) is None
     assert "row 24" in capsys.readouterr().err
     too_early = changed(last.model_copy(update={"changed": date.min}))
-    assert load(too_early, run_of(too_early, results)) is None
+    assert load_run(too_early, run_of(too_early, results)) is None
 
 
 def test_a_result_that_was_asked_the_same_bounds_is_held_to_nothing_else() -> None:
-    kept = load(CLAIMS[17], run_of(CLAIMS[17]))
+    kept = load_run(CLAIMS[17], run_of(CLAIMS[17]))
     assert kept is not None
-    assert not kept.bounds_changed
+    assert not kept.has_other_bounds
 
 
 def test_another_workload_is_another_question(tmp_path: Path) -> None:
     results = copied(BRANCH, tmp_path, "run.json", '"name":"data-dependent-branch"', '"name":"selu"')
-    assert load(CLAIMS[17], run_of(CLAIMS[17], results)) is None
+    assert load_run(CLAIMS[17], run_of(CLAIMS[17], results)) is None
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,16 @@ def test_another_workload_is_another_question(tmp_path: Path) -> None:
 def test_a_change_explains_the_results_before_it(changed: date, explains: bool) -> None:
     earlier = Earlier(changed=changed, asked="a", verdict="confirmed", found="f", why="w")
     claim = CLAIMS[17].model_copy(update={"history": (earlier,)})
-    assert claim.explains(datetime(2026, 11, 25, 12, tzinfo=UTC)) is explains
+    assert claim.has_change_since(datetime(2026, 11, 25, 12, tzinfo=UTC)) is explains
 
 
 def test_an_older_result_is_marked_on_the_page_until_it_is_measured_again(tmp_path: Path) -> None:
-    kept = load(CLAIMS[17], run_of(CLAIMS[17]))
+    kept = load_run(CLAIMS[17], run_of(CLAIMS[17]))
     assert kept is not None
     digest = kept.results[0].fingerprint["workloadSource"]
     results = copied(BRANCH, tmp_path, "all.result.json", digest, "0123456789abcdef")
-    changed = load(CLAIMS[17], run_of(CLAIMS[17], results))
+    changed = load_run(CLAIMS[17], run_of(CLAIMS[17], results))
     assert changed is not None
-    assert older(changed.results[0])
+    assert has_older_source(changed.results[0])
     report = accelbench("claims", "report", "--rows", "17", "--results", str(results), cwd=ROOT)
     assert f"older source of its workload ({BRANCH}): to be measured again" in report.stdout

@@ -11,7 +11,7 @@ from accelbench.api.numbers import Numbers
 from accelbench.api.result import Certificate, Check, Comparison, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.claims.ledger import UNNAMED, Claim, Hardware
-from accelbench.claims.settle import ClaimManifest, MeasuredRun, Settled, settle
+from accelbench.claims.settle import ClaimManifest, MeasuredRun, SettledClaim, settle
 from accelbench.verdict.expectations import evaluate
 from report import sample
 
@@ -50,8 +50,10 @@ def invalid() -> Result:
     )
 
 
-def settled(*results: Result, expectations: tuple[Expectation, ...] = (TWICE,), cases: int | None = None) -> Settled:
-    return settle(CLAIM, [asked(*results, expectations=expectations, cases=cases)], here="cpu")
+def settled(
+    *results: Result, expectations: tuple[Expectation, ...] = (TWICE,), cases: int | None = None
+) -> SettledClaim:
+    return settle(CLAIM, [asked(*results, expectations=expectations, cases=cases)], hardware="cpu")
 
 
 def asked(
@@ -100,7 +102,7 @@ def test_what_is_invalid_failed_or_partial_settles_nothing() -> None:
 def test_fewer_rounds_than_a_verdict_may_rest_on_settle_nothing(interval: tuple[str, str]) -> None:
     found = settled(a_result(*interval, rounds=2, stopped="TimeLimitReached"), expectations=(TWICE, QUICK))
     assert found.verdict == "inconclusive"
-    assert all("2 of at least 5 rounds were measured" in sentence for sentence in found.found)
+    assert all("2 of at least 5 rounds were measured" in sentence for sentence in found.sentences)
 
 
 def test_a_parity_beyond_the_tolerance_refutes_what_rests_on_parity() -> None:
@@ -114,20 +116,20 @@ def test_a_parity_beyond_the_tolerance_refutes_what_rests_on_parity() -> None:
 
 def test_other_hardware_settles_nothing_and_what_it_found_stands_beside() -> None:
     fast = a_result("2.1", "2.3")
-    found = settle(CLAIM, [asked(fast)], here="tpu")
-    assert (found.verdict, found.found) == ("untestable-here", ())
-    assert [run.results for run in found.beside] == [(fast,)]
-    assert settle(CLAIM, [ClaimManifest("02-jit", None)], here="tpu").verdict == "untestable-here"
-    waiting = settle(CLAIM, [ClaimManifest("02-jit", None)], here="gpu")
-    assert (waiting.verdict, waiting.waiting) == ("not-measured-yet", ("02-jit",))
+    found = settle(CLAIM, [asked(fast)], hardware="tpu")
+    assert (found.verdict, found.sentences) == ("untestable-here", ())
+    assert [run.results for run in found.other_runs] == [(fast,)]
+    assert settle(CLAIM, [ClaimManifest("02-jit", None)], hardware="tpu").verdict == "untestable-here"
+    waiting = settle(CLAIM, [ClaimManifest("02-jit", None)], hardware="gpu")
+    assert (waiting.verdict, waiting.manifests_to_run) == ("not-measured-yet", ("02-jit",))
 
 
 def test_a_time_of_one_machine_is_settled_on_that_machine_alone() -> None:
     claim = CLAIM.model_copy(update={"machine": "RTX 3090"})
     other = a_result("2.1", "2.3")
     same = other.model_copy(update={"fingerprint": {**other.fingerprint, "device.name": "NVIDIA GeForce RTX 3090"}})
-    assert settle(claim, [asked(other)], here="gpu").verdict == "untestable-here"
-    assert settle(claim, [asked(same)], here="gpu").verdict == "confirmed"
+    assert settle(claim, [asked(other)], hardware="gpu").verdict == "untestable-here"
+    assert settle(claim, [asked(same)], hardware="gpu").verdict == "confirmed"
 
 
 def compiled(target: str, kernels: int) -> Result:
@@ -165,7 +167,7 @@ def test_a_compiled_program_settles_a_claim_about_the_hardware_that_it_was_compi
     """Wherever it was compiled: nothing ran there."""
     results = [compiled(target, count) for target, count in zip(TARGETS, kernels, strict=True)]
     claim = CLAIM.model_copy(update={"hardware": hardware})
-    assert settle(claim, [asked(*results, expectations=(ONE,), targets=TARGETS)], here="cpu").verdict == verdict
+    assert settle(claim, [asked(*results, expectations=(ONE,), targets=TARGETS)], hardware="cpu").verdict == verdict
 
 
 def test_a_compiled_program_alone_does_not_confirm_what_has_to_be_measured_as_well() -> None:
@@ -174,39 +176,39 @@ def test_a_compiled_program_alone_does_not_confirm_what_has_to_be_measured_as_we
     measured = asked(a_result("2.1", "2.3"))
     for kernels, verdict in ((1, "untestable-here"), (2, "refuted")):
         program = asked(compiled("h100", kernels), expectations=(ONE,), targets=("h100",))
-        assert settle(claim, [program, measured], here="cpu").verdict == verdict
+        assert settle(claim, [program, measured], hardware="cpu").verdict == verdict
 
 
 @pytest.mark.parametrize("interval", [("2.1", "2.3"), ("1.2", "1.4"), ("1.9", "2.1")])
 def test_a_question_of_the_ledgers_own_is_neither_confirmed_nor_refuted(interval: tuple[str, str]) -> None:
     own = CLAIM.model_copy(update={"own": True, "confirms": "", "refutes": ""})
-    assert settle(own, [asked(a_result(*interval))], here="cpu").verdict == "measured"
-    assert settle(own, [asked(a_result(*interval))], here="tpu").verdict == "untestable-here"
-    assert settle(own, [ClaimManifest("02-jit", None)], here="cpu").verdict == "not-measured-yet"
+    assert settle(own, [asked(a_result(*interval))], hardware="cpu").verdict == "measured"
+    assert settle(own, [asked(a_result(*interval))], hardware="tpu").verdict == "untestable-here"
+    assert settle(own, [ClaimManifest("02-jit", None)], hardware="cpu").verdict == "not-measured-yet"
 
 
 def test_bounds_of_the_ledgers_own_stand_in_place_of_the_manifests() -> None:
     slow = CLAIM.model_copy(update={"expectations": (TWICE,)})
     result = a_result("1.2", "1.4")
-    assert settle(slow, [asked(result, expectations=())], here="cpu").verdict == "refuted"
+    assert settle(slow, [asked(result, expectations=())], hardware="cpu").verdict == "refuted"
 
 
 def test_what_was_found_is_said_with_its_numbers() -> None:
-    [sentence] = settled(a_result("2.1", "2.3")).found
+    [sentence] = settled(a_result("2.1", "2.3")).sentences
     assert sentence == "jax/jit at least 2 times as fast as pytorch/eager: met, 2.2 times as fast (2.1 to 2.3)."
 
 
 def test_what_several_workloads_found_is_said_of_each() -> None:
     one = a_result("2.1", "2.3")
     other = one.model_copy(update={"case": one.case.model_copy(update={"workload": "maxsim"})})
-    assert [sentence.partition(": ")[0] for sentence in settled(one, other).found] == [one.case.workload, "maxsim"]
-    assert settled(one, one).found[0].startswith("jax/jit at least 2 times as fast")
+    assert [sentence.partition(": ")[0] for sentence in settled(one, other).sentences] == [one.case.workload, "maxsim"]
+    assert settled(one, one).sentences[0].startswith("jax/jit at least 2 times as fast")
 
 
 def test_seconds_of_a_machine_that_nobody_names_are_settled_nowhere() -> None:
     claim = CLAIM.model_copy(update={"machine": UNNAMED})
     for here in ("cpu", "gpu"):
-        assert settle(claim, [asked(a_result("2.1", "2.3"))], here=here).verdict == "untestable-anywhere"
+        assert settle(claim, [asked(a_result("2.1", "2.3"))], hardware=here).verdict == "untestable-anywhere"
 
 
 @pytest.mark.parametrize(
@@ -221,10 +223,10 @@ def test_of_what_can_be_so_one_manifest_is_enough_and_none_refutes(
     intervals: tuple[tuple[str, str], ...], verdict: str
 ) -> None:
     claim = CLAIM.model_copy(update={"can": True})
-    assert settle(claim, [asked(a_result(*each)) for each in intervals], here="cpu").verdict == verdict
+    assert settle(claim, [asked(a_result(*each)) for each in intervals], hardware="cpu").verdict == verdict
 
 
 def test_an_example_of_what_can_be_so_has_to_be_a_whole_run() -> None:
     claim = CLAIM.model_copy(update={"can": True})
-    assert settle(claim, [asked(a_result("2.1", "2.3"), cases=2)], here="cpu").verdict == "inconclusive"
-    assert settle(claim, [asked(invalid())], here="cpu").verdict == "inconclusive"
+    assert settle(claim, [asked(a_result("2.1", "2.3"), cases=2)], hardware="cpu").verdict == "inconclusive"
+    assert settle(claim, [asked(invalid())], hardware="cpu").verdict == "inconclusive"

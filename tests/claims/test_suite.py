@@ -10,7 +10,7 @@ import pytest
 from accelbench.api.result import Certificate, Check, Disturbed, LaunchSummary, Result
 from accelbench.claims import suite
 from accelbench.claims.ledger import Claim, Majority
-from accelbench.claims.settle import ClaimManifest, MeasuredRun, Settled, settle
+from accelbench.claims.settle import ClaimManifest, MeasuredRun, SettledClaim, settle
 from report import sample
 
 EAGER, COMPILE, JIT = "pytorch/eager", "pytorch/compile", "jax/jit"
@@ -38,7 +38,7 @@ def a_result(*, jit: float, compiled: float = 1.0, seed: int = 1, rounds: int = 
     return sample.result(case=case, variants=variants, comparisons=(), rounds=rounds, certificate=SOUND)
 
 
-def settled(*runs: tuple[Result, ...] | None, **bounds: str) -> Settled:
+def settled(*runs: tuple[Result, ...] | None, **bounds: str) -> SettledClaim:
     claim = Claim(
         row=5,
         article="A0",
@@ -52,7 +52,7 @@ def settled(*runs: tuple[Result, ...] | None, **bounds: str) -> Settled:
         refutes="where it is not",
     )
     measured = [None if run is None else MeasuredRun([(result, ()) for result in run], len(run)) for run in runs]
-    return settle(claim, [ClaimManifest(str(number), run) for number, run in enumerate(measured)], here="cpu")
+    return settle(claim, [ClaimManifest(str(number), run) for number, run in enumerate(measured)], hardware="cpu")
 
 
 def test_every_case_has_its_own_say() -> None:
@@ -60,7 +60,7 @@ def test_every_case_has_its_own_say() -> None:
     runs = ((a_result(jit=1.0, seed=1),), (a_result(jit=4.0, seed=2),))
     found = settled(*runs, at_least="1.9", at_most="2.1")
     assert found.verdict == "refuted"
-    [sentence] = found.found
+    [sentence] = found.sentences
     assert sentence.startswith(
         "most speedups of jax/jit over pytorch/eager at least 1.9 and at most 2.1: not-met, 0 of 2"
     )
@@ -111,7 +111,7 @@ def test_one_case_that_does_not_count_leaves_all_undecided(changes: dict[str, An
     for bounds in ({"at_least": "2"}, {"at_most": "2"}):
         found = settled((sound,), (broken,), **bounds)
         assert found.verdict == "inconclusive"
-        assert said in found.found[0]
+        assert said in found.sentences[0]
 
 
 def test_a_suite_of_which_a_part_was_not_run_has_not_been_run() -> None:
@@ -130,7 +130,7 @@ def test_a_majority_is_more_than_half_each_by_its_whole_interval(
     speedups: tuple[float, ...], outcome: str, said: str
 ) -> None:
     results = [a_result(jit=speedup, seed=seed) for seed, speedup in enumerate(speedups)]
-    found = suite.count(Majority(variant=JIT, over=EAGER, at_least="2", at_most="3"), results, suites=1)
+    found = suite.count_speedups(Majority(variant=JIT, over=EAGER, at_least="2", at_most="3"), results, conditions=1)
     assert found.outcome == outcome
     assert found.sentence.startswith(f"most speedups of jax/jit over pytorch/eager at least 2 and at most 3: {outcome}")
     assert said in found.sentence
@@ -138,7 +138,7 @@ def test_a_majority_is_more_than_half_each_by_its_whole_interval(
 
 def test_a_majority_without_one_of_its_cases_is_undecided() -> None:
     majority = Majority(variant=JIT, over=EAGER, at_least="2", at_most="3")
-    found = suite.count(majority, [a_result(jit=2.5), a_result(jit=2.5, rounds=2)], suites=1)
+    found = suite.count_speedups(majority, [a_result(jit=2.5), a_result(jit=2.5, rounds=2)], conditions=1)
     assert (found.outcome, found.sound) == ("undecided", False)
     assert "it has 2 of at least 5 rounds" in found.sentence
 
