@@ -1,6 +1,6 @@
 """Find change points of a series: results after which a variant takes lastingly more or less time. Pure.
 
-Needs numpy and ruptures, the extra `series`; `missing` returns what is not installed.
+Needs numpy and ruptures, the extra `series`; `install_hint` tells how to install them.
 """
 
 import importlib.util
@@ -21,25 +21,26 @@ class SeriesChange:
     case: Key
     variant: str
     since: str
-    """Start time of the first result after it."""
-    number: int
-    """That result's position in the series, from 1."""
-    of: int
-    """Results in the series."""
+    """Start time of the first result after the change."""
+    position: int
+    """Position of that result in the series, from 1."""
+    series_length: int
+    """Number of results in the series."""
     ratio: float
-    """Seconds after it divided by seconds before it; above 1 the variant became slower."""
+    """Seconds after the change divided by seconds before; above 1 the variant became slower."""
 
     @property
     def sentence(self) -> str:
-        """Return the finding in a sentence."""
-        change = f"{self.ratio:.3g} times as long" if self.ratio > 1 else f"{1 / self.ratio:.3g} times as fast"
-        takes = "takes" if self.ratio > 1 else "is"
-        where = f"result {self.number} of {self.of} in {self.side}"
-        return f"{label(self.case)}: {self.variant} {takes} {change} since {self.since} ({where})."
+        """Return a sentence that describes the change."""
+        slower = f"takes {self.ratio:.3g} times as long"
+        faster = f"is {1 / self.ratio:.3g} times as fast"
+        change = slower if self.ratio > 1 else faster
+        result = f"result {self.position} of {self.series_length} in {self.side}"
+        return f"{label(self.case)}: {self.variant} {change} since {self.since} ({result})."
 
 
-def missing() -> str | None:
-    """Return how to install what is missing to find change points, without importing it; None if all is there."""
+def install_hint() -> str | None:
+    """Return how to install the packages that finding change points needs; None if they are installed."""
     absent = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     return f"looking for steps needs {' and '.join(absent)}: pip install 'accelbench[series]'" if absent else None
 
@@ -47,23 +48,32 @@ def missing() -> str | None:
 def has_enough_results(side: Side, *others: Side) -> bool:
     """Return True if any case of the side has at least `MINIMUM_RESULTS` results.
 
-    `others` are the sides that it is compared with.
+    `others` are the sides that this side is compared with.
     """
     return any(len(results) >= MINIMUM_RESULTS for results in side.cases(*others).values())
 
 
 def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
-    """Return every change beyond the equivalence margin, for each variant of each case that has enough results."""
+    """Return every change point of each variant of each case whose change exceeds the equivalence margin.
+
+    `others` are the sides that this side is compared with.
+    """
     changes = []
     for key, results in side.cases(*others).items():
         margin = float(results[-1].case.measurement.equivalence_margin)
         quantity: ComparedQuantity = "p50" if results[-1].protocol == "latency" else "median"
         for name in dict.fromkeys(variant.name for result in results for variant in result.variants):
             series = sample(side, results, name, quantity)
-            seconds = list(map(math.exp, series.results))
+            seconds = list(map(math.exp, series.result_logs))
             changes += [
                 SeriesChange(
-                    side.name, key, name, series.started[point.index], point.index + 1, len(seconds), point.ratio
+                    side=side.name,
+                    case=key,
+                    variant=name,
+                    since=series.started[point.index],
+                    position=point.index + 1,
+                    series_length=len(seconds),
+                    ratio=point.ratio,
                 )
                 for point in find_change_points(seconds, minimum_change=margin)
             ]

@@ -23,8 +23,8 @@ NEVER = ("protocol", "unit")
 """Times that differ in these are different quantities; no option allows comparing them."""
 
 
-def _bytes(value: str) -> str:
-    """Format bytes as `16 GiB`; anything but a whole number stays as it is."""
+def _format_bytes(value: str) -> str:
+    """Format a number of bytes as `16 GiB`; return any other text unchanged."""
     return f"{int(value) / 2**30:.4g} GiB" if value.isdecimal() else value
 
 
@@ -42,7 +42,10 @@ class Entry:
     """Value of a side without the entry; empty: it was not recorded."""
 
     def describes(self, name: str) -> bool:
-        """Return True if `name` is this entry or one of its family."""
+        """Return True if this entry applies to `name`.
+
+        The names are equal, or the entry's name ends with a dot and `name` begins with it.
+        """
         return name == self.name or (self.name.endswith(".") and name.startswith(self.name))
 
 
@@ -62,7 +65,7 @@ ENTRIES = (
     Entry("device.", "hardware"),
     Entry("cpusUsed", "limits"),
     Entry("cpuLimit", "limits"),
-    Entry("memoryLimitBytes", "limits", _bytes),
+    Entry("memoryLimitBytes", "limits", _format_bytes),
     Entry("python", "versions"),
     Entry("version.", "versions"),
     Entry("device.driver", "versions"),
@@ -71,7 +74,7 @@ ENTRIES = (
     Entry("accelbench", None),
     Entry("image", None),
     Entry("kernel", None),
-    Entry("memoryBytes", None, _bytes),
+    Entry("memoryBytes", None, _format_bytes),
     Entry("transparentHugePages", None),
     Entry("device.uuid", None),
     Entry("env.CUDA_VISIBLE_DEVICES", None),
@@ -130,96 +133,111 @@ class Difference:
 
     @property
     def matters(self) -> bool:
-        """Return True if it refuses the comparison unless it is allowed.
+        """Return True if the comparison is refused unless the user allows this difference.
 
-        An entry that only one side recorded may be equal on the other; it matters only if that side has several values.
+        If only one side recorded the entry, the values may be equal. The difference then matters only if that side has
+        several values.
         """
-        recorded = bool(self.before and self.after)
-        return self.group is not None and (recorded or max(len(self.before), len(self.after)) > 1)
+        if self.group is None:
+            return False
+        recorded_by_both = bool(self.before and self.after)
+        return recorded_by_both or len(self.before) > 1 or len(self.after) > 1
 
-    def allowed(self, names: Iterable[str]) -> bool:
-        """Return True if `names` has this entry or its group; always False for the entries in `NEVER`."""
-        return self.group not in NEVER and not {self.name, self.group}.isdisjoint(names)
+    def is_allowed_by(self, names: Collection[str]) -> bool:
+        """Return True if `names` contains this entry or its group; always False for the entries in `NEVER`."""
+        return self.group not in NEVER and (self.name in names or self.group in names)
 
     @property
     def formatted(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return both sides' values for people; unformatted if they would then look the same."""
-        entry = entry_of(self.name)
+        """Return both sides' values for people; unformatted if two different values would look the same."""
+        entry = find_entry(self.name)
         values = {*self.before, *self.after}
-        if len(set(map(entry.format, values))) < len(values):
+        formatted_values = set(map(entry.format, values))
+        if len(formatted_values) < len(values):
             return self.before, self.after
         return tuple(map(entry.format, self.before)), tuple(map(entry.format, self.after))
 
 
-def entry_of(name: str) -> Entry:
-    """Return the longest entry that describes `name`; an entry that is not listed is a group of its own."""
-    described = [entry for entry in ENTRIES if entry.describes(name)]
-    return max(described, key=lambda entry: len(entry.name), default=Entry(name, name))
+def find_entry(name: str) -> Entry:
+    """Return the entry of `ENTRIES` that applies to `name`; if there are several, the one with the longest name.
+
+    If no entry applies, return a new entry whose group is `name`.
+    """
+    entries = [entry for entry in ENTRIES if entry.describes(name)]
+    return max(entries, key=lambda entry: len(entry.name), default=Entry(name, group=name))
 
 
 def identity(result: Result) -> dict[str, str]:
-    """Return everything of a result that is compared: the settings of its case and its fingerprint."""
+    """Return everything of a result that is compared, by name: the settings of its case and its fingerprint."""
     case = result.case
     settings = {"unit": result.unit}
     settings |= _settings(case, {*NOT_COMPARED[Case], "parameters", "variants", "measurement", "accelerator"})
     settings |= _settings(case.measurement, NOT_COMPARED[CaseMeasurement])
     settings |= _settings(case.accelerator, NOT_COMPARED[CaseAccelerator])
     settings |= {f"{PARAMETER}{name}": str(value) for name, value in case.parameters.items()}
-    settings |= {f"variant.{variant.name}": _variant(variant) for variant in case.variants}
+    settings |= {f"variant.{variant.name}": _describe_variant(variant) for variant in case.variants}
     if result.protocol is not None:
         settings["protocol"] = result.protocol
     return {**settings, **result.fingerprint}
 
 
 def _settings(document: Document, excluded: Collection[str]) -> dict[str, str]:
-    """Return the fields of the document that are not `excluded` as text, by their names in JSON."""
+    """Return the document's fields as text, by their JSON names, without those in `excluded`."""
     values = document.model_dump(mode="json", by_alias=True, exclude=set(excluded))
-    return {name: _text(value) for name, value in values.items()}
+    return {name: _format_value(value) for name, value in values.items()}
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
+    """Return text as it is, None as `NOT_SET`, and any other value as JSON."""
     if value is None:
         return NOT_SET
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _variant(variant: CaseVariant) -> str:
+def _describe_variant(variant: CaseVariant) -> str:
     """Return the variant's program and its settings: `jax/jit (donate True)`."""
     settings = {name: str(value) for name, value in sorted(variant.options.items())}
     settings |= _settings(variant, {*NOT_COMPARED[CaseVariant], "use", "options"})
-    words = ", ".join(f"{name} {value}" for name, value in settings.items())
-    return f"{variant.use} ({words})" if words else variant.use
+    text = ", ".join(f"{name} {value}" for name, value in settings.items())
+    return f"{variant.use} ({text})" if text else variant.use
 
 
 def parameters(result: Result) -> dict[str, str]:
-    """Return the workload's parameters: swept, set, or by default."""
+    """Return all parameters of the workload as text, by name, including those with default values."""
     entries = identity(result).items()
     return {name.removeprefix(PARAMETER): value for name, value in entries if name.startswith(PARAMETER)}
 
 
 def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Difference, ...]:
-    """Return the entries that differ between any two results, or that one side lacks; those that matter first."""
-    sides = [[identity(result) for result in side] for side in (before, after)]
+    """Return the entries that differ between any two results, or that only one side has; those that matter first."""
+    before_identities = list(map(identity, before))
+    after_identities = list(map(identity, after))
     unequal = []
-    for name in dict.fromkeys(name for side in sides for entries in side for name in entries):
-        entry = entry_of(name)
-        before_values, after_values = (
-            tuple(dict.fromkeys(value for entries in side if (value := entries.get(name, entry.absent)) != ""))
-            for side in sides
-        )
+    for name in dict.fromkeys(name for entries in (*before_identities, *after_identities) for name in entries):
+        entry = find_entry(name)
+        before_values = _distinct_values(entry, name, before_identities)
+        after_values = _distinct_values(entry, name, after_identities)
         # A variant that only one side has is compared with nothing, so it is no difference.
         one_sided = not (before_values and after_values) and entry.group not in {None, "variants"}
         if len({*before_values, *after_values}) > 1 or one_sided:
             unequal.append(Difference(name, entry.group, before_values, after_values))
-    return ordered(unequal)
+    return sort_differences(unequal)
 
 
-def ordered(differences: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Return the differences without repetitions, those that matter first."""
-    return tuple(sorted(dict.fromkeys(differences), key=lambda one: (not one.matters, one.group is None)))
+def _distinct_values(entry: Entry, name: str, identities: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """Return the different values of `name` in these identities; `entry.absent` replaces a missing value."""
+    values = (entries.get(name, entry.absent) for entries in identities)
+    return tuple(dict.fromkeys(value for value in values if value != ""))
 
 
-def names(results: Iterable[Result]) -> tuple[str, ...]:
-    """Return all names that `--allow-different` takes: the groups, and every entry of these results."""
+def sort_differences(differences: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Return the differences, each once, those that matter first and those that never matter last."""
+    return tuple(
+        sorted(dict.fromkeys(differences), key=lambda difference: (not difference.matters, difference.group is None))
+    )
+
+
+def allowable_names(results: Iterable[Result]) -> tuple[str, ...]:
+    """Return all names that `--allow-different` accepts: the groups, and every entry of these results."""
     entries = dict.fromkeys(name for result in results for name in identity(result) if name not in NEVER)
     return (*GROUPS, *entries)

@@ -8,19 +8,35 @@ docs/adr/0012-what-must-match-to-compare-runs.md gives the reasons.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from accelbench.api.result import Certificate, Result, Verdict
-from accelbench.history.comparability import Difference, differences, ordered
+from accelbench.history.comparability import Difference, differences, sort_differences
 from accelbench.history.sample import ComparedQuantity, Key, Sample, Side, label, sample, short_label
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import MINIMUM_PAIRS, Interval, welch_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.verdict.rule import Clean, verdict_sentence
 
-Cases = tuple[Mapping[Key, Sequence[Result]], Mapping[Key, Sequence[Result]]]
-"""Results of each case, before and after."""
+
+@dataclass(frozen=True)
+class _CommonCase:
+    """Hold the results of a case that both sides have."""
+
+    key: Key
+    before: Sequence[Result]
+    after: Sequence[Result]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Return the results of both sides."""
+        return (*self.before, *self.after)
+
+    @property
+    def is_series(self) -> bool:
+        """Return True if a side has several results."""
+        return len(self.before) > 1 or len(self.after) > 1
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,7 @@ class VariantChange:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """Return the failed checks that excluded results of either side, if there is no verdict."""
+        """Return the names of the failed checks that excluded results; empty if there is a verdict."""
         if self.verdict is not None:
             return ()
         return tuple(dict.fromkeys((*self.before.invalid, *self.after.invalid)))
@@ -59,8 +75,10 @@ class RunComparison:
 
     @property
     def allowed_differences(self) -> tuple[Difference, ...]:
-        """Return the differences that matter and were allowed."""
-        return tuple(one for one in self.differences if one.matters and one not in self.refused)
+        """Return the differences that matter and that the user allowed."""
+        return tuple(
+            difference for difference in self.differences if difference.matters and difference not in self.refused
+        )
 
 
 def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
@@ -71,73 +89,86 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunCompar
         after: The second side.
         allowed: Entries of the fingerprint, or groups of them, that may differ.
     """
-    cases: Cases = (before.cases(after), after.cases(before))
-    common = [key for key in cases[0] if key in cases[1]]
-    differing = ordered(one for key in common for one in differences(cases[0][key], cases[1][key]))
-    refused = tuple(one for one in differing if one.matters and not one.allowed(allowed))
-    unmatched = _unmatched((before, after), cases)
+    before_cases, after_cases = before.cases(after), after.cases(before)
+    cases = [_CommonCase(key, before_cases[key], after_cases[key]) for key in before_cases if key in after_cases]
+    all_differences = sort_differences(
+        difference for case in cases for difference in differences(case.before, case.after)
+    )
+    refused = tuple(
+        difference for difference in all_differences if difference.matters and not difference.is_allowed_by(allowed)
+    )
+    only_before = _describe_unmatched(before.name, before_cases, after_cases)
+    only_after = _describe_unmatched(after.name, after_cases, before_cases)
+    unmatched = tuple(dict.fromkeys([*only_before, *only_after]))
     if refused:
-        return RunComparison(before, after, differing, refused, unmatched=unmatched)
+        return RunComparison(before, after, all_differences, refused, unmatched=unmatched)
     comparisons = [
-        (key, variant, quantity)
-        for key in common
-        for variant in _variants(cases, key)
-        for quantity in _quantities((before, after), cases, key, variant)
+        (case, variant, quantity)
+        for case in cases
+        for variant in _common_variants(case)
+        for quantity in _choose_quantities(before, after, case, variant)
     ]
-    allowed_names = tuple(one.name for one in differing if one.matters)
+    keys = [case.key for case in cases]
+    allowed_names = tuple(difference.name for difference in all_differences if difference.matters)
     changes = tuple(
         _compare(
-            key,
+            case.key,
             variant,
             quantity,
-            sample(before, cases[0][key], variant, quantity),
-            sample(after, cases[1][key], variant, quantity),
-            rules=_rules(cases, key, comparisons=len(comparisons)),
-            case=short_label(key, common),
+            sample(before, case.before, variant, quantity),
+            sample(after, case.after, variant, quantity),
+            rules=_rules(case, comparisons=len(comparisons)),
+            case_label=short_label(case.key, keys),
             allowed_names=allowed_names,
         )
-        for key, variant, quantity in comparisons
+        for case, variant, quantity in comparisons
     )
-    return RunComparison(before, after, differing, (), changes, unmatched)
+    return RunComparison(before, after, all_differences, (), changes, unmatched)
 
 
-def _variants(cases: Cases, key: Key) -> tuple[str, ...]:
-    """Return the variants that both sides have, in the order of the first."""
-    first, second = (dict.fromkeys(one.name for result in side[key] for one in result.variants) for side in cases)
-    return tuple(name for name in first if name in second)
+def _common_variants(case: _CommonCase) -> tuple[str, ...]:
+    """Return the names of the variants that both sides have, in the order of the first side."""
+    after_names = _variant_names(case.after)
+    return tuple(name for name in _variant_names(case.before) if name in after_names)
 
 
-def _quantities(sides: tuple[Side, Side], cases: Cases, key: Key, variant: str) -> tuple[ComparedQuantity, ...]:
-    """Return what to compare: the median or, for latency, p50 and p99, and possibly seconds relative to the baseline.
+def _variant_names(results: Iterable[Result]) -> tuple[str, ...]:
+    """Return the names of the results' variants, each once."""
+    return tuple(dict.fromkeys(variant.name for result in results for variant in result.variants))
 
-    `relative` is added if each side is one result, both have the same baseline, which is another variant, and both
-    results have times of variant and baseline.
+
+def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: str) -> tuple[ComparedQuantity, ...]:
+    """Return the quantities to compare: `p50` and `p99` for latency, otherwise `median`, and possibly `relative`.
+
+    `relative` is added if each side has one result, if both results have the same baseline, which is another variant,
+    and if both results have times of the variant and of the baseline.
     """
-    results = [result for side in cases for result in side[key]]
-    seconds: tuple[ComparedQuantity, ...] = (
-        ("p50", "p99") if all(result.protocol == "latency" for result in results) else ("median",)
-    )
-    baselines = {result.case.baseline for result in results}
-    if len(results) > len(cases) or len(baselines) > 1 or variant in baselines:
-        return seconds
-    timed = all(
-        sample(side, results_by_key[key], name, seconds[0]).logs
-        for side, results_by_key in zip(sides, cases, strict=True)
-        for name in (variant, *baselines)
-    )
-    return (*seconds, "relative") if timed else seconds
+    quantities: tuple[ComparedQuantity, ...] = ("median",)
+    if all(result.protocol == "latency" for result in case.results):
+        quantities = ("p50", "p99")
+    baselines = {result.case.baseline for result in case.results}
+    if case.is_series or len(baselines) > 1 or variant in baselines:
+        return quantities
+    for name in (variant, *baselines):
+        for side, results in ((before, case.before), (after, case.after)):
+            if not sample(side, results, name, quantities[0]).logs_by_result:
+                return quantities
+    return (*quantities, "relative")
 
 
-def _unmatched(sides: tuple[Side, Side], cases: Cases) -> tuple[str, ...]:
-    """Return a phrase for each case, and each variant of a common case, that only one side has."""
-    phrases = []
-    for number, side in enumerate(sides):
-        own, other = cases[number], cases[1 - number]
-        phrases += [f"{label(key)} is only in {side.name}" for key in own if key not in other]
-        for key in (key for key in own if key in other):
-            names = [{one.name for result in results[key] for one in result.variants} for results in (own, other)]
-            phrases += [f"{variant} is only in {side.name}" for variant in sorted(names[0] - names[1])]
-    return tuple(dict.fromkeys(phrases))
+def _describe_unmatched(
+    name: str, cases: Mapping[Key, Sequence[Result]], other_cases: Mapping[Key, Sequence[Result]]
+) -> list[str]:
+    """Return a phrase for each case, and each variant of a common case, that the other side does not have.
+
+    `name` is the name of the side that has `cases`.
+    """
+    phrases = [f"{label(key)} is only in {name}" for key in cases if key not in other_cases]
+    for key in cases:
+        if key in other_cases:
+            only_here = set(_variant_names(cases[key])) - set(_variant_names(other_cases[key]))
+            phrases += [f"{variant} is only in {name}" for variant in sorted(only_here)]
+    return phrases
 
 
 @dataclass(frozen=True)
@@ -145,15 +176,19 @@ class _Rules:
     """Hold how the comparisons of a case are judged."""
 
     alpha: float
-    series: bool
+    is_series: bool
     margin: float
     confidence: str
+    """The confidence as text, as `95 %`."""
 
 
-def _rules(cases: Cases, key: Key, *, comparisons: int) -> _Rules:
-    """Return how a case is judged: by the margin and confidence of the first side's first result."""
-    measurements = [result.case.measurement for side in cases for result in side[key]]
-    first, series = measurements[0], len(measurements) > len(cases)
+def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
+    """Return how a case is judged: by the margin and confidence of the first side's first result.
+
+    `comparisons` share the confidence (Bonferroni).
+    """
+    measurements = [result.case.measurement for result in case.results]
+    first = measurements[0]
     rules = [
         StoppingRule(
             rounds_min=measurement.rounds_min,
@@ -166,9 +201,9 @@ def _rules(cases: Cases, key: Key, *, comparisons: int) -> _Rules:
     ]
     confidence = f"{100 * float(first.confidence):.4g} %"
     return _Rules(
-        # Each run stopped depending on its launches, so the interval needs the same correction as in the run.
-        alpha=rules[0].alpha if series else min(rule.nominal_alpha for rule in rules),
-        series=series,
+        # The launches of a run decide when it stops, so their interval needs the same correction as in the run.
+        alpha=rules[0].alpha if case.is_series else min(rule.nominal_alpha for rule in rules),
+        is_series=case.is_series,
         margin=float(first.equivalence_margin),
         confidence=f"{confidence} for {comparisons} comparisons together" if comparisons > 1 else confidence,
     )
@@ -182,43 +217,48 @@ def _compare(
     after: Sample,
     *,
     rules: _Rules,
-    case: str,
+    case_label: str,
     allowed_names: Sequence[str],
 ) -> VariantChange:
-    """Compare two samples of a variant; `case` distinguishes its case from the others that are compared."""
+    """Compare two samples of a variant.
+
+    `case_label` is empty if there is only one case. `allowed_names` are the differences that the user allowed.
+    """
 
     def change(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> VariantChange:
-        text = " ".join(filter(None, (*sentences, before.left_out, after.left_out)))
-        text = f"With {case}: {text}" if case else text
+        text = " ".join(filter(None, (*sentences, before.exclusion_sentence, after.exclusion_sentence)))
+        if case_label:
+            text = f"With {case_label}: {text}"
         return VariantChange(key, variant, quantity, before, after, text, interval, verdict)
 
-    if not before.logs or not after.logs:
+    if not before.logs_by_result or not after.logs_by_result:
         return change(f"{variant}: not compared.")
-    both = (before, after)
-    values = [side.results if rules.series else side.launches for side in both]
-    interval = welch_interval(values[0], values[1], rules.alpha)
+    before_logs = before.result_logs if rules.is_series else before.launch_logs
+    after_logs = after.result_logs if rules.is_series else after.launch_logs
+    interval = welch_interval(before_logs, after_logs, rules.alpha)
     if interval is None:
-        numbers = " and ".join(str(len(side)) for side in values)
-        why = "are too few" if max(map(len, values)) < MINIMUM_PAIRS else "differ too much"
-        return change(f"{variant}: {numbers} {'results' if rules.series else 'launches'} {why} for an interval.")
+        sizes = f"{len(before_logs)} and {len(after_logs)} {'results' if rules.is_series else 'launches'}"
+        why = "are too few" if max(len(before_logs), len(after_logs)) < MINIMUM_PAIRS else "differ too much"
+        return change(f"{variant}: {sizes} {why} for an interval.")
     checks = (*before.certificate.checks, *after.certificate.checks)
-    clean = Clean(Certificate(checks=checks), after.about, before.about)
+    clean = Clean(Certificate(checks=checks), after.label, before.label)
     verdict = clean.decide(interval, rules.margin)
     # The sentence names the variant once, so its baseline is only `in SIDE`.
-    baseline = before.about.removeprefix(f"{variant} ").partition(",")[0]
+    baseline = before.label.removeprefix(f"{variant} ").partition(",")[0]
     sentence = verdict_sentence(
         verdict,
         interval,
-        variant=after.about,
+        variant=after.label,
         baseline=baseline,
         margin=rules.margin,
         confidence=rules.confidence,
     )
     if allowed_names:
         sentence = f"{sentence.removesuffix('.')}; compared although these differ: {', '.join(allowed_names)}."
-    gaps = [
-        gap.sentence(side.about)
-        for side in (() if rules.series else both)
-        if (gap := find_gap(list(map(math.exp, side.launches)), rules.margin))
-    ]
-    return change(sentence, *gaps, interval=interval, verdict=verdict)
+    gap_sentences = []
+    if not rules.is_series:
+        for side in (before, after):
+            gap = find_gap(list(map(math.exp, side.launch_logs)), rules.margin)
+            if gap is not None:
+                gap_sentences.append(gap.sentence(side.label))
+    return change(sentence, *gap_sentences, interval=interval, verdict=verdict)

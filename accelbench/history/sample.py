@@ -2,13 +2,11 @@
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from typing import Literal
 
-from accelbench.api.result import Certificate, Check, LaunchSummary, Result, VariantResult
+from accelbench.api.result import Certificate, Check, Result, VariantResult
 from accelbench.history.comparability import parameters
 from accelbench.stats.summary import Quantity, geometric_mean
 from accelbench.verdict.rule import checks_against_verdict
@@ -28,10 +26,10 @@ class Side:
     path: str = ""
 
     def cases(self, *others: "Side") -> Mapping[Key, tuple[Result, ...]]:
-        """Return the results of each case in the order of time; without a sweep, a workload is one case.
+        """Return the results of each case, in order of time.
 
-        A parameter that one of `others` swept also separates the cases of this side, where the same value may have
-        been set without a sweep.
+        Results with different values of a swept parameter belong to different cases. A parameter counts as swept if a
+        result of this side or of `others` swept it.
         """
         swept = {
             (result.case.workload, name)
@@ -39,12 +37,14 @@ class Side:
             for result in side.results
             for name in result.case.swept
         }
-        keyed = [(_key(result, swept), result) for result in self.results]
-        by_time = sorted(keyed, key=lambda pair: (pair[0], pair[1].started))
-        return {key: tuple(result for _, result in group) for key, group in groupby(by_time, key=itemgetter(0))}
+        results_by_key: dict[Key, list[Result]] = {}
+        for result in sorted(self.results, key=lambda result: result.started):
+            results_by_key.setdefault(_case_key(result, swept), []).append(result)
+        return {key: tuple(results_by_key[key]) for key in sorted(results_by_key)}
 
 
-def _key(result: Result, swept: Collection[tuple[str, str]]) -> Key:
+def _case_key(result: Result, swept: Collection[tuple[str, str]]) -> Key:
+    """Return the key of the result's case; `swept` contains pairs of a workload and a parameter."""
     workload, values = result.case.workload, parameters(result)
     return workload, tuple((name, values[name]) for name in sorted(values) if (workload, name) in swept)
 
@@ -52,60 +52,65 @@ def _key(result: Result, swept: Collection[tuple[str, str]]) -> Key:
 def label(key: Key) -> str:
     """Return the case as text: `matmul-chain (size 512)`."""
     workload, swept = key
-    return f"{workload} ({', '.join(f'{name} {value}' for name, value in swept)})" if swept else workload
+    return f"{workload} ({_format_parameters(swept)})" if swept else workload
 
 
 def short_label(key: Key, keys: Collection[Key]) -> str:
-    """Return only what distinguishes the case from the others of `keys`: `size 512`; empty if it is the only one."""
+    """Return what distinguishes a case from the other cases in `keys`: `size 512`; empty if there is no other case."""
     if len(set(keys)) == 1:
         return ""
-    of_one_workload = len({workload for workload, _ in keys}) == 1
-    return ", ".join(f"{name} {value}" for name, value in key[1]) if of_one_workload else label(key)
+    one_workload = len({workload for workload, _ in keys}) == 1
+    _, swept = key
+    return _format_parameters(swept) if one_workload else label(key)
+
+
+def _format_parameters(parameters: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in parameters)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Hold a variant's launches on one side; without any, no result counts."""
+    """Hold a variant's launches on one side; there are none if no result counts."""
 
-    logs: tuple[tuple[float, ...], ...]
-    """Natural logarithm of each launch's seconds per unit, or of their ratio to the baseline's, for each result."""
+    logs_by_result: tuple[tuple[float, ...], ...]
+    """For each result, the natural logarithm of each launch's seconds per unit, or of its ratio to the baseline's."""
     started: tuple[str, ...]
-    """Start time of each of those results."""
+    """Start time of each of these results."""
     certificate: Certificate
-    """Checks of those results that concern the variant, under the name `about`."""
-    about: str
+    """Checks of these results that concern the variant, which is renamed to `label`."""
+    label: str
     """The variant on this side: `jax/jit in results/old`."""
     invalid: tuple[str, ...] = ()
     """Failed checks that exclude results."""
-    left_out: str = ""
+    exclusion_sentence: str = ""
     """Sentence about the excluded results; empty if all count."""
 
     @property
-    def launches(self) -> tuple[float, ...]:
+    def launch_logs(self) -> tuple[float, ...]:
         """Return the logarithms of all launches."""
-        return tuple(value for result in self.logs for value in result)
+        return tuple(log for result_logs in self.logs_by_result for log in result_logs)
 
     @property
-    def results(self) -> tuple[float, ...]:
+    def result_logs(self) -> tuple[float, ...]:
         """Return the logarithm of each result: the mean over its launches."""
-        return tuple(statistics.fmean(result) for result in self.logs)
+        return tuple(statistics.fmean(launch_logs) for launch_logs in self.logs_by_result)
 
     @property
     def seconds(self) -> float | None:
-        """Return the geometric mean over the results, in seconds or as a ratio; None without any."""
-        return geometric_mean(map(math.exp, self.results)) if self.logs else None
+        """Return the geometric mean over results: seconds, or a ratio for `relative`; None if no result counts."""
+        return geometric_mean(map(math.exp, self.result_logs)) if self.logs_by_result else None
 
 
 def sample(side: Side, results: Sequence[Result], variant: str, quantity: ComparedQuantity) -> Sample:
     """Return the sample of a variant from `results`, which belong to one case of `side`.
 
-    A result counts if the variant has a complete round and did not fail, no check failed for it, and no disturbed round
-    counts in the result. For `relative`, the same is required of the baseline.
+    A result counts if the variant has a complete round and did not fail, if no check failed for the variant, and if the
+    result is not noisy. For `relative`, the same is required of the baseline.
     """
-    about = f"{variant}{' p99' if quantity == 'p99' else ''} in {side.name}"
+    label = f"{variant}{' p99' if quantity == 'p99' else ''} in {side.name}"
     if quantity == "relative":
-        about += f", relative to {results[0].case.baseline},"
-    logs: list[tuple[float, ...]] = []
+        label += f", relative to {results[0].case.baseline},"
+    logs_by_result: list[tuple[float, ...]] = []
     checks: list[Check] = []
     started: list[str] = []
     invalid: list[str] = []
@@ -125,36 +130,50 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
         elif failed_checks:
             invalid += failed_checks
             reasons.append(f"invalid: {', '.join(failed_checks)}")
-        elif values := _logs(variants, quantity):
-            logs.append(values)
+        elif launch_logs := _launch_logs(variants, quantity):
+            logs_by_result.append(launch_logs)
             started.append(result.started)
-            own = (check for check in result.certificate.checks if check.variant in {None, *names})
-            checks += [check.model_copy(update={"variant": about}) for check in own]
+            relevant_checks = [check for check in result.certificate.checks if check.variant in {None, *names}]
+            checks += [check.model_copy(update={"variant": label}) for check in relevant_checks]
         else:
             reasons.append("no complete round")
-    were = "was" if len(reasons) == 1 else "were"
-    discarded = f"{len(reasons)} of {len(results)} results of {about} {were} discarded"
-    whole = discarded if logs else f"No result of {about} counts"
     return Sample(
-        logs=tuple(logs),
+        logs_by_result=tuple(logs_by_result),
         started=tuple(started),
         certificate=Certificate(checks=tuple(checks)),
-        about=about,
+        label=label,
         invalid=tuple(dict.fromkeys(invalid)),
-        left_out=f"{whole} ({'; '.join(dict.fromkeys(reasons))})." if reasons else "",
+        exclusion_sentence=_exclusion_sentence(label, reasons, len(results)),
     )
 
 
-def _logs(variants: Sequence[VariantResult], quantity: ComparedQuantity) -> tuple[float, ...]:
-    """Return a logarithm for each round that all variants have: the first's, less the second's if there are two."""
-    by_round = [
-        {launch.round: math.log(seconds) for launch in variant.launches if (seconds := _seconds(launch, quantity)) > 0}
-        for variant in variants
-    ]
-    first, others = by_round[0], by_round[1:]
+def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -> str:
+    """Describe the excluded results of a variant; empty without any. `reasons` has one item for each."""
+    if not reasons:
+        return ""
+    if len(reasons) == result_count:
+        finding = f"No result of {label} counts"
+    else:
+        verb = "was" if len(reasons) == 1 else "were"
+        finding = f"{len(reasons)} of {result_count} results of {label} {verb} discarded"
+    return f"{finding} ({'; '.join(dict.fromkeys(reasons))})."
+
+
+def _launch_logs(variants: Sequence[VariantResult], quantity: ComparedQuantity) -> tuple[float, ...]:
+    """Return a logarithm for each round that all variants have.
+
+    The value is that of the first variant, minus that of the second if there is one.
+    """
+    first, *others = (_logs_by_round(variant, quantity) for variant in variants)
     rounds = sorted(number for number in first if all(number in other for other in others))
     return tuple(first[number] - math.fsum(other[number] for other in others) for number in rounds)
 
 
-def _seconds(launch: LaunchSummary, quantity: ComparedQuantity) -> float:
-    return float((launch.p99_seconds if quantity == "p99" else launch.seconds) or 0)
+def _logs_by_round(variant: VariantResult, quantity: ComparedQuantity) -> dict[int, float]:
+    """Return the logarithm of each launch's seconds by round, without launches that have no time."""
+    logs = {}
+    for launch in variant.launches:
+        seconds = float((launch.p99_seconds if quantity == "p99" else launch.seconds) or 0)
+        if seconds > 0:
+            logs[launch.round] = math.log(seconds)
+    return logs

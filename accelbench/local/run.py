@@ -65,10 +65,11 @@ def write_page(directory: RunDirectory) -> str | None:
 
     Call this last: drawing takes a second or two.
     """
-    if (missing := html.missing()) is None:
+    hint = html.install_hint()
+    if hint is None:
         loaded = read(directory.path)
         directory.write_page(html.report(loaded.name, loaded.pages(), manifest=loaded.manifest()))
-    return missing
+    return hint
 
 
 def measure(

@@ -1,6 +1,6 @@
 """Show a comparison of runs: findings, a table, differences, change points. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
@@ -16,9 +16,9 @@ from accelbench.report import terminal
 from accelbench.report.table import Table, TableColumn, filled
 
 MAXIMUM_CELL = 60
-"""Most characters of a value in the table of differences."""
+"""Maximum characters of a value in the table of differences."""
 MAXIMUM_IN_SENTENCE = 30
-"""Most characters of a value in a sentence; longer values are left out."""
+"""Maximum characters of a value in a sentence; longer values are left out."""
 SUFFIXES = {"p99": " p99", "relative": ", relative"}
 ONE_RUN = (
     "a machine drifts from run to run, and rows in seconds do not allow for that: their intervals are too narrow. The "
@@ -27,7 +27,7 @@ ONE_RUN = (
 
 
 def verdicts(comparison: RunComparison) -> Table | None:
-    """Return the table of findings, a row for each variant of each case."""
+    """Return the table of verdicts, with a row for each variant and quantity of each case; None if it is empty."""
     cases = [change.case for change in comparison.changes]
     columns = (
         TableColumn("variant"),
@@ -38,80 +38,108 @@ def verdicts(comparison: RunComparison) -> Table | None:
         TableColumn(comparison.before.name, number=True),
         TableColumn(comparison.after.name, number=True),
     )
-    digits = {relative: _digits(comparison, relative=relative) for relative in (False, True)}
-    rows = [
-        (
-            f"{change.variant}{SUFFIXES.get(change.quantity, '')}",
-            short_label(change.case, cases),
-            change.verdict or (f"invalid: {', '.join(change.invalid)}" if change.invalid else "no verdict"),
-            figures.speedup(change.interval.estimate) if change.interval else "",
-            figures.interval(change.interval.lower, change.interval.upper) if change.interval else "",
-            _seconds(change, change.before, digits),
-            _seconds(change, change.after, digits),
+    time_digits, speedup_digits = _time_digits(comparison), _speedup_digits(comparison)
+    rows = []
+    for change in comparison.changes:
+        interval = change.interval
+        digits = speedup_digits if change.quantity == "relative" else time_digits
+        rows.append(
+            (
+                f"{change.variant}{SUFFIXES.get(change.quantity, '')}",
+                short_label(change.case, cases),
+                _verdict_text(change),
+                figures.speedup(interval.estimate) if interval else "",
+                figures.interval(interval.lower, interval.upper) if interval else "",
+                _sample_text(change, change.before, digits),
+                _sample_text(change, change.after, digits),
+            )
         )
-        for change in comparison.changes
-    ]
     return filled(f"Each variant in {comparison.before.name} and in {comparison.after.name}", columns, rows)
 
 
-def _seconds(change: VariantChange, side: Sample, digits: Mapping[bool, int]) -> str:
-    """Return a side's time or, if `seconds` are a ratio, its speedup over its baseline; empty without an interval.
+def _verdict_text(change: VariantChange) -> str:
+    """Return the verdict, or the failed checks because of which there is none."""
+    if change.verdict is not None:
+        return change.verdict
+    return f"invalid: {', '.join(change.invalid)}" if change.invalid else "no verdict"
 
-    `digits` has the number of digits by True (relative) and False.
+
+def _sample_text(change: VariantChange, sample: Sample, digits: int) -> str:
+    """Return a variant's time on one side; for `relative`, its speedup over the baseline.
+
+    The text is empty if the change has no interval.
     """
-    if not change.interval or not side.seconds:
+    if not change.interval or not sample.seconds:
         return ""
     if change.quantity == "relative":
-        return figures.speedup(1 / side.seconds, digits[True])
-    return figures.seconds(side.seconds, digits[False])
+        return figures.speedup(1 / sample.seconds, digits)
+    return figures.seconds(sample.seconds, digits)
 
 
-def _digits(comparison: RunComparison, *, relative: bool) -> int:
-    """Return the digits that times (`relative`: speedups) need so that their ratios are the speedups of the table."""
-    pairs = [
-        (change.before.seconds, change.after.seconds, change.interval.estimate)
-        for change in comparison.changes
-        if change.interval
-        and change.before.seconds
-        and change.after.seconds
-        and (change.quantity == "relative") is relative
-    ]
-    if relative:
-        return figures.digits_that_agree(
-            ((1 / after, 1 / before, speedup) for before, after, speedup in pairs), figures.speedup
-        )
-    return figures.digits_that_agree(pairs)
+def _time_digits(comparison: RunComparison) -> int:
+    """Return the digits that times need so that their ratios are the speedups of the table."""
+    changes = [change for change in comparison.changes if change.quantity != "relative"]
+    return figures.digits_that_agree(_times_and_speedups(changes))
+
+
+def _speedup_digits(comparison: RunComparison) -> int:
+    """Return the digits that the two sides' speedups need so that their ratios are the speedups of the table."""
+    changes = [change for change in comparison.changes if change.quantity == "relative"]
+    return figures.digits_that_agree(
+        ((1 / after, 1 / before, speedup) for before, after, speedup in _times_and_speedups(changes)), figures.speedup
+    )
+
+
+def _times_and_speedups(changes: Iterable[VariantChange]) -> Iterator[tuple[float, float, float]]:
+    """Yield the times before and after and their ratio, for each change that has an interval."""
+    for change in changes:
+        before_seconds, after_seconds = change.before.seconds, change.after.seconds
+        if change.interval and before_seconds and after_seconds:
+            yield before_seconds, after_seconds, change.interval.estimate
 
 
 def basis(comparison: RunComparison) -> str:
-    """Return the samples of the intervals, `from 6 launches in A and 8 launches in B`; by variant if they differ."""
-    variants_by_basis: dict[str, list[str]] = {}
+    """Return the sizes of the samples, as `from 6 launches in A and 8 launches in B`; by variant if they differ."""
+    variants_by_sizes: dict[str, list[str]] = {}
     for change in comparison.changes:
         if change.interval is not None:
-            series = len(change.before.logs) + len(change.after.logs) > 2  # noqa: PLR2004 - more than one a side
-            numbers = [len(side.logs if series else side.launches) for side in (change.before, change.after)]
-            unit = "result" if series else "launch"
-            before, after = (f"{number} {unit}{'' if number == 1 else 's' if series else 'es'}" for number in numbers)
-            words = f"{before} in {comparison.before.name} and {after} in {comparison.after.name}"
-            variants_by_basis.setdefault(words, []).append(change.variant)
-    if len(variants_by_basis) == 1:
-        return f"from {next(iter(variants_by_basis))}"
-    return "; ".join(f"{', '.join(dict.fromkeys(names))} from {words}" for words, names in variants_by_basis.items())
+            is_series = len(change.before.logs_by_result) > 1 or len(change.after.logs_by_result) > 1
+            before = _sample_size(change.before, is_series=is_series)
+            after = _sample_size(change.after, is_series=is_series)
+            sizes = f"{before} in {comparison.before.name} and {after} in {comparison.after.name}"
+            variants_by_sizes.setdefault(sizes, []).append(change.variant)
+    if len(variants_by_sizes) == 1:
+        return f"from {next(iter(variants_by_sizes))}"
+    return "; ".join(f"{', '.join(dict.fromkeys(names))} from {sizes}" for sizes, names in variants_by_sizes.items())
+
+
+def _sample_size(sample: Sample, *, is_series: bool) -> str:
+    """Return the number of launches, as `6 launches`; for a series, the number of results."""
+    if is_series:
+        results = len(sample.logs_by_result)
+        return "1 result" if results == 1 else f"{results} results"
+    launches = len(sample.launch_logs)
+    return "1 launch" if launches == 1 else f"{launches} launches"
 
 
 def differing(comparison: RunComparison) -> Table | None:
-    """Return the table of differences, those that matter first."""
+    """Return the table of differences, those that matter first; None if nothing differs."""
     heads = ("differs", comparison.before.name, comparison.after.name, "group", "effect")
     columns = tuple(map(TableColumn, heads))
     rows = [
-        (difference.name, *map(_values, difference.formatted), difference.group or "", _effect(difference, comparison))
+        (
+            difference.name,
+            *map(_format_values, difference.formatted),
+            difference.group or "",
+            _effect(difference, comparison),
+        )
         for difference in comparison.differences
     ]
     return filled("What differs", columns, rows)
 
 
-def _values(values: Sequence[str]) -> str:
-    """Return the values of one side in a cell; `not recorded` if there are none."""
+def _format_values(values: Sequence[str]) -> str:
+    """Return the values of one side as the text of a cell; `not recorded` if there are none."""
     text = " | ".join(values) or "not recorded"
     return text if len(text) <= MAXIMUM_CELL else f"{text[: MAXIMUM_CELL - 1]}…"
 
@@ -137,18 +165,18 @@ def sentences(comparison: RunComparison) -> tuple[str, ...]:
 
 
 def refusal(comparison: RunComparison) -> tuple[str, ...]:
-    """Return which differences refuse the comparison, and how to compare anyway."""
-    never = [difference.name for difference in comparison.refused if difference.group in comparability.NEVER]
+    """Return which differences refuse the comparison, and how to compare anyway if that is possible."""
+    never_allowed = [difference.name for difference in comparison.refused if difference.group in comparability.NEVER]
     groups: dict[str, list[Difference]] = {}
     for difference in comparison.refused:
         groups.setdefault(difference.group or difference.name, []).append(difference)
-    others = [name for name in groups if name not in comparability.NEVER]
     descriptions = ", ".join(_describe_group(name, differences) for name, differences in groups.items())
     lines = [f"Not compared, because what matters differs: {descriptions}."]
-    if never:
-        lines.append(f"Times that differ in {' and '.join(never)} are not the same quantity, and are never compared.")
-    elif others:
-        lines.append(f"To compare anyway, add {' '.join(f'--allow-different {name}' for name in others)}")
+    if never_allowed:
+        names = " and ".join(never_allowed)
+        lines.append(f"Times that differ in {names} are not the same quantity, and are never compared.")
+    elif groups:
+        lines.append(f"To compare anyway, add {' '.join(f'--allow-different {name}' for name in groups)}")
     return tuple(lines)
 
 
@@ -159,12 +187,17 @@ def _describe_group(name: str, differences: Sequence[Difference]) -> str:
 
 
 def _describe_entry(difference: Difference, *, group: str) -> str:
-    """Return `cpusUsed: 2 against 1`, without a name that repeats the group's and without several or long values."""
+    """Return a difference as `cpusUsed: 2 against 1`.
+
+    The name is left out if it equals `group`. The values are left out if a side has not exactly one value, or if a
+    value is longer than `MAXIMUM_IN_SENTENCE`.
+    """
     before, after = difference.formatted
-    values = (*before, *after)
-    fits = len(before) == len(after) == 1 and max(map(len, values)) <= MAXIMUM_IN_SENTENCE
     name = "" if difference.name == group else difference.name
-    return ": ".join(filter(None, (name, " against ".join(values) if fits else "")))
+    values = ""
+    if len(before) == len(after) == 1 and max(len(before[0]), len(after[0])) <= MAXIMUM_IN_SENTENCE:
+        values = f"{before[0]} against {after[0]}"
+    return ": ".join(filter(None, (name, values)))
 
 
 class ComparisonReport:
@@ -187,8 +220,8 @@ class ComparisonReport:
         for table in (verdicts(self.comparison), differing(self.comparison)):
             if table is not None:
                 yield Padding(terminal.FittedTable(table), (1, 0, 0, 0))
-        if words := basis(self.comparison):
-            yield Text(f"\n{words}", style="dim")
+        if sample_sizes := basis(self.comparison):
+            yield Text(f"\n{sample_sizes}", style="dim")
         if self.changes or self.notes or self.comparison.unmatched:
             yield Text()
         yield from (Text(change.sentence) for change in self.changes)

@@ -1,6 +1,6 @@
 """Render a run as one HTML page that needs no network: findings, tables, plots, certificate, fingerprint, command.
 
-Needs Jinja2 and matplotlib, the extra `report`; `missing` returns what is not installed. Pure.
+Needs Jinja2 and matplotlib, the extra `report`; `install_hint` tells how to install them. Pure.
 """
 
 import importlib.util
@@ -40,8 +40,8 @@ class MeasuredCase:
     series: Mapping[str, Sequence[LaunchSeries]] = field(default_factory=dict)
 
 
-def missing() -> str | None:
-    """Return how to install what is missing for a page, without importing it; None if all is there."""
+def install_hint() -> str | None:
+    """Return how to install the packages that a page needs; None if they are installed."""
     absent = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if not absent:
         return None

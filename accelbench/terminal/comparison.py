@@ -32,36 +32,54 @@ def require_scipy() -> None:
 
 
 def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Output) -> Exit:
-    """Compare each variant of two sides, print that, and return the exit code."""
-    known = comparability.names(result for side in sides for result in side.results)
+    """Compare each variant of two sides, print the comparison, and return the exit code.
+
+    `allowed` are entries and groups that may differ; a UsageError is raised if one of them is unknown.
+    """
+    known = comparability.allowable_names(result for side in sides for result in side.results)
     for name in allowed:
         if name in comparability.NEVER:
             message = f"times that differ in {name} are not the same quantity, and are never compared"
             raise UsageError(message, "--allow-different")
         if name not in known:
             raise UsageError(unknown("difference", name, known), "--allow-different")
-    compared = compare_sides(sides[0], sides[1], allowed)
-    series = [side for side in sides if change_points.has_enough_results(side, *sides)]
-    missing = change_points.missing() if series else None
-    steps = [] if missing else [step for side in series for step in change_points.find_changes(side, *sides)]
-    notes = [missing] if missing else []
-    if any(item.interval and len(item.before.logs) == len(item.after.logs) == 1 for item in compared.changes):
+    before, after = sides
+    compared = compare_sides(before, after, allowed)
+    series_changes, notes = _find_series_changes(sides)
+    if any(_compares_single_results(change) for change in compared.changes):
         notes.append(comparison.ONE_RUN)
     if output is Output.JSON:
-        click.echo(compare_json(compared, steps, notes))
+        click.echo(compare_json(compared, series_changes, notes))
     else:
-        console().print(comparison.ComparisonReport(compared, steps, notes))
+        console().print(comparison.ComparisonReport(compared, series_changes, notes))
     return exit_for(compared)
 
 
+def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], list[str]]:
+    """Return the changes in each side that is a long series; a note instead if the packages are not installed."""
+    series = [side for side in sides if change_points.has_enough_results(side, *sides)]
+    if not series:
+        return [], []
+    hint = change_points.install_hint()
+    if hint is not None:
+        return [], [hint]
+    return [change for side in series for change in change_points.find_changes(side, *sides)], []
+
+
+def _compares_single_results(change: VariantChange) -> bool:
+    """Return True if the change has an interval, and one result counts on each side."""
+    results = (len(change.before.logs_by_result), len(change.after.logs_by_result))
+    return change.interval is not None and results == (1, 1)
+
+
 def exit_for(compared: RunComparison) -> Exit:
-    """Return SUCCESS if every compared variant has a verdict, whichever it is."""
+    """Return SUCCESS if variants were compared and all have a verdict, INVALID_MEASUREMENT otherwise."""
     if not compared.changes or any(item.verdict is None for item in compared.changes):
         return Exit.INVALID_MEASUREMENT
     return Exit.SUCCESS
 
 
-def compare_json(compared: RunComparison, steps: Sequence[SeriesChange], notes: Sequence[str]) -> str:
+def compare_json(compared: RunComparison, series_changes: Sequence[SeriesChange], notes: Sequence[str]) -> str:
     """Return the comparison as JSON; times and ratios are decimal strings, as in a result."""
     before, after = compared.before, compared.after
     document = {
@@ -80,46 +98,55 @@ def compare_json(compared: RunComparison, steps: Sequence[SeriesChange], notes: 
             }
             for difference in compared.differences
         ],
-        "comparisons": [_change(item) for item in compared.changes],
-        "steps": [
-            {
-                "side": step.side,
-                "workload": step.case[0],
-                "swept": dict(step.case[1]),
-                "variant": step.variant,
-                "since": step.since,
-                "number": step.number,
-                "of": step.of,
-                "ratio": decimal_string(step.ratio),
-            }
-            for step in steps
-        ],
+        "comparisons": [_change_document(change) for change in compared.changes],
+        "steps": [_series_change_document(change) for change in series_changes],
         "notes": [*notes, *compared.unmatched],
     }
     return json.dumps(document, ensure_ascii=False)
 
 
-def _change(item: VariantChange) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "workload": item.case[0],
-        "swept": dict(item.case[1]),
-        "variant": item.variant,
-        "quantity": item.quantity,
-        "verdict": item.verdict,
-        "invalid": list(item.invalid),
-        "sentence": item.sentence,
+def _series_change_document(change: SeriesChange) -> dict[str, Any]:
+    """Return the change of a series as JSON."""
+    workload, swept = change.case
+    return {
+        "side": change.side,
+        "workload": workload,
+        "swept": dict(swept),
+        "variant": change.variant,
+        "since": change.since,
+        "number": change.position,
+        "of": change.series_length,
+        "ratio": decimal_string(change.ratio),
     }
-    if item.interval is not None:
-        ends = {"speedup": item.interval.estimate, "lower": item.interval.lower, "upper": item.interval.upper}
-        document |= {name: decimal_string(value) for name, value in ends.items()}
-        name = "relativeSeconds" if item.quantity == "relative" else "seconds"
-        document |= {"before": _side(item.before, name), "after": _side(item.after, name)}
+
+
+def _change_document(change: VariantChange) -> dict[str, Any]:
+    """Return the change of a variant as JSON; without an interval, it has no numbers."""
+    workload, swept = change.case
+    document: dict[str, Any] = {
+        "workload": workload,
+        "swept": dict(swept),
+        "variant": change.variant,
+        "quantity": change.quantity,
+        "verdict": change.verdict,
+        "invalid": list(change.invalid),
+        "sentence": change.sentence,
+    }
+    interval = change.interval
+    if interval is not None:
+        document["speedup"] = decimal_string(interval.estimate)
+        document["lower"] = decimal_string(interval.lower)
+        document["upper"] = decimal_string(interval.upper)
+        seconds_key = "relativeSeconds" if change.quantity == "relative" else "seconds"
+        document["before"] = _sample_document(change.before, seconds_key)
+        document["after"] = _sample_document(change.after, seconds_key)
     return document
 
 
-def _side(side: Sample, name: str) -> dict[str, Any]:
+def _sample_document(sample: Sample, seconds_key: str) -> dict[str, Any]:
+    """Return a variant's sample on one side as JSON, with its time under `seconds_key`."""
     return {
-        name: decimal_string(side.seconds or 0, TIME_DIGITS),
-        "results": len(side.logs),
-        "launches": len(side.launches),
+        seconds_key: decimal_string(sample.seconds or 0, TIME_DIGITS),
+        "results": len(sample.logs_by_result),
+        "launches": len(sample.launch_logs),
     }

@@ -5,21 +5,21 @@ import sys
 
 from rich.console import Console
 
-UNFOLDED = 1000
-"""Width that no row reaches."""
+UNLIMITED_WIDTH = 1000
+"""Columns of a console in which no row needs a second line."""
 
 
 def console(*, stderr: bool = False, listing: bool = False) -> Console:
-    """Return the console of standard output or standard error, without escape codes if NO_COLOR is set.
+    """Return the console of standard output or standard error, without colours if NO_COLOR is set.
 
-    A listing that goes into a pipe or a file has one line for each row, as kubectl's do, for grep.
+    If `listing` is True and the output is not a terminal, each row of a table is one line, as grep needs it.
     """
-    unfolded = listing and not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     # Results can contain `[red]` or `:smile:`, which must stay text.
     return Console(
         stderr=stderr,
         color_system=None if os.environ.get("NO_COLOR") else "auto",
         markup=False,
         emoji=False,
-        width=UNFOLDED if unfolded else None,
+        width=UNLIMITED_WIDTH if listing and is_piped else None,
     )

@@ -29,8 +29,8 @@ class ReportOutput(StrEnum):
 
 
 def output_option(formats: type[StrEnum], help_text: str = "How to print it.") -> Decorator:
-    """Return the option --output, whose default is the first of the formats."""
-    # click reads an enum by its members' names: without regard to case these are their values.
+    """Return the option --output; its default is the first of the formats."""
+    # click accepts the names of an enum's members; if case does not matter, these equal their values.
     choice = click.Choice(formats, case_sensitive=False)
     return click.option("--output", "-o", type=choice, default=next(iter(formats)).value, help=help_text)
 

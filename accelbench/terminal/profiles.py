@@ -32,6 +32,8 @@ from accelbench.terminal.options import Output
 FORMAT = "accelbench.dev/profiles/v1alpha1"
 REASONS = 3
 """Maximum number of reasons in a row of the overview."""
+MAXIMUM_NAMES = 3
+"""Maximum number of nodes that a row names."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,13 @@ class ClusterContents:
 
 
 def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None = None) -> ClusterContents:
-    """List the profiles of the operators of that class, all nodes, their pods and devices; raises ClusterError."""
+    """List the operators' profiles, and all nodes with their pods and devices.
+
+    Only profiles of operators with this class are listed.
+
+    Raises:
+        ClusterError: The cluster cannot be read, or the user may not list nodes.
+    """
     with connect(context, kubeconfig) as client:
         nodes = _items(client, NODE)
         if nodes is None:
@@ -60,6 +68,7 @@ def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None =
 
 
 def _items(client: Client, kind: Kind, **query: str) -> Sequence[Manifest] | None:
+    """List the objects of a kind; None if the user may not list them, or if the cluster has no such kind."""
     try:
         return client.items(kind.path(), **query)
     except (ForbiddenError, NotFoundError):
@@ -89,38 +98,44 @@ class ProfileMatches:
     uncovered: tuple[UncoveredDevices, ...]
     notes: tuple[str, ...]
 
-    def only(self, name: str) -> "ProfileMatches":
-        """Return the matches of one profile; raises UnknownProfileError."""
-        profile = self.profiles.get(name)
-        return replace(self, rows=tuple(row for row in self.rows if row[0] == profile), uncovered=())
+    def of_profile(self, name: str) -> "ProfileMatches":
+        """Return the matches of one profile; raise UnknownProfileError if there is no such profile."""
+        wanted_profile = self.profiles.get(name)
+        rows = tuple((profile, matches) for profile, matches in self.rows if profile == wanted_profile)
+        return replace(self, rows=rows, uncovered=())
 
 
 def match_profiles(contents: ClusterContents) -> ProfileMatches:
-    """Match each profile with each node; raises InvalidProfilesError."""
+    """Match each profile with each node; raise InvalidProfilesError if a profile is not valid."""
     nodes = read_nodes(contents.nodes, contents.pods or (), contents.slices or ())
     profiles = Profiles(tuple(_parse_config_maps(contents.config_maps or ())))
     rows = tuple((profile, tuple((node, misfits(profile, node)) for node in nodes)) for profile in profiles)
-    devices = tuple(
-        UncoveredDevices(resource, tuple(node.name for node in owners), tuple(_ready_for(resource, owners)))
-        for resource, owners in uncovered(profiles, nodes).items()
-    )
-    return ProfileMatches(profiles, rows, devices, tuple(_notes(contents, profiles)))
+    uncovered_devices = []
+    for resource, device_nodes in uncovered(profiles, nodes).items():
+        node_names = tuple(node.name for node in device_nodes)
+        uncovered_devices.append(
+            UncoveredDevices(resource, node_names, tuple(_ready_made_profiles(resource, device_nodes)))
+        )
+    return ProfileMatches(profiles, rows, tuple(uncovered_devices), tuple(_notes(contents, profiles)))
 
 
 def _parse_config_maps(config_maps: Sequence[Mapping[str, Any]]) -> Iterator[Profile]:
+    """Yield the profiles in the operators' ConfigMaps."""
     for config_map in config_maps:
         metadata = config_map["metadata"]
         source = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
         yield from parse_profiles((config_map.get("data") or {}).get("profiles.yaml", ""), source)
 
 
-def _ready_for(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
+def _ready_made_profiles(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield the names of the ready-made profiles that request this resource and fit at least one of the nodes."""
     for name, profile in load_presets().items():
         if profile.resource == resource and any(fits(profile, node) for node in nodes):
             yield name
 
 
 def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
+    """Yield notes on what the matches do not show, because the user or accelbench cannot see it."""
     if contents.config_maps is None:
         yield "you may not list ConfigMaps in this cluster: these are the profiles that every operator has"
     elif not contents.config_maps:
@@ -133,12 +148,12 @@ def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
 
 
 def _only_occupied(reasons: Sequence[Misfit]) -> bool:
-    """Return True if the node fits, although its devices may be in use now."""
+    """Return True if no other reason than devices in use prevents a case, or if there is no reason."""
     return all(reason.cause == "occupied" for reason in reasons)
 
 
 def as_json(matches: ProfileMatches) -> dict[str, Any]:
-    """Return the matches for scripts; `why` is empty for a node that can take a case now."""
+    """Return the matches as JSON; `why` is empty if the node can run a case of the profile now."""
     return {
         "format": FORMAT,
         "profiles": [
@@ -166,24 +181,25 @@ def as_json(matches: ProfileMatches) -> dict[str, Any]:
 
 
 def tables(matches: ProfileMatches, *, each_node: bool) -> Iterator[Table]:
-    """Yield an overview or, with `each_node`, a table of nodes for each profile."""
+    """Yield an overview; if `each_node` is True, yield a table of nodes for each profile instead."""
     if each_node:
         for profile, nodes in matches.rows:
-            yield _nodes(profile, nodes)
+            yield _nodes_table(profile, nodes)
         return
-    yield _overview(matches)
+    yield _overview_table(matches)
     if matches.uncovered:
-        yield _uncovered(matches.uncovered)
+        yield _uncovered_table(matches.uncovered)
 
 
-def _overview(matches: ProfileMatches) -> Table:
+def _overview_table(matches: ProfileMatches) -> Table:
+    """Return a table with a row for each profile: what it requests, and how many nodes fit and are free."""
     table = Table("profile", "asks for", "price/h", "namespaces", "fits", "free", box=None)
     table.add_column("nodes that cannot take it now", overflow="fold")
     for profile, nodes in matches.rows:
         fitting = [reasons for _, reasons in nodes if _only_occupied(reasons)]
         table.add_row(
             profile.name,
-            _requests(profile),
+            _format_requests(profile),
             profile.price_per_hour or "",
             ", ".join(profile.namespaces) or "any",
             f"{len(fitting)} of {len(nodes)}",
@@ -193,52 +209,64 @@ def _overview(matches: ProfileMatches) -> Table:
     return table
 
 
-def _requests(profile: Profile) -> str:
+def _format_requests(profile: Profile) -> str:
+    """Return what a case of the profile requests: devices, CPU and memory."""
     requests = profile_requests(profile)
     devices = [name for name in requests if name == profile.resource]
-    parts = [show(name, requests[name]) for name in (*devices, "cpu", "memory")]
-    return ", ".join([*([f"1 of {profile.device_class}"] if profile.device_class else []), *parts])
+    texts = [show(name, requests[name]) for name in (*devices, "cpu", "memory")]
+    if profile.device_class:
+        texts.insert(0, f"1 of {profile.device_class}")
+    return ", ".join(texts)
 
 
 def _frequent_reasons(nodes: Sequence[Match]) -> str:
-    """Count the first reason of each node, and list the most frequent, one a line."""
+    """Count the first reason of each node; return the most frequent ones, one in each line."""
     counts = Counter(reasons[0].message for _, reasons in nodes if reasons)
     lines = [f"{count}: {message}" for message, count in counts.most_common(REASONS)]
-    return "\n".join([*lines, *(["…"] if len(counts) > REASONS else [])])
+    if len(counts) > REASONS:
+        lines.append("…")
+    return "\n".join(lines)
 
 
-def _nodes(profile: Profile, nodes: Sequence[Match]) -> Table:
+def _nodes_table(profile: Profile, nodes: Sequence[Match]) -> Table:
+    """Return a table with a row for each node: whether it fits the profile, and all reasons why it does not."""
     table = Table("node", profile.name, box=None)
     table.add_column("why", overflow="fold")
     for node, reasons in nodes:
-        table.add_row(
-            node.name,
-            ("fits, taken" if reasons else "fits") if _only_occupied(reasons) else "does not fit",
-            "; ".join(reason.message for reason in reasons),
-        )
+        if not _only_occupied(reasons):
+            state = "does not fit"
+        elif reasons:
+            state = "fits, taken"
+        else:
+            state = "fits"
+        table.add_row(node.name, state, "; ".join(reason.message for reason in reasons))
     return table
 
 
-def _uncovered(uncovered_devices: Sequence[UncoveredDevices]) -> Table:
+def _uncovered_table(uncovered_devices: Sequence[UncoveredDevices]) -> Table:
+    """Return a table of the devices that no profile selects, with the ready-made profiles that select them."""
     table = Table("devices that no profile selects", "nodes", "ready-made profiles that do", box=None)
     for devices in uncovered_devices:
-        table.add_row(devices.resource, _some(devices.nodes), ", ".join(devices.ready) or "none")
+        table.add_row(devices.resource, _join_first(devices.nodes), ", ".join(devices.ready) or "none")
     return table
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - REASONS} more" if len(names) > REASONS else ""
-    return ", ".join(names[:REASONS]) + more
+def _join_first(names: Sequence[str]) -> str:
+    """Return the first three names, and how many more there are: `a, b, c and 2 more`."""
+    text = ", ".join(names[:MAXIMUM_NAMES])
+    if len(names) > MAXIMUM_NAMES:
+        text += f" and {len(names) - MAXIMUM_NAMES} more"
+    return text
 
 
 def print_profiles(
     name: str | None, context: str | None, class_name: str, output: Output, kubeconfig: Path | None = None
 ) -> None:
-    """Print the profiles of the operator of that class, or only the profile of that name."""
+    """Print the profiles of the operators with this class; with `name`, only this profile, and each node."""
     try:
         matches = match_profiles(read_cluster(context, class_name, kubeconfig))
         if name:
-            matches = matches.only(name)
+            matches = matches.of_profile(name)
     except (ClusterError, InvalidProfilesError) as error:
         reason = error.message if isinstance(error, ClusterError) else error
         click.echo(f"error: {reason}", err=True)

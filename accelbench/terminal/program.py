@@ -15,7 +15,10 @@ class Command(click.Command):
     """Print the errors of `accelbench.local`, and end with their exit codes; end on Ctrl-C with that of `Exit`."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print a UsageError as click's own refusal, with the command's usage."""
+        """Run the command; print its errors, and end with their exit codes.
+
+        click prints a UsageError itself, after the command's usage.
+        """
         try:
             return super().invoke(ctx)
         except UsageError as error:
@@ -36,7 +39,7 @@ class Group(click.Group):
 
 
 def replace_unencodable() -> None:
-    """Print `?` for characters, such as `µ`, that the terminal's encoding lacks, instead of failing."""
+    """Make both standard streams print `?` for a character, such as `µ`, that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

@@ -22,7 +22,7 @@ FORMAT = "accelbench.dev/report/v1alpha1"
 
 
 def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]], record: RunRecord | None) -> str:
-    """Return one JSON document; `run` is null if the result does not come from a run's directory."""
+    """Return the results, their expectations and the run as one JSON document; `run` is null without a record."""
     cases = [
         {
             "result": json.loads(redact_invalid(result).to_json()),
@@ -43,8 +43,11 @@ def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]],
 
 def require_packages(output: ReportOutput) -> None:
     """End the command if the output needs a package that is not installed."""
-    if output is ReportOutput.HTML and (what := html.missing()) is not None:
-        click.echo(f"error: {what}", err=True)
+    if output is not ReportOutput.HTML:
+        return
+    hint = html.install_hint()
+    if hint is not None:
+        click.echo(f"error: {hint}", err=True)
         sys.exit(Exit.USAGE)
 
 
@@ -67,7 +70,11 @@ def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> N
 
 
 def with_baseline(loaded: LoadedResults, baseline: str | None, source: str) -> LoadedResults:
-    """Return the results against another baseline; raises UsageError if a result lacks it."""
+    """Return the results compared with `baseline`, or unchanged if it is None.
+
+    Raises:
+        UsageError: A result does not contain this baseline, or compared nothing.
+    """
     try:
         return loaded if baseline is None else loaded.with_baseline(baseline)
     except NotComparableError as error:

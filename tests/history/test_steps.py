@@ -15,7 +15,8 @@ def series(*factors: float) -> Side:
 def test_a_series_that_stepped_says_since_when_and_by_how_much() -> None:
     side = series(*QUIET[:6], *(1.1 * factor for factor in QUIET[6:]))
     [found] = change_points.find_changes(side)
-    assert (found.variant, found.number, found.of, found.since) == ("jax/jit", 7, 12, "2026-11-07T09:00:00Z")
+    assert (found.variant, found.since) == ("jax/jit", "2026-11-07T09:00:00Z")
+    assert (found.position, found.series_length) == (7, 12)
     assert found.ratio == pytest.approx(1.1, rel=0.01)
     assert found.sentence == (
         "matmul-chain: jax/jit takes 1.1 times as long since 2026-11-07T09:00:00Z (result 7 of 12 in nightly)."
@@ -28,7 +29,7 @@ def test_a_series_that_began_before_its_parameter_was_swept_is_one_series() -> N
         each.model_copy(update={"case": each.case.model_copy(update={"swept": {"size": 512}})}) for each in stepped
     ]
     [found] = change_points.find_changes(Side("nightly", (*stepped[:9], *swept[9:])))
-    assert (found.number, found.of, found.case) == (7, 12, ("matmul-chain", (("size", "512"),)))
+    assert (found.position, found.series_length, found.case) == (7, 12, ("matmul-chain", (("size", "512"),)))
 
 
 def test_a_quiet_series_a_short_one_and_a_step_within_the_margin_have_none() -> None:
