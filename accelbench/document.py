@@ -18,16 +18,24 @@ DecimalString = Annotated[str, StringConstraints(pattern=DECIMAL_PATTERN, max_le
 
 
 def decimal_string(value: float, digits: int = 6) -> str:
-    """Format `value` with `digits` significant digits and no exponent; raise ValueError for NaN and infinity."""
+    """Format `value` with `digits` significant digits and no exponent; raises ValueError for NaN and infinity."""
     number = Decimal(f"{value:.{digits - 1}e}")
     if not number.is_finite():
         raise ValueError(f"{value} is not finite, so it cannot be stored as a decimal")
+    # `normalize` removes trailing zeros; adding 0 turns -0 into 0.
     return format(number.normalize() + 0, "f")
 
 
 def rounded(digits: int) -> BeforeValidator:
-    """Return a validator that stores a number as a decimal string of `digits` significant digits."""
-    return BeforeValidator(lambda value: decimal_string(value, digits) if isinstance(value, int | float) else value)
+    """Return a validator that turns a number into a decimal string of `digits` significant digits.
+
+    A value that is no number stays as it is; the field's own checks refuse it if it is no decimal string.
+    """
+
+    def round_number(value: Any) -> Any:
+        return decimal_string(value, digits) if isinstance(value, int | float) else value
+
+    return BeforeValidator(round_number)
 
 
 TIME_DIGITS = 9
@@ -36,21 +44,32 @@ SixDigits = Annotated[DecimalString, rounded(6)]
 TimeString = Annotated[DecimalString, rounded(TIME_DIGITS)]
 
 
-def timestamp(moment: datetime) -> str:
-    """Format a moment as Kubernetes does: RFC 3339, UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def timestamp(time: datetime) -> str:
+    """Format a time as Kubernetes does: RFC 3339, UTC, whole seconds."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def printable(text: str) -> str:
-    """Escape control and line-break characters, so that no reader takes a part of `text` for a separate line."""
-    return "".join(
-        character if character.isprintable() or character == "\t" else repr(character)[1:-1] for character in text
-    )
+    """Return `text` with every character escaped that is neither printable nor a tab, line breaks included."""
+    characters = []
+    for character in text:
+        if character.isprintable() or character == "\t":
+            characters.append(character)
+        else:
+            # `repr` escapes the character and adds quotes, which are cut off.
+            characters.append(repr(character)[1:-1])
+    return "".join(characters)
 
 
 def on_one_line(text: str) -> str:
-    """Join the lines of `text` and escape invisible characters, such as those that reverse text."""
-    return text if text.isprintable() else printable(" ".join(text.split()))
+    """Return `text` on one line, and without characters that are invisible or reverse text.
+
+    Text that has none of them stays as it is.
+    """
+    if text.isprintable():
+        return text
+    one_line = " ".join(text.split())
+    return printable(one_line)
 
 
 Line = Annotated[str, AfterValidator(on_one_line)]
@@ -67,14 +86,14 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     def model_post_init(self, _context: Any, /) -> None:
-        """Share one set of field names among all documents that set the same fields.
+        """Share one set of field names among all documents that set the same fields, to save memory.
 
-        A set for each document would be nearly half of the memory that an operator needs for a run. Sharing is safe:
-        documents are frozen, and a copy gets a set of its own.
+        One set for each document would be nearly half of the memory that an operator needs for a run. Sharing is
+        safe: documents are frozen, and pydantic gives a copy a new set.
         """
         names = frozenset(self.model_fields_set)
         object.__setattr__(self, "__pydantic_fields_set__", _FIELD_SETS.setdefault(names, set(names)))
 
     def to_json(self) -> str:
-        """Return the document as compact JSON: camelCase, without unset values."""
+        """Return the document as compact JSON, with camelCase names and without fields that are None."""
         return self.model_dump_json(by_alias=True, exclude_none=True)

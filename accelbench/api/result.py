@@ -28,9 +28,9 @@ MAXIMUM_MESSAGE = 1024
 
 
 def _check_time(text: str) -> str:
-    """Return `text` if it is an ISO 8601 time; raise ValueError otherwise.
+    """Return `text` if it is an ISO 8601 time, else raise ValueError.
 
-    This is for results read from a file, which no API server has checked.
+    A result in a file has passed no API server, so its times are checked here.
     """
     datetime.fromisoformat(text)
     return text
@@ -63,9 +63,10 @@ class Certificate(Document):
 
     checks: tuple[Check, ...] = Field(default=(), description="Without checks there is no verdict.")
 
-    def failed(self, *variants: str) -> tuple[Check, ...]:
-        """Return the failed checks of `variants`, including checks of all variants."""
-        return tuple(check for check in self.checks if check.outcome == "failed" and check.variant in {None, *variants})
+    def failed_checks(self, *variants: str) -> tuple[Check, ...]:
+        """Return the failed checks that concern one of `variants`; a check without a variant concerns all of them."""
+        failed = [check for check in self.checks if check.outcome == "failed"]
+        return tuple(check for check in failed if check.variant is None or check.variant in variants)
 
 
 class Failure(Document):
@@ -236,18 +237,14 @@ class Comparison(SpeedupEstimate):
 
     @model_validator(mode="after")
     def _verdict_needs_interval(self) -> Self:
-        """Refuse numbers that contradict each other.
-
-        A verdict needs an interval and no failed check, an invalid comparison has no numbers, a speedup is positive and
-        within its interval, and a noisy comparison has no verdict.
-        """
-        numbers = (self.speedup, self.lower, self.upper)
-        if self.verdict is not None and (self.invalid or None in numbers):
+        """Refuse a comparison whose verdict, speedup, interval and failed checks contradict each other."""
+        in_order = (self.lower, self.speedup, self.upper)
+        values = [float(text) for text in in_order if text is not None]
+        if self.verdict is not None and (self.invalid or len(values) < len(in_order)):
             raise ValueError(f"{self.variant}: a verdict needs an interval and no failed check")
-        if self.invalid and any(number is not None for number in numbers):
+        if self.invalid and values:
             raise ValueError(f"{self.variant}: an invalid comparison shows no speedup")
-        shown = [float(number) for number in (self.lower, self.speedup, self.upper) if number is not None]
-        if shown != sorted(shown) or min(shown, default=1) <= 0:
+        if values != sorted(values) or any(value <= 0 for value in values):
             raise ValueError(f"{self.variant}: a speedup is above 0 and within its interval")
         if self.noisy and (self.verdict or self.invalid):
             raise ValueError(f"{self.variant}: a noisy comparison has an interval, but no verdict")
@@ -255,17 +252,24 @@ class Comparison(SpeedupEstimate):
 
     @property
     def headline(self) -> str:
-        """Return the finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`."""
+        """Return the finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`.
+
+        Without an interval, return the failed checks or `not compared` in place of the speedup.
+        """
         if self.speedup is None or self.lower is None or self.upper is None:
-            return f"{self.variant} {'invalid: ' + ', '.join(self.invalid) if self.invalid else 'not compared'}"
+            if self.invalid:
+                return f"{self.variant} invalid: {', '.join(self.invalid)}"
+            return f"{self.variant} not compared"
+        verdict_without_interval = "noisy" if self.noisy else "no verdict"
+        verdict = self.verdict or verdict_without_interval
         interval = figures.interval(float(self.lower), float(self.upper))
-        verdict = self.verdict or ("noisy" if self.noisy else "no verdict")
         return f"{self.variant} {verdict} {figures.speedup(float(self.speedup))} ({interval})"
 
 
-def ranked(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Return the comparisons by the lower end of the interval, highest first; those without an interval come last."""
-    return tuple(sorted(comparisons, key=lambda comparison: -float(comparison.lower or 0)))
+def rank_comparisons(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
+    """Return the comparisons, highest lower end of the interval first. A comparison without an interval comes last."""
+    # A lower end is above 0, so 0 is below all of them.
+    return tuple(sorted(comparisons, key=lambda comparison: float(comparison.lower or 0), reverse=True))
 
 
 class Disturbed(Document):
@@ -323,20 +327,22 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _verdict_needs_clean_certificate(self) -> Self:
-        """Refuse a verdict without checks, with a failed check of either side, or in a noisy result."""
+        """Refuse a verdict without checks, with a failed check of the variant or the baseline, or with noisy rounds."""
         for comparison in (*self.comparisons, *self.tail_comparisons):
-            failed = self.certificate.failed(comparison.variant, comparison.baseline)
-            if comparison.verdict is not None and (failed or not self.certificate.checks):
-                names = ", ".join(check.name for check in failed) or "no certificate"
+            if comparison.verdict is None:
+                continue
+            failed_checks = self.certificate.failed_checks(comparison.variant, comparison.baseline)
+            if failed_checks or not self.certificate.checks:
+                names = ", ".join(check.name for check in failed_checks) or "no certificate"
                 raise ValueError(f"{comparison.variant}: a verdict is not possible with failed checks ({names})")
-            if comparison.verdict is not None and self.noisy:
+            if self.noisy:
                 raise ValueError(f"{comparison.variant}: a verdict is not possible if disturbed rounds count")
         return self
 
     @model_validator(mode="after")
     def _variants_are_unique(self) -> Self:
-        """Refuse a field that lists a variant twice, or one that the case does not have."""
-        known = [variant.name for variant in self.case.variants]
+        """Refuse a field that lists a variant twice, or lists a variant that the case does not have."""
+        case_variants = [variant.name for variant in self.case.variants]
         for field, names in (
             ("variants", [variant.name for variant in self.variants]),
             ("comparisons", [comparison.variant for comparison in self.comparisons]),
@@ -345,43 +351,51 @@ class Result(Document):
             ("compiled", [compiled.variant for compiled in self.compiled]),
         ):
             for name in names:
-                if names.count(name) > 1 or name not in known:
+                if names.count(name) > 1 or name not in case_variants:
                     raise ValueError(f"{field}: {name} occurs twice or is not a variant of the case")
         return self
 
     @model_validator(mode="after")
     def _compiled_case_has_no_time(self) -> Self:
-        """Refuse times of a compiled program; the time that compiling took is allowed."""
-        if self.case.accelerator.target is None and self.protocol != "compile" and not self.compiled:
+        """Refuse times in a case that is compiled for a target; only the phases up to compile may have times."""
+        is_measured = self.case.accelerator.target is None and self.protocol != "compile" and not self.compiled
+        if is_measured:
             return self
         if self.comparisons or self.tail_comparisons or self.observations:
             raise ValueError("a case that is compiled for a target has no comparison: no speedup can be known")
         for variant in self.variants:
-            phases = {time.phase for time in (*variant.phases, *variant.warm_phases)} - COMPILED_PHASES
-            timed = variant.seconds or variant.launches or variant.spread or phases or variant.bound or variant.limits
-            if timed or variant.numbers != variant.numbers.without_timed():
+            phases = {time.phase for time in (*variant.phases, *variant.warm_phases)}
+            has_time = (
+                variant.seconds
+                or variant.launches
+                or variant.spread
+                or variant.bound
+                or variant.limits
+                or phases - COMPILED_PHASES
+                or variant.numbers != variant.numbers.without_timed()
+            )
+            if has_time:
                 raise ValueError(f"{variant.name}: a case that is compiled for a target did not run: it has no time")
         return self
 
     @property
-    def ranked(self) -> tuple[Comparison, ...]:
-        """Return the comparisons, surest gain first, whatever their order in the manifest.
+    def ranked_comparisons(self) -> tuple[Comparison, ...]:
+        """Return the comparisons, highest lower end of the interval first. A comparison without an interval comes last.
 
-        The first variant is the one to choose: it has the highest lower end of its interval. A wide interval with a
-        high estimate is less certain. Comparisons without an interval come last, in the manifest's order.
+        The first variant is the surest gain: a high estimate with a wide interval is less certain.
         """
-        return ranked(self.comparisons)
+        return rank_comparisons(self.comparisons)
 
     @property
     def valid(self) -> bool:
-        """Return True if the case is complete, no variant failed and every comparison has a verdict.
+        """Return True if the case is complete, every comparison has a verdict and every variant has its result.
 
-        Without comparisons every variant needs a time, unless the case observes or is compiled for a target. If it
-        observes, no check may have failed. If it is compiled, a variant that is unsupported there is a valid answer.
+        Variants that fail, lack their time, or whose observations a check refutes make the result invalid.
         """
+        have_verdicts = all(comparison.verdict and not comparison.invalid for comparison in self.comparisons)
         return (
             self.complete
-            and not any(comparison.invalid or comparison.verdict is None for comparison in self.comparisons)
+            and have_verdicts
             and not self.failed_variants
             and not self.untimed_variants
             and not self.refuted_observations
@@ -389,21 +403,18 @@ class Result(Document):
 
     @property
     def failed_variants(self) -> tuple[VariantResult, ...]:
-        """Return the failed variants that make the result invalid.
+        """Return the variants whose failure makes the result invalid.
 
-        A variant that cannot be compiled for a target is a valid answer.
+        Where the case is compiled for a target, a variant that is unsupported there is a valid answer.
         """
-        failed = tuple(variant for variant in self.variants if variant.failure)
-        if not self.compiled:
-            return failed
-        unsupported = FailureReason.UNSUPPORTED
-        return tuple(variant for variant in failed if variant.failure and variant.failure.reason != unsupported)
+        valid_reason = FailureReason.UNSUPPORTED if self.compiled else None
+        return tuple(variant for variant in self.variants if variant.failure and variant.failure.reason != valid_reason)
 
     @property
     def untimed_variants(self) -> tuple[VariantResult, ...]:
-        """Return the variants without a failure that lack the time they should have.
+        """Return the variants that should have a time, have none, and did not fail.
 
-        These are variants of a case without comparisons that does neither observe nor compile for a target.
+        Variants need no time of their own if the case compares, observes or compiles for a target.
         """
         if self.comparisons or self.compiled or self.protocol == "observe":
             return ()
@@ -411,22 +422,20 @@ class Result(Document):
 
     @property
     def refuted_observations(self) -> bool:
-        """Return True if a check failed, so that the observations are not of what the case requested."""
+        """Return True if the case observes and a check failed: the observations are then of something else."""
         return self.protocol == "observe" and any(check.outcome == "failed" for check in self.certificate.checks)
 
     @property
     def headline(self) -> str:
-        """Return the finding in a few words, as `jax/jit faster 2.04x (2.01 to 2.07)`, and the failed variants.
+        """Return all findings in one line, then the failed variants: `jax/jit faster 2.04x (2.01 to 2.07); ...`.
 
-        There is one part for each comparison, or each variant that was observed or compiled.
+        Each comparison and each variant that was observed or compiled has a finding.
         """
-        failed = [f"{variant.name} failed: {variant.failure.reason}" for variant in self.variants if variant.failure]
-        findings = [
-            *(comparison.headline for comparison in self.ranked),
-            *(observed.headline for observed in self.observations),
-            *(compiled.headline for compiled in self.compiled),
-        ]
-        return "; ".join([*findings, *failed]) or "no comparison"
+        findings = [comparison.headline for comparison in self.ranked_comparisons]
+        findings += [observations.headline for observations in self.observations]
+        findings += [compiled.headline for compiled in self.compiled]
+        findings += [f"{variant.name} failed: {variant.failure.reason}" for variant in self.variants if variant.failure]
+        return "; ".join(findings) or "no comparison"
 
 
 class JudgedExpectation(Expectation):
@@ -470,6 +479,6 @@ class BenchmarkResult(Document):
         pod: str | None = None,
         image: str | None = None,
     ) -> Self:
-        """Return the object that stores `result` and the node and pod that measured it."""
+        """Return the object that stores `result`, with its summary and the node, pod and image that measured it."""
         summary = ResultSummary(valid=result.valid, headline=result.headline, node=node, pod=pod, image=image)
         return cls(metadata=metadata, summary=summary, expectations=tuple(expectations), result=result)

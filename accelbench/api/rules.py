@@ -43,40 +43,46 @@ class Rule:
     """True for the refusal `Forbidden: ...` instead of `Invalid value: ...`."""
 
     def refusal(self, value: Any) -> str | None:
-        """Return why `value` is refused; None if the rule holds, or if it has no Python check."""
+        """Return why `value` breaks the rule; None if the rule holds or has no Python check."""
         if self.holds is None or self.holds(value):
             return None
         if not self.arguments_cel:
             return self.message
         message = self.message % tuple(_format_argument(argument) for argument in self.arguments(value))
-        # As the API server does: it discards a message with a line break and falls back to the fixed one.
-        return self._message_without_arguments if re.search(r"[\n\r]", message) else message
+        has_line_break = "\n" in message or "\r" in message
+        if has_line_break:
+            # The API server discards such a message and uses the fixed one.
+            return self._message_without_arguments
+        return message
 
     @property
     def _message_without_arguments(self) -> str:
-        """Return the fixed message, with `...` in place of the arguments."""
+        """Return the message with `...` in place of each argument."""
         return self.message.replace("%s", "...")
 
     def to_crd(self) -> dict[str, str]:
         """Return the rule as an entry of `x-kubernetes-validations`."""
         entry = {"rule": self.cel, "message": self._message_without_arguments}
         if self.arguments_cel:
-            # Concatenation would cost more: its cost is estimated from the longest string that a request can hold.
+            # `format` costs less than `+`: the API server estimates the cost of `+` from the longest possible string.
             entry["messageExpression"] = f"'{self.message}'.format([{', '.join(self.arguments_cel)}])"
         if self.field_path:
             entry["fieldPath"] = self.field_path
-        return entry | ({"reason": "FieldValueForbidden"} if self.forbidden else {})
+        if self.forbidden:
+            entry["reason"] = "FieldValueForbidden"
+        return entry
 
     def register(self) -> "Rule":
-        """Register the rule under its expression and return it."""
+        """Add the rule to `RULES`, under its CEL expression, and return it."""
         RULES[self.cel] = self
         return self
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Add the rule to the JSON schema of the annotated field."""
+        """Register the rule, and return the JSON schema of the annotated field with the rule added."""
         generated = handler(schema)
         self.register()
-        return {**generated, EXTENSION: [*generated.get(EXTENSION, ()), self.to_crd()]}
+        rules = [*generated.get(EXTENSION, ()), self.to_crd()]
+        return {**generated, EXTENSION: rules}
 
 
 RULES: dict[str, Rule] = {}
@@ -84,8 +90,10 @@ RULES: dict[str, Rule] = {}
 
 
 def _format_argument(argument: Any) -> str:
-    """Format an argument as CEL's `format` does."""
-    return json.dumps(argument, ensure_ascii=False) if isinstance(argument, list) else str(argument)
+    """Return the text that CEL's `format` makes of an argument: a list is written as JSON."""
+    if isinstance(argument, list):
+        return json.dumps(argument, ensure_ascii=False)
+    return str(argument)
 
 
 def label(variant: Manifest) -> str:
@@ -93,13 +101,13 @@ def label(variant: Manifest) -> str:
     return str(variant.get("name", variant.get("use")))
 
 
-def _label_cel(variant: str) -> str:
-    """Return the CEL expression for the name in results of the variant that the expression `variant` gives."""
-    return f"(has({variant}.name) ? {variant}.name : {variant}.use)"
+def _label_cel(variant_cel: str) -> str:
+    """Return a CEL expression for a variant's name in results; `variant_cel` is the expression for the variant."""
+    return f"(has({variant_cel}.name) ? {variant_cel}.name : {variant_cel}.use)"
 
 
 def _first_repeated(items: Sequence[Any]) -> Any:
-    """Return the first item that occurs more than once, or None."""
+    """Return the first item that occurs more than once; None if all are different."""
     return next((item for item in items if items.count(item) > 1), None)
 
 
@@ -133,9 +141,9 @@ BASELINE_IS_A_VARIANT = Rule(
 
 
 def _unknown_variants(spec: Manifest) -> list[str]:
-    """Return the variants that expectations name and the run does not have."""
-    variants = [expectation["variant"] for expectation in spec.get("expectations", ())]
-    return [variant for variant in variants if variant not in _labels(spec)]
+    """Return the variants of the expectations that the run does not have."""
+    expected_variants = [expectation["variant"] for expectation in spec.get("expectations", ())]
+    return [variant for variant in expected_variants if variant not in _labels(spec)]
 
 
 _UNKNOWN_VARIANT_CEL = f"!self.variants.exists(v, {_label_cel('v')} == e.variant)"
@@ -156,13 +164,13 @@ _OF_THE_BASELINE_CEL = f"has(e.metric) && e.metric in {json.dumps(_OVER_BASELINE
 
 
 def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
-    """Return the metrics that compare with the baseline, in expectations of the baseline itself."""
+    """Return each metric that an expectation asks of the baseline, though it compares a variant with the baseline."""
     if not spec["variants"]:
         return []
     baseline = spec.get("baseline", label(spec["variants"][0]))
-    expectations = spec.get("expectations", ())
-    metrics = [expectation.get("metric") for expectation in expectations if expectation["variant"] == baseline]
-    return [name for name in metrics if name in _OVER_BASELINE]
+    baseline_expectations = [item for item in spec.get("expectations", ()) if item["variant"] == baseline]
+    metrics = [expectation.get("metric") for expectation in baseline_expectations]
+    return [metric for metric in metrics if metric in _OVER_BASELINE]
 
 
 BASELINE_NOT_OVER_ITSELF = Rule(
@@ -201,10 +209,11 @@ _BOUND_CEL = BOUND.replace("\\", "\\\\")
 
 def _bounds_can_be_met(expectation: Manifest) -> bool:
     """Return False if `atLeast` is above `atMost`; True if either is missing or is no decimal."""
-    low, high = (expectation.get(name, "") for name in ("atLeast", "atMost"))
-    if not re.fullmatch(BOUND, low) or not re.fullmatch(BOUND, high):
+    at_least = expectation.get("atLeast", "")
+    at_most = expectation.get("atMost", "")
+    if not re.fullmatch(BOUND, at_least) or not re.fullmatch(BOUND, at_most):
         return True
-    return Decimal(low) <= Decimal(high)
+    return Decimal(at_least) <= Decimal(at_most)
 
 
 EXPECTATION_CAN_BE_MET = Rule(
@@ -238,21 +247,24 @@ def _count_cases(sweep: Sequence[Manifest]) -> int:
     return math.prod(len(axis["values"]) for axis in sweep)
 
 
-def cases_within(maximum: int, axes: int) -> Rule:
-    """Return the rule that a sweep of up to `axes` axes has at most `maximum` cases."""
-    product = " * ".join(f"(size(self) > {axis} ? size(self[{axis}].values) : 1)" for axis in range(axes))
+def at_most_cases(maximum_cases: int, maximum_axes: int) -> Rule:
+    """Return the rule that a sweep of at most `maximum_axes` axes has at most `maximum_cases` cases."""
+    # CEL has no product over a list, so write one factor for each possible axis: 1 for an axis that the sweep lacks.
+    factors = [f"(size(self) > {axis} ? size(self[{axis}].values) : 1)" for axis in range(maximum_axes)]
+    case_count_cel = " * ".join(factors)
     return Rule(
-        cel=f"{product} <= {maximum}",
-        message=f"%s cases, at most {maximum}; split the sweep over several runs",
-        arguments_cel=(product,),
-        holds=lambda sweep: _count_cases(sweep) <= maximum,
+        cel=f"{case_count_cel} <= {maximum_cases}",
+        message=f"%s cases, at most {maximum_cases}; split the sweep over several runs",
+        arguments_cel=(case_count_cel,),
+        holds=lambda sweep: _count_cases(sweep) <= maximum_cases,
         arguments=lambda sweep: (_count_cases(sweep),),
     )
 
 
 def _swept_fixed_parameters(spec: Manifest) -> list[str]:
     """Return the parameters that are both swept and fixed in `workload.parameters`."""
-    return [name for name in _axis_names(spec.get("sweep", ())) if name in spec["workload"].get("parameters", {})]
+    fixed_parameters = spec["workload"].get("parameters", {})
+    return [name for name in _axis_names(spec.get("sweep", ())) if name in fixed_parameters]
 
 
 SWEPT_OR_FIXED = Rule(
@@ -273,21 +285,27 @@ PERCENTAGE = r"^[0-9]{1,2}(\.[0-9]{1,4})?%$"
 _PERCENTAGE_CEL = PERCENTAGE.replace("\\", "\\\\")
 
 
-def percentage(low: str, high: str, example: str, *, above: bool = False) -> Rule:
-    """Return the rule that a percentage is from `low` to `high`; with `above`, `low` itself is excluded."""
-    number = "double(self.replace('%', ''))"
-    lower = f"{number} {'>' if above else '>='} {float(low)}"
-    bounds = f"above {low}% up to {high}%" if above else f"from {low}% to {high}%"
+def percentage(minimum: str, maximum: str, example: str, *, excludes_minimum: bool = False) -> Rule:
+    """Return the rule that a percentage is from `minimum` to `maximum`; `excludes_minimum` refuses the minimum."""
+    number_cel = "double(self.replace('%', ''))"
+    if excludes_minimum:
+        minimum_cel = f"{number_cel} > {float(minimum)}"
+        bounds = f"above {minimum}% up to {maximum}%"
+    else:
+        minimum_cel = f"{number_cel} >= {float(minimum)}"
+        bounds = f"from {minimum}% to {maximum}%"
 
     def holds(value: str) -> bool:
-        """Return True if the value is a percentage within the bounds."""
+        """Return True if `value` is a percentage within the bounds."""
         if not re.fullmatch(PERCENTAGE, value):
             return False
         number = Decimal(value.removesuffix("%"))
-        return (number > Decimal(low) if above else number >= Decimal(low)) and number <= Decimal(high)
+        if excludes_minimum and number == Decimal(minimum):
+            return False
+        return Decimal(minimum) <= number <= Decimal(maximum)
 
     return Rule(
-        cel=f"self.matches('{_PERCENTAGE_CEL}') && {lower} && {number} <= {float(high)}",
+        cel=f"self.matches('{_PERCENTAGE_CEL}') && {minimum_cel} && {number_cel} <= {float(maximum)}",
         message=f'a percentage {bounds}, such as "{example}"',
         holds=holds,
     )
@@ -319,7 +337,7 @@ ENVIRONMENT_NOT_RESERVED = Rule(
 
 
 def forbidden_field(field: str) -> Rule:
-    """Return the rule that a field of Kubernetes is absent, which a run must not set."""
+    """Return the rule that `field` is absent: Kubernetes has this field, but a run must not set it."""
     return Rule(
         cel=f"!has(self.{field})",
         message="not for a run to set; remove it",
@@ -331,9 +349,9 @@ def forbidden_field(field: str) -> Rule:
 
 def one_of(*fields: str) -> Rule:
     """Return the rule that exactly one of the fields is set."""
-    presence = ", ".join(f"has(self.{field})" for field in fields)
+    presence_cel = ", ".join(f"has(self.{field})" for field in fields)
     return Rule(
-        cel=f"[{presence}].exists_one(given, given)",
+        cel=f"[{presence_cel}].exists_one(given, given)",
         message=f"give exactly one of {', '.join(fields)}",
         holds=lambda value: sum(field in value for field in fields) == 1,
     )
@@ -352,11 +370,12 @@ LAPTOP_ONLY = Rule(
 # -- what may change --------------------------------------------------------------------------------------------------
 
 
-def immutable(field: str, why: str) -> Rule:
-    """Return the rule that a field of the object stays as it was created, absent or present."""
+def immutable(field: str, reason: str) -> Rule:
+    """Return the rule that an update does not add, remove or change `field`."""
+    presence_cel = f"has(self.{field})"
     return Rule(
-        cel=(f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"),
-        message=f"cannot be changed: {why}",
+        cel=f"{presence_cel} == has(oldSelf.{field}) && (!{presence_cel} || self.{field} == oldSelf.{field})",
+        message=f"cannot be changed: {reason}",
         holds=None,
         field_path=f".{field}",
         forbidden=True,

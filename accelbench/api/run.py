@@ -35,8 +35,8 @@ Bound = Annotated[str, StringConstraints(pattern=rules.BOUND, max_length=40)]
 MAXIMUM_SECONDS = 2**31 - 1
 
 
-def _keyed_by(*fields: str) -> dict[str, JsonValue]:
-    """Declare a list that the API server merges by key, and in which keys are unique."""
+def _list_with_keys(*fields: str) -> dict[str, JsonValue]:
+    """Return the schema keywords of a list whose items differ in `fields`; the API server merges such lists by them."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(fields)}
 
 
@@ -55,8 +55,10 @@ class WorkloadReference(Document):
 
     @property
     def label(self) -> str:
-        """Return the workload's name, or else the name that its script's file gives it."""
-        return self.name or (name_of_file(self.script.file_name) if self.script else "")
+        """Return the workload's name; for a script, the name that follows from its file. Empty if neither is set."""
+        if self.name:
+            return self.name
+        return name_of_file(self.script.file_name) if self.script else ""
 
 
 class Variant(Document):
@@ -98,7 +100,7 @@ class Measurement(MeasurementSettings):
     """Define how each case is measured, and how certain the verdict must be."""
 
     rounds: Annotated[Rounds, rules.MIN_AT_MOST_MAX] = Rounds()
-    target_relative_error: Annotated[Percentage, rules.percentage("0", "50", "1%", above=True)] = Field(
+    target_relative_error: Annotated[Percentage, rules.percentage("0", "50", "1%", excludes_minimum=True)] = Field(
         default="1%", description="Half-width of the speedup's interval at which measuring may stop."
     )
     confidence: Annotated[Percentage, rules.percentage("50", "99.99", "95%")] = Field(
@@ -158,7 +160,7 @@ class Expectation(Document):
 
     @property
     def subject(self) -> str:
-        """Return the metric or the observation."""
+        """Return the name of the metric or of the observation that is expected; empty if neither is set."""
         return self.metric or self.observation or ""
 
 
@@ -202,7 +204,7 @@ class RunPolicy(Document):
 _ONE_EXPERIMENT = "a run is one experiment; apply it under another name"
 _IN_FLIGHT = "all cases of a run share it; apply the run under another name"
 
-Sweep = Annotated[tuple[SweepAxis, ...], rules.UNIQUE_AXES, rules.cases_within(MAXIMUM_CASES, MAXIMUM_AXES)]
+Sweep = Annotated[tuple[SweepAxis, ...], rules.UNIQUE_AXES, rules.at_most_cases(MAXIMUM_CASES, MAXIMUM_AXES)]
 Expectations = tuple[
     Annotated[
         Expectation,
@@ -357,7 +359,7 @@ class BenchmarkRunStatus(Document):
         max_length=MAXIMUM_CONDITIONS,
         description="Accepted: the spec can be run. Finished: nothing more will happen. "
         "Succeeded: every case has a valid result that meets the expectations.",
-        json_schema_extra=_keyed_by("type"),
+        json_schema_extra=_list_with_keys("type"),
     )
     phase: str = Field(default="", description="One word for `kubectl get`: the reason of the Finished condition.")
     cases: CaseCounts = CaseCounts()
@@ -388,13 +390,13 @@ class BenchmarkRunStatus(Document):
         max_length=MAXIMUM_CASES,
         description="The latest attempt at each case that has begun and has no result: in progress, to be retried, "
         "or failed.",
-        json_schema_extra=_keyed_by("case"),
+        json_schema_extra=_list_with_keys("case"),
     )
     comparisons: tuple[ComparisonStatus, ...] = Field(
         default=(),
         max_length=64,
         description="The first comparisons; the BenchmarkResults have all of them.",
-        json_schema_extra=_keyed_by("case", "variant"),
+        json_schema_extra=_list_with_keys("case", "variant"),
     )
     comparisons_omitted: int = Field(default=0, ge=0, description="Comparisons that are not listed here.")
 

@@ -20,13 +20,14 @@ MAXIMUM_NODES = 2_000_000
 
 @dataclass(frozen=True)
 class LocatedProblem(Problem):
-    """Describe a problem at a line of the file, from 1; without one it is about the whole file."""
+    """Describe a problem and its line in the file, from 1. Without a line, it is about the whole file."""
 
     line: int | None = None
 
     def __str__(self) -> str:
-        """Return `line 7: path: message`."""
-        return f"line {self.line}: {super().__str__()}" if self.line else super().__str__()
+        """Return `line 7: path: message`; without a line, `path: message`."""
+        text = super().__str__()
+        return f"line {self.line}: {text}" if self.line else text
 
 
 class InvalidManifestError(ValueError):
@@ -44,23 +45,30 @@ class InvalidManifestError(ValueError):
 
 @dataclass(frozen=True)
 class YamlDocument:
-    """Hold one document of a file: its content, and the node that has its lines."""
+    """Describe one document of a file: its content, and the YAML node that has the line of each field."""
 
     content: dict[str, Any]
     node: yaml.Node
 
     def line(self, path: str) -> int:
-        """Return the line of the field at `path`, or of the nearest field that contains it."""
-        return _line_of(self.node, re.findall(r"[^.\[\]]+", path))
+        """Return the line of the field at `path`; if there is none, of the nearest field above `path`."""
+        # `spec.variants[1].use` has the keys spec, variants, 1 and use.
+        keys = re.findall(r"[^.\[\]]+", path)
+        return _find_line(self.node, keys)
 
 
 def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
-    """Return the non-empty documents of a file; raises InvalidManifestError with the line of invalid YAML."""
+    """Return the documents of a file, except for empty ones.
+
+    Raises:
+        InvalidManifestError: The file is not YAML, or a document is no map; the error has the line if it is known.
+    """
     try:
-        documents = tuple(_read(_Loader(text)))
+        documents = tuple(_load_documents(_Loader(text)))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        problem = LocatedProblem("", f"malformed YAML: {error.problem}", mark.line + 1 if mark else None)
+        line = mark.line + 1 if mark else None
+        problem = LocatedProblem("", f"malformed YAML: {error.problem}", line)
         raise InvalidManifestError(source, (problem,)) from error
     except RecursionError as error:
         raise InvalidManifestError(source, (Problem("", "nested too deeply"),)) from error
@@ -73,36 +81,56 @@ def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
     return documents
 
 
-def _read(loader: "_Loader") -> Iterator[YamlDocument]:
-    """Yield the loader's documents except empty ones; raises ValueError if aliases expand to too many values."""
+def _load_documents(loader: "_Loader") -> Iterator[YamlDocument]:
+    """Yield the loader's documents, except for empty ones; raises ValueError if a document has too many values."""
     while loader.check_node():
         node = loader.get_node()
-        if node is not None and _expanded_size(node, {}) > MAXIMUM_NODES:
+        if node is None:
+            continue
+        if _count_values(node, {}) > MAXIMUM_NODES:
             raise ValueError(f"its aliases expand to more than {MAXIMUM_NODES:,} values")
-        if node is not None and (content := loader.construct_document(node)) is not None:
+        content = loader.construct_document(node)
+        if content is not None:
             # JSON turns keys into strings, and refuses cycles and values that it cannot represent.
             yield YamlDocument(json.loads(json.dumps(content)), node)
 
 
-def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:
-    """Count the values of a node with its aliases expanded; a cyclic node is refused later, by JSON."""
-    if id(node) not in known:
-        known[id(node)] = 1
-        inside = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
-        parts = inside if isinstance(node, yaml.CollectionNode) else ()
-        known[id(node)] = 1 + sum(_expanded_size(part, known) for part in parts)
-    return known[id(node)]
+def _count_values(node: yaml.Node, counts: dict[int, int]) -> int:
+    """Return how many values a node has if every alias is replaced by its value.
 
-
-def _line_of(node: yaml.Node, keys: list[str]) -> int:
-    """Return the line of the field to which `keys` lead from the node, or of the last node on the way that exists."""
-    if keys and isinstance(node, yaml.MappingNode):
+    Args:
+        node: the node to count.
+        counts: the counts so far, by the node's `id`: each node is counted once, however many aliases it has.
+    """
+    if id(node) in counts:
+        return counts[id(node)]
+    # A cyclic node finds this 1 and ends the recursion; JSON refuses it later.
+    counts[id(node)] = 1
+    children: list[yaml.Node] = []
+    if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if key.value == keys[0]:
-                return _line_of(value, keys[1:]) if len(keys) > 1 else int(key.start_mark.line) + 1
-    if keys and isinstance(node, yaml.SequenceNode) and keys[0].isdecimal() and int(keys[0]) < len(node.value):
-        return _line_of(node.value[int(keys[0])], keys[1:])
-    return int(node.start_mark.line) + 1
+            children += [key, value]
+    elif isinstance(node, yaml.SequenceNode):
+        children = node.value
+    counts[id(node)] = 1 + sum(_count_values(child, counts) for child in children)
+    return counts[id(node)]
+
+
+def _find_line(node: yaml.Node, keys: list[str]) -> int:
+    """Return the line of the field that `keys` lead to from `node`; if a key is missing, of the last node found."""
+    node_line = int(node.start_mark.line) + 1
+    if not keys:
+        return node_line
+    first_key, *other_keys = keys
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == first_key:
+                return _find_line(value, other_keys) if other_keys else int(key.start_mark.line) + 1
+    if isinstance(node, yaml.SequenceNode) and first_key.isdecimal():
+        index = int(first_key)
+        if index < len(node.value):
+            return _find_line(node.value[index], other_keys)
+    return node_line
 
 
 class _Loader(yaml.SafeLoader):
@@ -116,15 +144,16 @@ class _Loader(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
         """Refuse a mapping that has the same key twice."""
         node = super().compose_mapping_node(anchor)
-        seen = set()
+        previous_keys = set()
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
-                raise yaml.composer.ComposerError(None, None, f'"{key.value}" is given twice', key.start_mark)
-            seen.add((key.tag, str(key.value)))
+            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in previous_keys:
+                message = f'"{key.value}" is given twice'
+                raise yaml.composer.ComposerError(problem=message, problem_mark=key.start_mark)
+            previous_keys.add((key.tag, str(key.value)))
         return node
 
     def construct_integer(self, node: yaml.ScalarNode) -> int:
-        return _integer(node.value)
+        return _parse_integer(node.value)
 
     def construct_number(self, node: yaml.ScalarNode) -> float | int:
         # JSON has one kind of number: 5.0 and 1e3 are integers to the API server.
@@ -132,12 +161,13 @@ class _Loader(yaml.SafeLoader):
         return int(number) if number.is_integer() else number
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     """Parse an integer of YAML 1.1: decimal, 0x, 0b, 0o, or octal with a leading 0; `_` separates digits."""
-    digits = text.replace("_", "")
-    sign, digits = (digits[0], digits[1:]) if digits[0] in "+-" else ("", digits)
-    octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
-    return int(sign + digits, 8) if octal else int(sign + digits, 0)
+    text = text.replace("_", "")
+    unsigned = text.lstrip("+-")
+    is_octal = re.fullmatch(r"0[0-9]+", unsigned) is not None
+    # Base 0 detects decimal, 0x, 0b and 0o, but refuses digits after a leading 0, which are octal in YAML 1.1.
+    return int(text, 8 if is_octal else 0)
 
 
 for _tag, _pattern, _first in (

@@ -108,7 +108,7 @@ def sentences(result: Result) -> tuple[str, ...]:
 
 def _findings(result: Result) -> tuple[str, ...]:
     """Return the findings of a result in which something was measured."""
-    comparisons = result.ranked
+    comparisons = result.ranked_comparisons
     if result.observations:
         return tuple(f"{observations.headline}." for observations in result.observations)
     if not comparisons and result.variants:

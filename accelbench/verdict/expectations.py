@@ -57,7 +57,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     measured_variants = {variant.name}
     if number and number.over_baseline:
         measured_variants.add(result.case.baseline)
-    all_failed = [check.name for name in sorted(measured_variants) for check in result.certificate.failed(name)]
+    all_failed = [check.name for name in sorted(measured_variants) for check in result.certificate.failed_checks(name)]
     ignorable_checks = _ignorable_checks(number)
     failed_checks = [name for name in all_failed if name not in ignorable_checks]
     if failed_checks:

@@ -146,7 +146,7 @@ class MeasuredVariants:
         The sentence has at most `MAXIMUM_SENTENCE` characters.
         """
         failures = []
-        for check in self.certificate.failed(*variants):
+        for check in self.certificate.failed_checks(*variants):
             subject = f"{check.variant} fails {check.name}" if check.variant else check.name
             failures.append(f"{subject}: {check.reading}")
         return f"Invalid: {'; '.join(failures) or ', '.join(check_names)}."[:MAXIMUM_SENTENCE]

@@ -60,7 +60,7 @@ def checks_against_verdict(certificate: Certificate, *variants: str) -> tuple[st
     If checks failed, these are the failed ones. Otherwise they are the checks of `INDISPENSABLE` that at least one
     variant did not pass.
     """
-    failed = [check.name for check in certificate.failed(*variants)]
+    failed = [check.name for check in certificate.failed_checks(*variants)]
     if failed:
         return tuple(dict.fromkeys(failed))
     passed = {(check.name, check.variant) for check in certificate.checks if check.outcome == "passed"}

@@ -78,7 +78,7 @@ def test_rounds_that_were_disturbed_count_where_noise_is_accepted_and_nothing_ha
     assert float(comparison.speedup) == pytest.approx(2 * 1.1 ** (1 / 3), rel=1e-3)
     assert found.quarantined == ()
     assert [each.round for each in found.noisy] == [2, 3]
-    assert {check.name for check in found.certificate.failed(BASELINE)} == {"shared-device", "throttled"}
+    assert {check.name for check in found.certificate.failed_checks(BASELINE)} == {"shared-device", "throttled"}
 
 
 def test_accepted_noise_that_never_came_leaves_a_verdict_like_any_other() -> None:
@@ -104,7 +104,7 @@ def test_blocks_that_drift_beside_other_load_leave_an_interval_where_noise_is_ac
         for launch in a_round(number, facts=CROWDED)
     ]
     found = assess(*launches, rounds_min=3, rounds_max=3, accept_noise=True)
-    assert "unsteady" in {check.name for check in found.certificate.failed(VARIANT)}
+    assert "unsteady" in {check.name for check in found.certificate.failed_checks(VARIANT)}
     assert (found.comparisons[0].noisy, found.stop) == (True, "TargetMet")
     quiet = [with_facts(launch, **GOOD_FACTS) for launch in launches]
     sound = assess(*quiet, rounds_min=3, accept_noise=True)

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from accelbench import figures
 from accelbench.api.reasons import AttemptReason, ConditionReason
-from accelbench.api.result import Comparison, ranked
+from accelbench.api.result import Comparison, rank_comparisons
 from accelbench.api.run import MAXIMUM_CONDITIONS, Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
 from accelbench.document import on_one_line, timestamp
 from accelbench_operator.runs.accept import Plan
@@ -313,7 +313,7 @@ def _headline(plan: Plan, progress: RunProgress) -> str:
     results = [progress.results[name] for name in plan.names if name in progress.results]
     by_variant: dict[str, list[tuple[str, Comparison]]] = {}
     for result in results:
-        for comparison in ranked(result.comparisons):
+        for comparison in rank_comparisons(result.comparisons):
             outcome = result.outcome(comparison)
             by_variant.setdefault(comparison.variant, []).append((_outcome_in_words(outcome), comparison))
     observed = Counter(text for result in results for text in result.observations)

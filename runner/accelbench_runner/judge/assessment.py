@@ -257,7 +257,8 @@ class JudgedCase:
     def _is_rejected(self, variant: str) -> bool:
         """Return True if a check failed that no further round can pass."""
         return any(
-            check.name not in self._measured_variants().excused_checks for check in self.certificate.failed(variant)
+            check.name not in self._measured_variants().excused_checks
+            for check in self.certificate.failed_checks(variant)
         )
 
     def _own_interval(self, variant: str) -> Interval | None:
