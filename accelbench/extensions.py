@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, Protocol, TypeVar
 
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 
 
 class Named(Protocol):
@@ -71,7 +71,7 @@ class Registry(Generic[D]):
                 reason = f"{type(error).__name__}: {error}"
                 raise self._error(f"{self._word} {name} ({point.value}): {reason}") from error
         else:
-            raise self._error(unknown(self._word, name, self.names))
+            raise self._error(describe_unknown(self._word, name, self.names))
         if not isinstance(descriptor, self._kind) or descriptor.name != name:
             raise self._error(f"{self._word} {name}: its entry point is not a {self._kind.__name__} of that name")
         return descriptor

@@ -31,7 +31,7 @@ from accelbench.local.errors import InvalidSpecError, OccupiedError, UsageError
 from accelbench.local.interrupt import Signals
 from accelbench.local.manifests import FILE_NAME, read_target
 from accelbench.local.run import RunOutcome, measure, reserve, write_page
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 from accelbench.report import terminal, view
 from accelbench.report.live import display
 from accelbench.terminal.console import console
@@ -174,7 +174,7 @@ def _check_arguments(
     """Raise TypeError, ValueError or CannotBeSentError for functions or arrays that cannot be compared."""
     for name in functions:
         if name not in frameworks.names():
-            raise ValueError(f"compare({name}=...): {unknown('framework', name, frameworks.names())}")
+            raise ValueError(f"compare({name}=...): {describe_unknown('framework', name, frameworks.names())}")
     if not functions:
         raise ValueError("nothing to compare: give a function for each framework, as in compare(jax=f, pytorch=g, ...)")
     if not callable(arrays) and not isinstance(arrays, Mapping):

@@ -15,22 +15,25 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        """Return `path: message`, or the message alone without a path."""
-        return on_one_line(f"{self.path}: {self.message}" if self.path else self.message)
+        """Return `path: message`; without a path, the message alone."""
+        text = f"{self.path}: {self.message}" if self.path else self.message
+        return on_one_line(text)
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Return `unknown WHAT "NAME"`, with the nearest known name, or all of them if none is near."""
-    return f'unknown {what} "{name}"; {nearest(name, known)}'
+def describe_unknown(kind: str, name: str, known_names: Iterable[str]) -> str:
+    """Return the message `unknown KIND "NAME"; did you mean OTHER?`; if no known name is similar, it lists all."""
+    return f'unknown {kind} "{name}"; {suggest_name(name, known_names)}'
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `did you mean NAME?`, or all known names if none is near."""
-    choices = sorted(known)
-    suggestion = similar(name, choices)
+def suggest_name(name: str, known_names: Iterable[str]) -> str:
+    """Return `did you mean OTHER?` with the most similar known name; if none is similar, list all known names."""
+    choices = sorted(known_names)
+    suggestion = find_similar(name, choices)
     return f"did you mean {suggestion}?" if suggestion else f"one of: {', '.join(choices)}"
 
 
-def similar(name: str, known: Iterable[str]) -> str | None:
-    """Return the nearest known name, or None if none is near."""
-    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)), None)
+def find_similar(name: str, known_names: Iterable[str]) -> str | None:
+    """Return the known name that is most similar to `name`; None if none is similar."""
+    # difflib's default: at least 60 % of the characters of both names match.
+    matches = difflib.get_close_matches(name, sorted(known_names), n=1, cutoff=0.6)
+    return matches[0] if matches else None

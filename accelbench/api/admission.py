@@ -17,7 +17,7 @@ from accelbench.api.crd import CustomResource, Schema, schema_of
 from accelbench.api.metadata import FIELDS as METADATA_FIELDS
 from accelbench.api.metadata import metadata_refusals
 from accelbench.api.rules import ANY_FIELDS, EXTENSION, RULES
-from accelbench.problem import Problem, nearest
+from accelbench.problem import Problem, suggest_name
 
 TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
@@ -82,7 +82,7 @@ def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Re
                 yield from _refuse_unknown_fields(field_schema, field_value, field_path)
             else:
                 if properties:
-                    advice = nearest(name, properties)
+                    advice = suggest_name(name, properties)
                 else:
                     advice = f"{path} must be of type {schema.get('type', 'string')}"
                 yield Refusal("", f'unknown field "{field_path}"; {advice}', field=field_path)
@@ -95,7 +95,7 @@ def _refuse_unknown_metadata(metadata: Any) -> Iterator[Refusal]:
     for name in metadata:
         if name not in METADATA_FIELDS:
             field_path = f"metadata.{name}"
-            yield Refusal("", f'unknown field "{field_path}"; {nearest(name, METADATA_FIELDS)}', field=field_path)
+            yield Refusal("", f'unknown field "{field_path}"; {suggest_name(name, METADATA_FIELDS)}', field=field_path)
 
 
 def _fill_defaults(schema: Schema, value: Any) -> None:

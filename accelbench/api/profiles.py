@@ -22,7 +22,7 @@ from accelbench import platforms, targets
 from accelbench.api.case import PricePerHour
 from accelbench.api.metadata import Name
 from accelbench.document import Document
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 
 PROFILES_VARIABLE = "ACCELBENCH_PROFILES"
 PRESETS_FILE = Path(__file__).with_name("presets.yaml")
@@ -183,7 +183,7 @@ class Profiles:
     def get(self, name: str) -> Profile:
         """Return the profile with that name; raises UnknownProfileError."""
         if name not in self._profiles:
-            raise UnknownProfileError(unknown("profile", name, self._profiles))
+            raise UnknownProfileError(describe_unknown("profile", name, self._profiles))
         return self._profiles[name]
 
     def __iter__(self) -> Iterator[Profile]:
@@ -251,7 +251,7 @@ def _build_profile(name: str, fields: dict[str, Any], source: str, presets: Mapp
     preset_name = fields.get("preset")
     if preset_name is not None:
         if not isinstance(preset_name, str) or preset_name not in presets:
-            problem = unknown("preset", str(preset_name), presets)
+            problem = describe_unknown("preset", str(preset_name), presets)
             raise InvalidProfilesError(f"{source}: profile {name}: preset: {problem}")
         preset_fields = presets[preset_name].model_dump(mode="json", by_alias=True, exclude_unset=True)
         replaced_fields = {key: value for key, value in fields.items() if key != "preset"}
@@ -272,7 +272,7 @@ def _describe_first_error(error: ValidationError) -> str:
     field_path = ".".join(str(name) for name in first_error["loc"])
     if first_error["type"] == "extra_forbidden":
         known_fields = {field.alias for field in Profile.model_fields.values() if field.alias}
-        message = unknown("field", field_path, known_fields)
+        message = describe_unknown("field", field_path, known_fields)
     else:
         message = first_error["msg"].removeprefix("Value error, ")
     return f"{field_path}: {message}" if field_path else message

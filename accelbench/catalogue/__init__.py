@@ -20,7 +20,7 @@ from accelbench import frameworks, workloads
 from accelbench.api.case import ParameterValue, name_of_file
 from accelbench.catalogue import script, workload_checks
 from accelbench.catalogue.functions import workload_class
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 from accelbench.workload import VariantKind, Workload
 
 GROUP = "accelbench.workloads"
@@ -82,7 +82,7 @@ def _find(name: str) -> Workload:
         return workload_class(module, name)()
     if name in _installed():
         return _from_package(_installed()[name])
-    raise UnknownWorkloadError(unknown("workload", name, names()))
+    raise UnknownWorkloadError(describe_unknown("workload", name, names()))
 
 
 def _from_package(point: EntryPoint) -> Workload:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from accelbench import frameworks
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 from accelbench.workload import Cost, Measure, Program, Workload
 
 Returned = TypeVar("Returned")
@@ -250,4 +250,4 @@ def _mode_problems(modes: object) -> Iterator[str]:
             yield f"modes: {framework} has a {type(named).__name__}; it has to be a tuple of modes, {example}"
         else:
             unknown_modes = [str(mode) for mode in named if str(mode) not in known]
-            yield from (f"modes: {framework}: {unknown('mode', mode, known)}" for mode in unknown_modes)
+            yield from (f"modes: {framework}: {describe_unknown('mode', mode, known)}" for mode in unknown_modes)

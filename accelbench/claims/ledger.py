@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from accelbench.api.run import BenchmarkRun, Bound, Expectations, VariantName
 from accelbench.document import Document
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 
 Hardware = Literal["cpu", "gpu", "gpus", "tpu"]
 """`gpus`: several GPUs in one machine."""
@@ -276,7 +276,7 @@ def check_variants(claim: Claim, manifest: str, run: BenchmarkRun) -> None:
     for field, condition in conditions:
         for name in (condition.variant, condition.over):
             if name not in manifest_variants:
-                problem = f"{unknown('variant', name, manifest_variants)} ({manifest})"
+                problem = f"{describe_unknown('variant', name, manifest_variants)} ({manifest})"
                 raise InvalidLedgerError(f"{directory() / LEDGER}: row {claim.row}: {field}: {problem}")
 
 

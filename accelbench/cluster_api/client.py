@@ -14,7 +14,7 @@ from accelbench.api.metadata import GROUP
 from accelbench.cluster_api.errors import ApiError, ClusterError, UnreachableError, api_error
 from accelbench.cluster_api.kinds import POD, verb_and_resource
 from accelbench.frameworks.descriptor import not_installed
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 
 Manifest = dict[str, Any]
 JSON = "application/json"
@@ -57,7 +57,7 @@ def connect(context: str | None = None, kubeconfig: Path | None = None, namespac
             return Client(client.ApiClient(in_pod), HTTPError, namespace, POD_NAMESPACE.read_text().strip())
         known = contexts(kubeconfig)
         if context is not None and known and context not in known:
-            raise ClusterError(f"cannot reach a cluster: {unknown('context', context, known)}") from error
+            raise ClusterError(f"cannot reach a cluster: {describe_unknown('context', context, known)}") from error
         raise ClusterError(
             f"cannot reach a cluster: {str(error).rstrip('. ')}; see kubectl config get-contexts, or set KUBECONFIG"
         ) from error

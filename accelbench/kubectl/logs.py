@@ -87,12 +87,12 @@ def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, foll
     from accelbench.kubectl.gate import condition
     from accelbench.kubectl.runs import parse_run
     from accelbench.plan.cases import plan_cases
-    from accelbench.problem import unknown
+    from accelbench.problem import describe_unknown
 
     metadata = run["metadata"]
     cases = [planned.name for planned in plan_cases(parse_run(run))]
     if case is not None and case not in cases:
-        raise click.BadParameter(unknown("case", case, cases), param_hint="--case")
+        raise click.BadParameter(describe_unknown("case", case, cases), param_hint="--case")
     selector = f"{labels.RUN_UID}={metadata['uid']}" + (f",{labels.CASE}={case}" if case else "")
     pods = client.items(POD.path(metadata["namespace"]), labelSelector=selector)
     if not pods:

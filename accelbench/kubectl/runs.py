@@ -16,7 +16,7 @@ from accelbench.kubectl.clone_run import user_metadata
 from accelbench.kubectl.gate import exit_of
 from accelbench.local.directory import RunRecord, explain
 from accelbench.local.results import LoadedResults
-from accelbench.problem import nearest
+from accelbench.problem import suggest_name
 from accelbench.verdict.expectations import ExpectationOutcome
 
 PREFIXES = ("benchmarkrun.accelbench.dev", "benchmarkruns.accelbench.dev", "benchmarkrun", "benchmarkruns", "bmr")
@@ -63,7 +63,7 @@ def _explain_unknown_name(client: Client, name: str, known: Iterable[str]) -> st
     problem = f'no BenchmarkRun "{bare_name(name)}" in namespace {client.namespace}'
     if not choices:
         return f"{problem}, which has none; see kubectl accelbench ls -A"
-    near = nearest(bare_name(name), choices)
+    near = suggest_name(bare_name(name), choices)
     if near.startswith("one of") and len(choices) > LISTED_NAMES:
         near = "see kubectl accelbench ls"
     return f"{problem}; {near}"
@@ -180,5 +180,7 @@ def side_results(client: Client, text: str) -> tuple[Result, ...]:
         all_results = client.items(RESULT.path(client.namespace))
         known = sorted({str(item["result"]["case"]["origin"]["series"]) for item in all_results})
         problem = f'no series "{name}" in namespace {client.namespace}'
-        raise UnknownRunError(f"{problem}; {nearest(name, known)}" if known else f"{problem}, which has no results")
+        raise UnknownRunError(
+            f"{problem}; {suggest_name(name, known)}" if known else f"{problem}, which has no results"
+        )
     return results

@@ -14,7 +14,7 @@ from accelbench.catalogue import UnknownWorkloadError, find, names, script
 from accelbench.local.errors import InvalidSpecError, UsageError
 from accelbench.local.overrides import SET, override
 from accelbench.plan.problems import check_run, check_variants
-from accelbench.problem import Problem, nearest, similar, unknown
+from accelbench.problem import Problem, describe_unknown, find_similar, suggest_name
 from accelbench.workload import Workload
 
 STANDARD_INPUT = "-"
@@ -133,7 +133,7 @@ def _with_path(assignment: str, workload: Workload) -> str:
         if name in {info.alias or field for field, info in Measurement.model_fields.items()}:
             raise UsageError(f"{name} is no parameter; did you mean measurement.{name}?", SET)
         hint = "(Other fields have a path, such as measurement.rounds.max.)"
-        raise UsageError(f"{unknown('parameter', name, parameters)} {hint}", SET)
+        raise UsageError(f"{describe_unknown('parameter', name, parameters)} {hint}", SET)
     return f"workload.parameters.{assignment}"
 
 
@@ -180,7 +180,7 @@ def _with_parameter_path(assignment: str, manifest: Any) -> str:
 
 def _suggestion(name: str, known: Sequence[str]) -> str:
     """Return `; did you mean NAME?` if one of the known names is similar, else an empty text."""
-    near = similar(name, known)
+    near = find_similar(name, known)
     return f"; did you mean {near}?" if near else ""
 
 
@@ -192,7 +192,7 @@ def read_text(file: str) -> str:
         message = f"cannot read {file}: {error.strerror}"
         if isinstance(error, FileNotFoundError):
             if WORKLOAD_NAME.fullmatch(file.replace("_", "-")):
-                message += f", and no workload has this name; {nearest(file, names())}"
+                message += f", and no workload has this name; {suggest_name(file, names())}"
             else:
                 message += _suggestion(Path(file).name, [path.name for path in Path(file).parent.glob("*")])
         raise UsageError(message, "FILE") from error

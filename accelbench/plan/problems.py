@@ -14,7 +14,7 @@ from accelbench.api.profiles import Profile
 from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
 from accelbench.catalogue import observations, script, workload_checks
 from accelbench.plan.cases import count_cases, plan_cases
-from accelbench.problem import Problem, unknown
+from accelbench.problem import Problem, describe_unknown
 from accelbench.workload import ProtocolName, Workload
 
 
@@ -84,7 +84,9 @@ def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
     for index, expectation in enumerate(run.spec.expectations):
         where = f"spec.expectations[{index}]"
         if expectation.target is not None and expectation.target not in names:
-            message = unknown("target", expectation.target, names) if names else "the run has no compile target"
+            message = (
+                describe_unknown("target", expectation.target, names) if names else "the run has no compile target"
+            )
             problems.append(Problem(f"{where}.target", message))
         if names and expectation.subject not in KNOWN_AFTER_COMPILING:
             offered = ", ".join(sorted(KNOWN_AFTER_COMPILING))
@@ -171,7 +173,7 @@ def _why_no_variant(workload: Workload, use: str) -> str:
     if not mode:
         uses = ", ".join(kind.use for kind in offered)
         return f"{use}: a variant is a framework and a mode; {workload.name} offers {uses}"
-    return f"{use}: {unknown('mode', mode, modes)}"
+    return f"{use}: {describe_unknown('mode', mode, modes)}"
 
 
 def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
@@ -205,7 +207,7 @@ def _check_expectations(run: BenchmarkRun, workload: Workload, protocol: Protoco
         elif expectation.observation is not None and protocol != "observe":
             yield Problem(f"{path}.observation", f"{workload.name} is timed ({protocol}); expect a metric")
         elif expectation.observation is not None and expectation.observation not in known:
-            yield Problem(f"{path}.observation", unknown("observation", expectation.observation, known))
+            yield Problem(f"{path}.observation", describe_unknown("observation", expectation.observation, known))
 
 
 BOUNDS = {
@@ -242,7 +244,7 @@ class Fields:
         """Describe an unknown field, with the nearest known name."""
         if not self.model.model_fields:
             return f"{self.owner} takes no {self.kind}s"
-        return unknown(self.kind, name, self.model.model_fields)
+        return describe_unknown(self.kind, name, self.model.model_fields)
 
     def _sentence(self, name: str, detail: ErrorDetails) -> str:
         """Describe what pydantic found wrong with the field `name`."""
@@ -250,7 +252,7 @@ class Fields:
         if error == "extra_forbidden":
             return self.unknown(name)
         if error == "literal_error":
-            return unknown("value", str(value), map(str, get_args(self.model.model_fields[name].annotation)))
+            return describe_unknown("value", str(value), map(str, get_args(self.model.model_fields[name].annotation)))
         if error in BOUNDS:
             return f"{value} {BOUNDS[error].format(**detail['ctx'])}"
         return f'"{value}": {_pydantic_message(detail)}'

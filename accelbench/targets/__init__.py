@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from accelbench import figures
 from accelbench.document import Document
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 
 CHIPS = Path(__file__).with_name("chips.yaml")
 MAXIMUM_DEVICES = 1024
@@ -131,7 +131,7 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Target:
     """Return the target of that name; raise UnknownTargetError."""
     if (target := _targets_by_name().get(name)) is None:
-        raise UnknownTargetError(unknown("target", name, _suggestions(name)))
+        raise UnknownTargetError(describe_unknown("target", name, _suggestions(name)))
     return target
 
 

@@ -16,7 +16,7 @@ from accelbench.history.runs import compare as compare_sides
 from accelbench.history.sample import Sample, Side
 from accelbench.local.errors import UsageError
 from accelbench.local.exits import Exit
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 from accelbench.report import comparison
 from accelbench.terminal.console import console
 from accelbench.terminal.options import Output
@@ -42,7 +42,7 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
             message = f"times that differ in {name} are not the same quantity, and are never compared"
             raise UsageError(message, "--allow-different")
         if name not in known:
-            raise UsageError(unknown("difference", name, known), "--allow-different")
+            raise UsageError(describe_unknown("difference", name, known), "--allow-different")
     before, after = sides
     compared = compare_sides(before, after, allowed)
     series_changes, notes = _find_series_changes(sides)

@@ -1,7 +1,7 @@
 """Compare any two variants of a stored result, not only those that its run compared."""
 
 from accelbench.api.result import Result
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 from accelbench.stats.stopping import StoppingRule
 from accelbench.verdict.pairwise import MeasuredVariants
 from accelbench.verdict.redaction import redact_invalid
@@ -23,7 +23,7 @@ def with_baseline(result: Result, baseline: str) -> Result:
     case = result.case
     names = [variant.name for variant in case.variants]
     if baseline not in names:
-        raise NotComparableError(unknown("variant", baseline, names))
+        raise NotComparableError(describe_unknown("variant", baseline, names))
     if baseline == case.baseline:
         return result
     if not result.comparisons:

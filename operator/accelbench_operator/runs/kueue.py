@@ -12,7 +12,7 @@ from typing import Any
 
 from accelbench.api import labels
 from accelbench.cluster_api.errors import ApiError, NotFoundError
-from accelbench.problem import nearest
+from accelbench.problem import suggest_name
 from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.observed import ObservedJob
 
@@ -111,7 +111,7 @@ def _explain_missing_queue(job: ObservedJob, queue_names: Sequence[str]) -> str:
             f"Job {job.key.name} is suspended and names no queue: apply the run under another name with the label "
             f"{labels.QUEUE}"
         )
-    suggestion = nearest(job.queue, queue_names) if queue_names else "the namespace has none"
+    suggestion = suggest_name(job.queue, queue_names) if queue_names else "the namespace has none"
     return (
         f"LocalQueue {job.queue} does not exist in namespace {job.key.namespace} ({suggestion}): have it created, or "
         "apply the run under another name with a queue that exists"

@@ -11,7 +11,7 @@ from accelbench.api.case import Case
 from accelbench.catalogue import script
 from accelbench.document import on_one_line
 from accelbench.machine import memory
-from accelbench.problem import unknown
+from accelbench.problem import describe_unknown
 from accelbench.workload import Workload
 
 
@@ -41,7 +41,7 @@ def _problems(case: Case) -> Iterator[str]:
     if len(set(names)) != len(names):
         yield f"two variants have the same name: {', '.join(sorted(names))}"
     if case.baseline not in names:
-        yield f"baseline: {unknown('variant', case.baseline, names)}"
+        yield f"baseline: {describe_unknown('variant', case.baseline, names)}"
     try:
         workload = catalogue.find(case.workload)
     except catalogue.UnknownWorkloadError as error:
@@ -58,7 +58,7 @@ def _problems(case: Case) -> Iterator[str]:
     workload_variants = workload.variants()
     for variant in case.variants:
         if variant.use not in workload_variants:
-            yield f"{variant.name}: {unknown('variant', variant.use, workload_variants)}"
+            yield f"{variant.name}: {describe_unknown('variant', variant.use, workload_variants)}"
 
 
 def _memory_problem(case: Case, workload: Workload, parameters: Any) -> str | None:
