@@ -43,29 +43,30 @@ def check(file: str, variants: "Sequence[str]", assignments: "Sequence[str]", ou
     runs = read_target(file, variants, assignments)
     platforms = [platform_of(run) for run in runs]
     require_a_framework(*runs)
-    codes: list[Exit] = []
-    documents = []
+    exit_codes: list[Exit] = []
+    reports = []
     with Signals() as signals:
         for run, platform in zip(runs, platforms, strict=True):
-            for variant, hint in missing_frameworks(run).items():
-                click.echo(f"warning: {variant} will fail: {hint}", err=True)
-            for case, exited in _run_checks(run, platform, script_of(run, file), signals):
-                if exited.result is None or not exited.result.complete:
-                    codes.append(_explain_missing(case, exited, signals))
+            for variant, advice in missing_frameworks(run).items():
+                click.echo(f"warning: {variant} will fail: {advice}", err=True)
+            for case, runner_exit in _run_checks(run, platform, script_of(run, file), signals):
+                result = runner_exit.result
+                if result is None or not result.complete:
+                    exit_codes.append(_explain_missing_result(case, runner_exit, signals))
                     continue
-                documents.append(checked.as_json(exited.result))
-                codes.append(checked.exit_for(checked.checked(exited.result)))
+                reports.append(checked.as_json(result))
+                exit_codes.append(checked.exit_code(checked.checked_variants(result)))
                 if output is Output.TABLE:
-                    console().print(checked.report(exited.result))
+                    console().print(checked.report(result))
     if output is Output.JSON:
-        click.echo(json.dumps(documents, indent=2, ensure_ascii=False))
-    sys.exit(Exit.worst(codes))
+        click.echo(json.dumps(reports, indent=2, ensure_ascii=False))
+    sys.exit(Exit.worst(exit_codes))
 
 
 def _run_checks(
     run: "BenchmarkRun", platform: str, script: "Path | None", signals: "Signals"
 ) -> "Iterator[tuple[Case, RunnerExit]]":
-    """Yield each case with its runner's exit, and stop at the first signal."""
+    """Check one case after the other, and yield each with the exit of its runner. Stop after the first signal."""
     import tempfile
     from pathlib import Path
 
@@ -90,23 +91,21 @@ def _run_checks(
 
 
 def _print_event(event: "Event") -> None:
+    """Print which launch starts; ignore all other events."""
     from accelbench.delivery.log import LaunchStarted
 
     if isinstance(event, LaunchStarted):
         click.echo(f"{event.variant}: run {event.round} of 2", err=True)
 
 
-def _explain_missing(case: "Case", exited: "RunnerExit", signals: "Signals") -> Exit:
-    """Print why there is no result, and return the exit code."""
+def _explain_missing_result(case: "Case", runner_exit: "RunnerExit", signals: "Signals") -> Exit:
+    """Print why a case has no complete result, and return the exit code for that."""
     from accelbench.local.run import EXIT_OF_SIGNAL
 
     if signals.received is not None:
         click.echo("interrupted: nothing was checked", err=True)
         return EXIT_OF_SIGNAL[signals.received.name]
-    for line in (
-        *exited.problems,
-        f"{case.name}: the runner ended with status {exited.code} and no result",
-        *exited.tail,
-    ):
+    status = f"{case.name}: the runner ended with status {runner_exit.code} and no result"
+    for line in (*runner_exit.problems, status, *runner_exit.tail):
         click.echo(line, err=True)
     return Exit.INTERNAL

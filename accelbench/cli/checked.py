@@ -16,69 +16,73 @@ from accelbench.report.details import number_text
 from accelbench.report.terminal import MARKS
 from accelbench.report.view import title
 
-STYLES = {outcome: style for outcome, (_, style) in MARKS.items()}
+STYLE_OF_OUTCOME = {outcome: style for outcome, (_, style) in MARKS.items()}
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedVariant:
     """Hold the checks of one variant."""
 
-    variant: str
+    name: str
     failure: str
-    """Reason why it did not finish; empty: it finished."""
+    """Why the variant did not finish; empty if it finished."""
     checks: tuple[Check, ...] = ()
     numbers: Numbers = field(default_factory=Numbers)
 
-    def of(self, outcome: CheckOutcome) -> tuple[Check, ...]:
+    def checks_with(self, outcome: CheckOutcome) -> tuple[Check, ...]:
         """Return the checks with that outcome."""
         return tuple(check for check in self.checks if check.outcome == outcome)
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Return True if the variant or one of its checks failed."""
-        return bool(self.failure or self.of("failed"))
+        return bool(self.failure or self.checks_with("failed"))
 
 
-def checked(result: Result) -> tuple[Checked, ...]:
-    """Return the checks of every variant; a failed variant has none."""
+def checked_variants(result: Result) -> tuple[CheckedVariant, ...]:
+    """Return the checks of every variant, including the checks of the whole case; a failed variant has none."""
     variants = []
     for variant in result.variants:
-        if failure := variant.failure:
+        failure = variant.failure
+        if failure:
             phase = f" in phase {failure.phase}" if failure.phase else ""
-            variants.append(Checked(variant.name, f"{failure.reason}{phase}: {failure.message}"))
+            variants.append(CheckedVariant(variant.name, f"{failure.reason}{phase}: {failure.message}"))
         else:
+            # A check without a variant is about all variants.
             checks = tuple(check for check in result.certificate.checks if check.variant in {variant.name, None})
-            variants.append(Checked(variant.name, "", checks, variant.numbers))
+            variants.append(CheckedVariant(variant.name, "", checks, variant.numbers))
     return tuple(variants)
 
 
-def exit_for(variants: Sequence[Checked]) -> Exit:
-    """Return the exit code; untested checks do not change it."""
+def exit_code(variants: Sequence[CheckedVariant]) -> Exit:
+    """Return the exit code for failed variants and failed checks; untested checks count as success."""
     codes = [Exit.VARIANT_FAILED for variant in variants if variant.failure]
-    codes += [Exit.INVALID_MEASUREMENT for variant in variants if variant.of("failed")]
+    codes += [Exit.INVALID_MEASUREMENT for variant in variants if variant.checks_with("failed")]
     return Exit.worst(codes)
 
 
-def conclusion(variants: Sequence[Checked]) -> str:
-    """Return the conclusion as a sentence."""
-    if failed := [checked.variant for checked in variants if checked.failed]:
-        return f"Failed: {', '.join(failed)}."
-    if any(variant.of("untested") or not variant.checks for variant in variants):
+def conclusion(variants: Sequence[CheckedVariant]) -> str:
+    """Return one sentence: which variants failed, or whether everything was checked."""
+    failed_names = [variant.name for variant in variants if variant.has_failed]
+    if failed_names:
+        return f"Failed: {', '.join(failed_names)}."
+    if any(variant.checks_with("untested") or not variant.checks for variant in variants):
         return "Nothing failed, but not everything could be checked."
     return "Every check passed."
 
 
 def report(result: Result) -> RenderableType:
-    """Return the report of a case for the terminal."""
-    variants = checked(result)
-    parts: list[RenderableType] = [Text(title(result.case), style="bold")]
+    """Return the report of a case for the terminal: title, a table for each variant, notes, conclusion."""
+    variants = checked_variants(result)
+    blocks: list[RenderableType] = [Text(title(result.case), style="bold")]
     for variant in variants:
-        parts += [Text(), Text(f"{variant.variant}: {_counts(variant)}"), Padding(_table(variant), (0, 0, 0, 2))]
+        heading = Text(f"{variant.name}: {_count_outcomes(variant)}")
+        blocks += [Text(), heading, Padding(_table(variant), (0, 0, 0, 2))]
     if result.notes:
-        parts += [Text(), *(Text(f"note: {note}", style="dim") for note in result.notes)]
-    failed = any(variant.failed for variant in variants)
-    parts += [Text(), Text(conclusion(variants), style=STYLES["failed"] if failed else "bold")]
-    return Group(*parts)
+        blocks += [Text(), *(Text(f"note: {note}", style="dim") for note in result.notes)]
+    any_failed = any(variant.has_failed for variant in variants)
+    blocks += [Text(), Text(conclusion(variants), style=STYLE_OF_OUTCOME["failed"] if any_failed else "bold")]
+    return Group(*blocks)
 
 
 def as_json(result: Result) -> dict[str, Any]:
@@ -88,51 +92,54 @@ def as_json(result: Result) -> dict[str, Any]:
         "notes": list(result.notes),
         "variants": [
             {
-                "name": variant.variant,
+                "name": variant.name,
                 "failure": variant.failure or None,
                 "checks": [
                     {"name": check.name, "outcome": check.outcome, "reading": check.reading} for check in variant.checks
                 ],
-                "compiled": _compiled(variant.numbers) or None,
+                "compiled": _program_numbers(variant.numbers) or None,
             }
-            for variant in checked(result)
+            for variant in checked_variants(result)
         ],
     }
 
 
-def _counts(variant: Checked) -> str:
-    """Return, for example, `10 passed, 1 failed, 1 untested`."""
+def _count_outcomes(variant: CheckedVariant) -> str:
+    """Return how many checks had each outcome, such as `10 passed, 1 failed, 1 untested`."""
     if variant.failure:
         return "failed"
-    counted = [f"{len(checks)} {outcome}" for outcome in get_args(CheckOutcome) if (checks := variant.of(outcome))]
-    return ", ".join(counted) or "nothing checked"
+    counts = {outcome: len(variant.checks_with(outcome)) for outcome in get_args(CheckOutcome)}
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing checked"
 
 
-def _table(variant: Checked) -> Table:
+def _table(variant: CheckedVariant) -> Table:
+    """Return the table of a variant's checks, with the colour of each outcome."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for outcome, heading, text in _rows(variant):
-        table.add_row(Text(heading, style=STYLES[outcome]), Text(text))
+        table.add_row(Text(heading, style=STYLE_OF_OUTCOME[outcome]), Text(text))
     return table
 
 
-def _rows(variant: Checked) -> Iterator[tuple[CheckOutcome, str, str]]:
+def _rows(variant: CheckedVariant) -> Iterator[tuple[CheckOutcome, str, str]]:
+    """Yield the outcome that sets the colour, the heading and the text of each row.
+
+    Each failed or untested check has a row with its reading. All passed checks share a row with their names.
+    """
     if variant.failure:
         yield "failed", "failed", variant.failure
         return
-    for outcome in ("failed", "untested"):
-        yield from ((check.outcome, check.outcome, _line(check)) for check in variant.of(outcome))
-    if passed := variant.of("passed"):
-        yield "passed", "passed", ", ".join(check.name for check in passed)
-    if compiled := _compiled(variant.numbers):
-        numbers = (f"{MEASURED[field].heading}: {number_text(variant.numbers, field)}" for field in compiled)
-        yield "passed", "compiled", ", ".join(numbers)
+    for check in (*variant.checks_with("failed"), *variant.checks_with("untested")):
+        yield check.outcome, check.outcome, f"{check.name}: {check.reading}"
+    passed_checks = variant.checks_with("passed")
+    if passed_checks:
+        yield "passed", "passed", ", ".join(check.name for check in passed_checks)
+    fields = _program_numbers(variant.numbers)
+    if fields:
+        texts = [f"{MEASURED[field].heading}: {number_text(variant.numbers, field)}" for field in fields]
+        yield "passed", "compiled", ", ".join(texts)
 
 
-def _line(check: Check) -> str:
-    return f"{check.name}: {check.reading}"
-
-
-def _compiled(numbers: Numbers) -> dict[str, int | float]:
-    """Return the numbers that describe the compiled program, by field."""
-    program = (field for field, number in MEASURED.items() if number.table == "program")
-    return {field: value for field in program if (value := numbers.value(field)) is not None}
+def _program_numbers(numbers: Numbers) -> dict[str, int | float]:
+    """Return the values that describe the compiled program, by field; without those that were not measured."""
+    values = {field: numbers.value(field) for field, number in MEASURED.items() if number.table == "program"}
+    return {field: value for field, value in values.items() if value is not None}

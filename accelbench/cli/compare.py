@@ -9,11 +9,11 @@ from accelbench.local.exits import help_text
 from accelbench.terminal.options import Output, allow_different_option, output_option
 from accelbench.terminal.program import Command
 
-SIDE = "a result's file, a run's directory, a directory of those, or a pattern in quotes"
+SIDE_HELP = "a result's file, a run's directory, a directory of those, or a pattern in quotes"
 
 
 @click.command(cls=Command, epilog=help_text())
-@click.argument("before", metavar="A", help=f"Before: {SIDE}.")
+@click.argument("before", metavar="A", help=f"Before: {SIDE_HELP}.")
 @click.argument("after", metavar="B", help="After: the same.")
 @allow_different_option
 @output_option(Output)
@@ -28,5 +28,5 @@ def compare(before: str, after: str, allow_different: Sequence[str], output: Out
     from accelbench.terminal.comparison import print_comparison, require_scipy
 
     require_scipy()
-    sides = [Side(name, read_side(path), path) for name, path in (("A", before), ("B", after))]
+    sides = [Side("A", read_side(before), before), Side("B", read_side(after), after)]
     sys.exit(print_comparison(sides, allow_different, output))

@@ -11,9 +11,10 @@ import click
 from accelbench.local.exits import Exit
 from accelbench.terminal.program import Command
 
-TAKEN = {"arrays", "reference", "jax", "pytorch", "numpy"}
-"""Names of functions that have a meaning in a script."""
+RESERVED_FUNCTIONS = {"arrays", "reference", "jax", "pytorch", "numpy"}
+"""Names by which accelbench finds the functions of a script."""
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
+"""A name that Python can import; with dashes, it is also a valid name of a run."""
 
 
 @click.command(cls=Command)
@@ -48,8 +49,7 @@ def init(name: str, jax: str, pytorch: str) -> None:
 
 
 def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
-    import sys
-
+    """Raise BadParameter if the file's name or a function's name is malformed or has another meaning."""
     from accelbench import catalogue, frameworks
     from accelbench.api.case import name_of_file
 
@@ -63,26 +63,36 @@ def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
         raise click.BadParameter(
             f"accelbench already has a workload {name_of_file(name)}: choose another name", param_hint="NAME"
         )
-    for option, function, other in (("--jax", jax, pytorch), ("--pytorch", pytorch, jax)):
+    for framework, function, other_function in (("jax", jax, pytorch), ("pytorch", pytorch, jax)):
+        option = f"--{framework}"
         if not function.isidentifier() or keyword.iskeyword(function):
             raise click.BadParameter(f"{function} is not a valid function name", param_hint=option)
-        if function == other or function in TAKEN - {option.removeprefix("--")}:
+        # The name of its framework is the only reserved name that a function may have.
+        if function == other_function or function in RESERVED_FUNCTIONS - {framework}:
             raise click.BadParameter(f"another function of the script is already called {function}", param_hint=option)
 
 
 def script_text(name: str, jax: str, pytorch: str) -> str:
-    """Return a script that computes y = x / (1 + x^2) in NumPy, JAX and PyTorch."""
-    functions = (("jax", jax), ("pytorch", pytorch))
-    aliases = "".join(f"{framework} = {function}\n" for framework, function in functions if function != framework)
+    """Return a script that computes y = x / (1 + x^2) in NumPy, JAX and PyTorch.
+
+    accelbench finds the functions by the names `jax` and `pytorch`, so functions with other names get these as aliases.
+    """
     title = name.replace("_", " ").capitalize()
-    return Template(SCRIPT).substitute(title=title, jax=jax, pytorch=pytorch) + (f"\n\n{aliases}" if aliases else "")
+    script = Template(SCRIPT).substitute(title=title, jax=jax, pytorch=pytorch)
+    aliases = ""
+    if jax != "jax":
+        aliases += f"jax = {jax}\n"
+    if pytorch != "pytorch":
+        aliases += f"pytorch = {pytorch}\n"
+    return f"{script}\n\n{aliases}" if aliases else script
 
 
 def manifest_text(name: str) -> str:
     """Return a manifest that compares PyTorch in eager mode with JAX under jit."""
     from accelbench.local.manifests import USUAL, time_limit
 
-    return Template(MANIFEST).substitute(file=name, name=name.replace("_", "-").strip("-"), seconds=time_limit(USUAL))
+    run_name = name.replace("_", "-").strip("-")
+    return Template(MANIFEST).substitute(file=name, name=run_name, seconds=time_limit(USUAL))
 
 
 SCRIPT = '''"""$title: the same function in JAX and in PyTorch."""

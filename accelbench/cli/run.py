@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 ACCEPT_NOISE = "measurement.acceptNoise=true"
 
 
-def _in_range(wanted: int | None) -> int | None:
+def _check_processor_count(count: int | None) -> int | None:
+    """Return the number of processors to use; raise BadParameter if this process cannot use that many."""
     import os
 
-    usable = len(os.sched_getaffinity(0))
-    if wanted is not None and not 1 <= wanted <= usable:
-        raise click.BadParameter(f"{wanted}; this machine offers 1 to {usable}")
-    return wanted
+    usable_processors = len(os.sched_getaffinity(0))
+    if count is not None and not 1 <= count <= usable_processors:
+        raise click.BadParameter(f"{count}; this machine offers 1 to {usable_processors}")
+    return count
 
 
 @click.command(cls=Command, epilog=help_text())
@@ -56,7 +57,7 @@ def _in_range(wanted: int | None) -> int | None:
     "--processors",
     metavar="N",
     type=int,
-    callback=lambda _context, _parameter, wanted: _in_range(wanted),
+    callback=lambda _context, _parameter, count: _check_processor_count(count),
     help="Use only N processors, idle ones first. Default: all.",
 )
 @output_option(Output, "How to print the result.")
@@ -78,33 +79,44 @@ def run(
     Progress goes to standard error, the verdict to standard output, everything else to the results' directory. Ctrl-C
     ends the measurement and keeps what was measured; a second one kills it.
     """
-    changes = [*assignments, *([ACCEPT_NOISE] if accept_noise else []), *_target_assignments(targets)]
-    runs = _read(file, variants, changes, compiled=bool(targets))
-    _measure_all(runs, _reserve([run for run, _ in runs], out), file, processors, output)
+    all_assignments = [*assignments, *_target_assignments(targets)]
+    if accept_noise:
+        all_assignments.append(ACCEPT_NOISE)
+    runs_with_platforms = _read_runs(file, variants, all_assignments, compiles_only=bool(targets))
+    directories = _create_directories([run for run, _ in runs_with_platforms], out)
+    _measure_all(runs_with_platforms, directories, file, processors, output)
 
 
 def _target_assignments(targets: Sequence[str]) -> list[str]:
-    """Return the assignments for `--target`; the profile is cpu, because compiling needs no device."""
+    """Return the changes of the spec for `--target`; none without a target."""
     names = [name.strip() for target in targets for name in target.split(",") if name.strip()]
-    return [f"accelerator.targets=[{', '.join(dict.fromkeys(names))}]", "accelerator.profile=cpu"] if names else []
+    if not names:
+        return []
+    # Compiling needs no device, so the profile is cpu.
+    return [f"accelerator.targets=[{', '.join(dict.fromkeys(names))}]", "accelerator.profile=cpu"]
 
 
-def _read(
-    file: str, variants: Sequence[str], changes: Sequence[str], *, compiled: bool
+def _read_runs(
+    file: str, variants: Sequence[str], assignments: Sequence[str], *, compiles_only: bool
 ) -> "list[tuple[BenchmarkRun, str]]":
-    """Read the runs of a file, each with its platform; raises InvalidSpecError if one cannot run here."""
+    """Read the runs of a file, each with its platform; raise InvalidSpecError if one cannot run here.
+
+    With `compiles_only`, drop the expectations that compiling alone cannot decide.
+    """
     from accelbench.local.device import platform_of, require_a_framework, targeted, without_timed_expectations
     from accelbench.local.manifests import read_target
 
-    runs = read_target(file, variants, changes)
-    runs = tuple(targeted(without_timed_expectations(run) if compiled else run) for run in runs)
+    runs = list(read_target(file, variants, assignments))
+    if compiles_only:
+        runs = [without_timed_expectations(run) for run in runs]
+    runs = [targeted(run) for run in runs]
     platforms = [platform_of(run) for run in runs]
     require_a_framework(*runs)
     return list(zip(runs, platforms, strict=True))
 
 
-def _reserve(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
-    """Create a directory for each run; end the command if that is not possible."""
+def _create_directories(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
+    """Create a directory for the results of each run; end the command if that is not possible."""
     from accelbench.local.run import reserve
 
     try:
@@ -115,26 +127,30 @@ def _reserve(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirec
 
 
 def _measure_all(
-    runs: "Sequence[tuple[BenchmarkRun, str]]",
+    runs_with_platforms: "Sequence[tuple[BenchmarkRun, str]]",
     directories: "Sequence[RunDirectory]",
     file: str,
     processors: int | None,
     output: Output,
 ) -> None:
-    """Measure and print one run after the other, and end with the exit code of the worst."""
+    """Measure the runs one after the other, print each, and end the process with the worst exit code."""
     from accelbench.local.interrupt import Signals
     from accelbench.local.manifests import script_of
 
-    codes: list[Exit] = []
+    exit_codes: list[Exit] = []
     with Signals() as signals:
-        for (run, platform), directory in zip(runs, directories, strict=True):
+        for (run, platform), directory in zip(runs_with_platforms, directories, strict=True):
             outcome = _measure(run, platform, directory, signals, script_of(run, file), processors)
-            _print(outcome, directory, output)
-            codes.append(outcome.exit)
+            _print_outcome(outcome, directory, output)
+            exit_codes.append(outcome.exit)
             if signals.received is not None:
-                click.echo(f"interrupted: what was measured is kept{_not_reached(outcome)}", err=True)
+                message = "interrupted: what was measured is kept"
+                not_started = _cases_not_started(outcome)
+                if not_started:
+                    message += f"; not reached: {', '.join(not_started)}"
+                click.echo(message, err=True)
                 break
-    sys.exit(Exit.worst(codes))
+    sys.exit(Exit.worst(exit_codes))
 
 
 def _measure(
@@ -145,7 +161,7 @@ def _measure(
     script: Path | None,
     processors: int | None,
 ) -> "RunOutcome":
-    """Measure one run with its progress on standard error; end the command if results cannot be written."""
+    """Measure one run, and show its progress on standard error; end the command if results cannot be written."""
     from accelbench.local.device import missing_frameworks
     from accelbench.local.run import measure
     from accelbench.report.live import display
@@ -154,35 +170,36 @@ def _measure(
     for variant, reason in missing_frameworks(run).items():
         click.echo(f"warning: {variant} will fail: {reason}", err=True)
     try:
-        with display(console(stderr=True)) as shown:
+        with display(console(stderr=True)) as live_display:
             return measure(
-                run, platform, directory, signals=signals, display=shown, script=script, processors=processors
+                run, platform, directory, signals=signals, display=live_display, script=script, processors=processors
             )
     except OSError as error:
         click.echo(f"error: {error.filename or directory.path}: {error.strerror}", err=True)
         sys.exit(Exit.USAGE)
 
 
-def _print(outcome: "RunOutcome", directory: "RunDirectory", output: Output) -> None:
-    """Print the verdicts, write the HTML page, and name the directory of the results."""
+def _print_outcome(outcome: "RunOutcome", directory: "RunDirectory", output: Output) -> None:
+    """Print problems and verdicts, write the HTML page, and print the directory of the results."""
     from accelbench.local.run import write_page
     from accelbench.report import terminal
     from accelbench.terminal.console import console
     from accelbench.terminal.results import json_report
 
-    for line in (line for case in outcome.cases for line in case.trouble):
-        click.echo(line, err=True)
+    for case in outcome.cases:
+        for line in case.trouble:
+            click.echo(line, err=True)
     if output is Output.JSON:
         click.echo(json_report(outcome.measured, outcome.record))
     else:
         console().print(terminal.reports(outcome.measured))
-    if (missing := write_page(directory)) is not None:
-        click.echo(f"no report.html: {missing}", err=True)
+    install_advice = write_page(directory)
+    if install_advice is not None:
+        click.echo(f"no report.html: {install_advice}", err=True)
     click.echo(f"results: {directory.path}", err=True)
 
 
-def _not_reached(outcome: "RunOutcome") -> str:
-    """Return the cases that were not started, for the end of a sentence."""
-    started = {case.case.name for case in outcome.cases}
-    missing = [name for name in outcome.record.cases if name not in started]
-    return f"; not reached: {', '.join(missing)}" if missing else ""
+def _cases_not_started(outcome: "RunOutcome") -> list[str]:
+    """Return the names of the run's cases that were not started, because a signal came before."""
+    started_cases = {case.case.name for case in outcome.cases}
+    return [name for name in outcome.record.cases if name not in started_cases]

@@ -23,25 +23,26 @@ def validate(files: Sequence[str], output: Output) -> None:
     from accelbench.local.manifests import read
     from accelbench.plan.cases import count_cases
 
-    checked: list[dict[str, object]] = []
+    findings: list[dict[str, object]] = []
     for file in files:
         try:
             runs = read(file)
         except InvalidSpecError as error:
-            checked.append({"file": file, "valid": False, "problems": [str(problem) for problem in error.problems]})
+            findings.append({"file": file, "valid": False, "problems": [str(problem) for problem in error.problems]})
             if output is Output.TABLE:
                 click.echo(error.explained(), err=True)
             continue
-        checked.append({"file": file, "valid": True, "problems": []})
+        findings.append({"file": file, "valid": True, "problems": []})
         if output is Output.TABLE:
             for run in runs:
-                size = f"{_count(count_cases(run), 'case')}, {_count(len(run.spec.variants), 'variant')}"
-                click.echo(f"benchmarkrun/{run.metadata.name} is valid ({size})")
+                cases = _format_count(count_cases(run), "case")
+                variants = _format_count(len(run.spec.variants), "variant")
+                click.echo(f"benchmarkrun/{run.metadata.name} is valid ({cases}, {variants})")
     if output is Output.JSON:
-        click.echo(json.dumps(checked, indent=2))
-    if not all(entry["valid"] for entry in checked):
+        click.echo(json.dumps(findings, indent=2))
+    if not all(finding["valid"] for finding in findings):
         sys.exit(Exit.INVALID_SPEC)
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+def _format_count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

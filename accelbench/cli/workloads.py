@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 
     from accelbench.workload import Workload
 
-GAP = 2
-"""Blank columns between columns."""
-NARROWEST_SUMMARY = 20
+GAP_CHARACTERS = 2
+"""Number of blanks between two columns of a table."""
+MINIMUM_SUMMARY_WIDTH = 20
+"""Minimum width of the column of summaries, in characters."""
+BOUND_TEXTS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "above",
+    "maximum": "at most",
+    "exclusiveMaximum": "below",
+}
+"""How to write the bounds of a JSON schema, by keyword."""
 
 
 @click.command(cls=Command)
@@ -38,27 +46,27 @@ def workloads(name: str | None, output: Output) -> None:
     from accelbench import catalogue
     from accelbench.terminal.console import console
 
-    described: dict[str, Any] | list[dict[str, Any]]
-    shown: RenderableType
+    document: dict[str, Any] | list[dict[str, Any]]
+    tables: RenderableType
     out = console(listing=name is None)
     if name is None:
-        workloads = {name: _load_or_explain(name) for name in catalogue.names()}
-        described = [_described(name, workload) for name, workload in workloads.items()]
-        shown = _all(workloads, out.width)
+        workloads_or_errors = {name: _load_or_explain(name) for name in catalogue.names()}
+        document = [_describe_or_explain(name, workload) for name, workload in workloads_or_errors.items()]
+        tables = _list_table(workloads_or_errors, out.width)
     else:
         try:
             workload = _find(name)
         except catalogue.UnknownWorkloadError as error:
             raise click.BadParameter(str(error), param_hint="NAME") from error
-        described, shown = describe(workload), _one(workload)
+        document, tables = describe(workload), _workload_tables(workload)
     if output is Output.JSON:
-        click.echo(json.dumps(described, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
         sys.exit(Exit.SUCCESS)
-    out.print(shown)
+    out.print(tables)
 
 
 def _load_or_explain(name: str) -> "Workload | str":
-    """Return the workload, or the fault of its package, so that a broken package does not hide the others."""
+    """Return the workload or, if its package cannot be loaded, the error: the list shows the other workloads too."""
     from accelbench import catalogue
 
     try:
@@ -67,11 +75,15 @@ def _load_or_explain(name: str) -> "Workload | str":
         return str(error)
 
 
-def _described(name: str, workload: "Workload | str") -> dict[str, Any]:
-    return {"name": name, "broken": workload} if isinstance(workload, str) else describe(workload)
+def _describe_or_explain(name: str, workload_or_error: "Workload | str") -> dict[str, Any]:
+    """Return the description of a workload for JSON; a text is the error of a broken package."""
+    if isinstance(workload_or_error, str):
+        return {"name": name, "broken": workload_or_error}
+    return describe(workload_or_error)
 
 
 def _find(name: str) -> "Workload":
+    """Return the workload of that name, or the workload of a script if the name ends in `.py`."""
     from pathlib import Path
 
     from accelbench import catalogue
@@ -86,7 +98,7 @@ def _find(name: str) -> "Workload":
 
 
 def describe(workload: "Workload") -> dict[str, Any]:
-    """Return name, summary, parameters and variants for JSON."""
+    """Return the description of a workload for JSON."""
     from accelbench import frameworks
     from accelbench.catalogue import options_model
 
@@ -94,27 +106,29 @@ def describe(workload: "Workload") -> dict[str, Any]:
         "name": workload.name,
         "summary": _summary(workload),
         "unit": workload.measure(workload.Parameters()).unit,
-        "observes": _observed(workload),
+        "observes": _observations(workload),
         "parameters": _properties(workload.Parameters),
         "variants": {
-            use: {
-                "summary": kind.summary or frameworks.find(kind.framework).modes[kind.mode].summary,
-                "options": _properties(options_model(kind)),
+            name: {
+                "summary": variant.summary or frameworks.find(variant.framework).modes[variant.mode].summary,
+                "options": _properties(options_model(variant)),
             }
-            for use, kind in workload.variants().items()
+            for name, variant in workload.variants().items()
         },
     }
 
 
-def _observed(workload: "Workload") -> dict[str, str]:
-    """Return what is observed instead of a time, with its meaning; empty for a timed workload."""
+def _observations(workload: "Workload") -> dict[str, str]:
+    """Return the meaning of each observation of the workload, by name; empty if the workload is timed."""
     from accelbench.catalogue.observations import STANDARD
 
-    timed = workload.measure(workload.Parameters()).protocol != "observe"
-    return {} if timed else {**STANDARD, **workload.observes}
+    if workload.measure(workload.Parameters()).protocol != "observe":
+        return {}
+    return {**STANDARD, **workload.observes}
 
 
 def _properties(model: "type[BaseModel]") -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each field, without its title, which only repeats the field's name."""
     properties = model.model_json_schema().get("properties", {})
     return {
         name: {key: value for key, value in schema.items() if key != "title"} for name, schema in properties.items()
@@ -125,72 +139,76 @@ def _summary(workload: "Workload") -> str:
     return (type(workload).__doc__ or "").strip().split("\n")[0]
 
 
-def _all(workloads: "Mapping[str, Workload | str]", width: int) -> "RenderableType":
+def _list_table(workloads_or_errors: "Mapping[str, Workload | str]", width: int) -> "RenderableType":
+    """Return a table of all workloads that fits in `width` characters; a text is the error of a broken package."""
     from rich.text import Text
 
-    table = _table("workload", "what it computes", "variants")
-    # Names must not wrap, because people copy them.
-    name_column, summary_column, use_column = table.columns
-    uses = (use for workload in workloads.values() if not isinstance(workload, str) for use in workload.variants())
-    name_column.width, use_column.min_width = max(map(len, workloads)), max((len(f"{use},") for use in uses), default=0)
-    summary_column.max_width = max(NARROWEST_SUMMARY, width - name_column.width - use_column.min_width - 2 * GAP)
-    for name, workload in workloads.items():
-        if isinstance(workload, str):
-            table.add_row(name, Text(f"broken: {workload}"), "")
-        else:
-            table.add_row(name, _summary(workload), ", ".join(workload.variants()))
+    table = _empty_table("workload", "what it computes", "variants")
+    longest_variant_name = 0
+    for name, workload_or_error in workloads_or_errors.items():
+        if isinstance(workload_or_error, str):
+            table.add_row(name, Text(f"broken: {workload_or_error}"), "")
+            continue
+        variant_names = list(workload_or_error.variants())
+        longest_variant_name = max([longest_variant_name, *map(len, variant_names)])
+        table.add_row(name, _summary(workload_or_error), ", ".join(variant_names))
+    # Names must not wrap, because people copy them. A comma follows the name of a variant.
+    name_width = max(map(len, workloads_or_errors))
+    variant_width = longest_variant_name + 1 if longest_variant_name else 0
+    name_column, summary_column, variant_column = table.columns
+    name_column.width, variant_column.min_width = name_width, variant_width
+    available_width = width - name_width - variant_width - 2 * GAP_CHARACTERS
+    summary_column.max_width = max(MINIMUM_SUMMARY_WIDTH, available_width)
     return table
 
 
-def _one(workload: "Workload") -> "RenderableType":
+def _workload_tables(workload: "Workload") -> "RenderableType":
+    """Return the full description of a workload: its text, then its parameters, variants and observations."""
     import inspect
 
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
 
-    described = describe(workload)
-    parameters = _table("parameter", "default", "allowed", "what it is")
-    for key, schema in described["parameters"].items():
-        parameters.add_row(key, str(schema.get("default", "")), allowed(schema), schema.get("description", ""))
-    variants = _table("variant", "options", "what it is")
-    for use, variant in described["variants"].items():
-        variants.add_row(use, ", ".join(variant["options"]), variant["summary"])
-    observed = _table("observed", "what it is")
-    for key, meaning in described["observes"].items():
-        observed.add_row(key, meaning)
-    return Group(
+    description = describe(workload)
+    parameters = _empty_table("parameter", "default", "allowed", "what it is")
+    for name, schema in description["parameters"].items():
+        default = str(schema.get("default", ""))
+        parameters.add_row(name, default, describe_allowed_values(schema), schema.get("description", ""))
+    variants = _empty_table("variant", "options", "what it is")
+    for name, variant in description["variants"].items():
+        variants.add_row(name, ", ".join(variant["options"]), variant["summary"])
+    # Each paragraph becomes one line, so that the terminal's width breaks it.
+    paragraphs = (inspect.getdoc(type(workload)) or "").split("\n\n")
+    blocks: list[RenderableType] = [
         Text(workload.name, style="bold"),
-        Text("\n\n".join(" ".join(part.split()) for part in (inspect.getdoc(type(workload)) or "").split("\n\n"))),
+        Text("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)),
         Padding(parameters, (1, 0)),
         variants,
-        *([Padding(observed, (1, 0, 0, 0))] if described["observes"] else []),
-    )
+    ]
+    if description["observes"]:
+        observations = _empty_table("observed", "what it is")
+        for name, meaning in description["observes"].items():
+            observations.add_row(name, meaning)
+        blocks.append(Padding(observations, (1, 0, 0, 0)))
+    return Group(*blocks)
 
 
-def allowed(schema: dict[str, Any]) -> str:
-    """Describe the values that a JSON schema allows."""
+def describe_allowed_values(schema: dict[str, Any]) -> str:
+    """Describe the values that a JSON schema allows: a list of them, their bounds, or else their type."""
     if "enum" in schema:
         return ", ".join(map(str, schema["enum"]))
-    bounds = [
-        f"{words} {schema[keyword]}"
-        for keyword, words in (
-            ("minimum", "at least"),
-            ("exclusiveMinimum", "above"),
-            ("maximum", "at most"),
-            ("exclusiveMaximum", "below"),
-        )
-        if keyword in schema
-    ]
     if "minimum" in schema and "maximum" in schema:
         return f"{schema['minimum']} to {schema['maximum']}"
+    bounds = [f"{text} {schema[keyword]}" for keyword, text in BOUND_TEXTS.items() if keyword in schema]
     return ", ".join(bounds) or str(schema.get("type", ""))
 
 
-def _table(*columns: str) -> "Table":
+def _empty_table(*columns: str) -> "Table":
+    """Return a table with these columns and no rows; long texts continue on the next line."""
     from rich.table import Table
 
-    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, GAP_CHARACTERS, 0, 0), header_style="dim")
     for column in columns:
         table.add_column(column, overflow="fold")
     return table

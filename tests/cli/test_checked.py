@@ -58,10 +58,10 @@ def test_the_words_of_the_report(golden: Callable[[str, str], None]) -> None:
 
 @pytest.mark.parametrize(("checks", "code"), CASES.values(), ids=CASES)
 def test_the_exit_code_is_that_of_the_worst_outcome(checks: Result, code: Exit) -> None:
-    assert checked.exit_for(checked.checked(checks)) is code
+    assert checked.exit_code(checked.checked_variants(checks)) is code
 
 
 def test_a_failed_variant_has_passed_nothing() -> None:
-    [eager, jit] = checked.checked(result(*GOOD, failure=FAILURE))
-    assert (eager.failed, eager.checks) == (True, ())
-    assert (jit.failed, len(jit.checks)) == (False, 2)
+    [eager, jit] = checked.checked_variants(result(*GOOD, failure=FAILURE))
+    assert (eager.has_failed, eager.checks) == (True, ())
+    assert (jit.has_failed, len(jit.checks)) == (False, 2)
