@@ -87,7 +87,7 @@ def _run_checks(
         )
         for case in plan_cases(run, platform):
             if signals.received is None:
-                yield case, run_check(case, directory.log(case.name))
+                yield case, run_check(case, directory.log_path(case.name))
 
 
 def _print_event(event: "Event") -> None:

@@ -90,7 +90,7 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
 
     If the results cannot be read, print why and return none.
     """
-    if not run.directory.begun:
+    if not run.directory.has_record:
         return {}
     try:
         record, results = run.directory.load()
@@ -139,7 +139,7 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     from accelbench.local.results import read
     from accelbench.verdict.expectations import evaluate
 
-    if not run.directory.begun:
+    if not run.directory.has_record:
         return None
     try:
         loaded = read(run.directory.path)

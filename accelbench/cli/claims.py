@@ -149,7 +149,7 @@ def _print_verdict(settled: "SettledClaim", runs: "Sequence[ClaimRun]") -> None:
     for sentence in settled.sentences:
         click.echo(f"  {simplify_sentence(sentence)}")
     for run in runs:
-        if run.directory.begun:
+        if run.directory.has_record:
             click.echo(f"{row}: results in {run.directory.path}", err=True)
 
 

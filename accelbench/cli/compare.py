@@ -24,9 +24,9 @@ def compare(before: str, after: str, allow_different: Sequence[str], output: Out
     variables). If a side has ten or more results of a case, it also reports changes within that series.
     """
     from accelbench.history.sample import Side
-    from accelbench.local.results import read_side
+    from accelbench.local.results import read_all
     from accelbench.terminal.comparison import print_comparison, require_scipy
 
     require_scipy()
-    sides = [Side("A", read_side(before), before), Side("B", read_side(after), after)]
+    sides = [Side("A", read_all(before), before), Side("B", read_all(after), after)]
     sys.exit(print_comparison(sides, allow_different, output))

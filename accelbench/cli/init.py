@@ -89,10 +89,10 @@ def script_text(name: str, jax: str, pytorch: str) -> str:
 
 def manifest_text(name: str) -> str:
     """Return a manifest that compares PyTorch in eager mode with JAX under jit."""
-    from accelbench.local.manifests import USUAL, time_limit
+    from accelbench.local.manifests import DEFAULT_VARIANTS, time_limit
 
     run_name = name.replace("_", "-").strip("-")
-    return Template(MANIFEST).substitute(file=name, name=run_name, seconds=time_limit(USUAL))
+    return Template(MANIFEST).substitute(file=name, name=run_name, seconds=time_limit(DEFAULT_VARIANTS))
 
 
 SCRIPT = '''"""$title: the same function in JAX and in PyTorch."""

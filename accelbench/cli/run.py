@@ -103,13 +103,13 @@ def _read_runs(
 
     With `compiles_only`, drop the expectations that compiling alone cannot decide.
     """
-    from accelbench.local.device import platform_of, require_a_framework, targeted, without_timed_expectations
+    from accelbench.local.device import platform_of, require_a_framework, prepare_compilation, without_timed_expectations
     from accelbench.local.manifests import read_target
 
     runs = list(read_target(file, variants, assignments))
     if compiles_only:
         runs = [without_timed_expectations(run) for run in runs]
-    runs = [targeted(run) for run in runs]
+    runs = [prepare_compilation(run) for run in runs]
     platforms = [platform_of(run) for run in runs]
     require_a_framework(*runs)
     return list(zip(runs, platforms, strict=True))

@@ -30,13 +30,13 @@ class RunnerExit:
     """Hold the exit status of a runner and the content of its log."""
 
     code: int
-    """Exit status; negative: the signal that ended it."""
+    """Exit status; if a signal ended the runner, the signal's number as a negative number."""
     result: Result | None
-    """The result, or else the last checkpoint."""
+    """The result. If there is none, the last checkpoint."""
     launches: tuple[str, ...]
     """Launch records as JSON, with all blocks."""
     problems: tuple[str, ...]
-    """Faults of the log."""
+    """Faults of the log, such as a document that was altered."""
     tail: tuple[str, ...]
     """The last lines of the log that are not accelbench's."""
 
@@ -52,7 +52,7 @@ def run_case(
     processors: int | None = None,
     check: bool = False,
 ) -> RunnerExit:
-    """Run a case to its end, and keep its output in a file.
+    """Run a case in a child process until it ends, and write its output to `log`.
 
     Args:
         case: The case to run.
@@ -60,38 +60,42 @@ def run_case(
         signals: The handler that forwards Ctrl-C and SIGTERM to the runner.
         on_event: Called with each event of the log.
         on_tick: Called after each second without output.
-        environment: Variables that are added to this process's.
-        processors: How many processors the runner uses; None: all.
-        check: Run the checks only, and time nothing.
+        environment: Environment variables for the runner, in addition to this process's variables.
+        processors: Number of processors for the runner; None for all.
+        check: True to run only the checks, and time nothing.
     """
-    options = [*(["--check"] if check else []), *(["--processors", str(processors)] if processors else [])]
+    options = []
+    if check:
+        options.append("--check")
+    if processors:
+        options += ["--processors", str(processors)]
     with tempfile.TemporaryDirectory(prefix="accelbench-", ignore_cleanup_errors=True) as temporary:
-        work = Path(temporary, "work")
-        work.mkdir()
-        document = Path(temporary, "case.json")
-        document.write_text(case.to_json(), encoding="utf-8")
-        complete = {
+        work_directory = Path(temporary, "work")
+        work_directory.mkdir()
+        case_file = Path(temporary, "case.json")
+        case_file.write_text(case.to_json(), encoding="utf-8")
+        runner_environment = {
             **os.environ,
             **environment,
-            "ACCELBENCH_WORK_DIRECTORY": str(work),
+            "ACCELBENCH_WORK_DIRECTORY": str(work_directory),
             "ACCELBENCH_TERMINATION_LOG": str(Path(temporary, "termination-log")),
-            "ACCELBENCH_ENDS_WITH": str(os.getpid()),
+            "ACCELBENCH_ENDS_WITH": str(os.getpid()),  # the runner ends when this process has ended
             "PYTHONSAFEPATH": "1",  # a jax.py in the working directory must not hide the framework
         }
-        with log.open("wb", buffering=0) as kept:
+        with log.open("wb", buffering=0) as log_file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "accelbench_runner", str(document), *options],
+                [sys.executable, "-m", "accelbench_runner", str(case_file), *options],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                env=complete,
+                env=runner_environment,
                 start_new_session=True,  # the terminal sends Ctrl-C to this process only, which forwards it
             )
             signals.child_started(process.pid)
             assert process.stdout is not None  # noqa: S101 - stdout is a pipe
             with process.stdout as output:
-                for line in _lines(output, on_tick, ended=lambda: process.poll() is not None):
-                    kept.write(line)
+                for line in _read_lines(output, on_tick, has_ended=lambda: process.poll() is not None):
+                    log_file.write(line)
                     event = parse_event(line.decode(errors="replace").rstrip("\n"))
                     if event is not None:
                         on_event(event)
@@ -100,34 +104,39 @@ def run_case(
     return _read_exit(code, log)
 
 
-def _lines(output: IO[bytes], on_tick: Callable[[], None], ended: Callable[[], bool]) -> Iterator[bytes]:
-    """Yield lines as they arrive, the last one even if it is incomplete."""
-    rest = b""
+def _read_lines(output: IO[bytes], on_tick: Callable[[], None], has_ended: Callable[[], bool]) -> Iterator[bytes]:
+    """Yield the lines of `output` as they arrive, until the pipe is closed or the process has ended.
+
+    `on_tick` is called after each second without output. The last line may be incomplete.
+    """
+    incomplete_line = b""
     while True:
-        if not select.select([output], [], [], TICK_SECONDS)[0]:
-            if ended():  # a grandchild can keep the pipe open after the runner has ended
+        readable, _, _ = select.select([output], [], [], TICK_SECONDS)
+        if not readable:
+            if has_ended():  # a grandchild can keep the pipe open after the runner has ended
                 break
             on_tick()
             continue
         chunk = os.read(output.fileno(), 65536)
         if not chunk:
             break
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, incomplete_line = (incomplete_line + chunk).split(b"\n")
         for line in lines:
             yield line + b"\n"
-    if rest:
-        yield rest
+    if incomplete_line:
+        yield incomplete_line
 
 
 def _read_exit(code: int, log: Path) -> RunnerExit:
+    """Read the runner's result, its launches and its own messages from the log."""
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        delivered = read_log(lines)
+        log_content = read_log(lines)
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        others = [printable(line.rstrip()) for line in lines if not line.startswith("accelbench/")]
+        messages = [printable(line.rstrip()) for line in lines if not line.startswith("accelbench/")]
     return RunnerExit(
         code=code,
-        result=delivered.latest("result") or delivered.latest("checkpoint"),
-        launches=tuple(document.text for document in delivered.documents if document.kind == "launch"),
-        problems=delivered.problems,
-        tail=tuple(others[-TAIL_LINES:]),
+        result=log_content.latest("result") or log_content.latest("checkpoint"),
+        launches=tuple(document.text for document in log_content.documents if document.kind == "launch"),
+        problems=log_content.problems,
+        tail=tuple(messages[-TAIL_LINES:]),
     )

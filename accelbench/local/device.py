@@ -14,11 +14,11 @@ from accelbench.plan.problems import check_platform, check_targets
 from accelbench.problem import Problem
 
 COMPILE_SECONDS = 600
-"""Minimum time limit for each compiled variant; a decoder for 256 TPU chips took 313 s on two busy processors."""
+"""Minimum time limit for each variant to compile; a decoder for 256 TPU chips took 313 s on two busy processors."""
 
 
 def profile_of(run: BenchmarkRun) -> Profile:
-    """Return the run's profile; raises InvalidSpecError."""
+    """Return the run's profile; raises InvalidSpecError if the profile is unknown or invalid."""
     try:
         return load_profiles(os.environ).get(run.spec.accelerator.profile)
     except (UnknownProfileError, InvalidProfilesError) as error:
@@ -26,63 +26,81 @@ def profile_of(run: BenchmarkRun) -> Profile:
 
 
 def without_timed_expectations(run: BenchmarkRun) -> BenchmarkRun:
-    """Drop the expectations that compiling alone cannot decide."""
-    kept = tuple(expectation for expectation in run.spec.expectations if expectation.subject in KNOWN_AFTER_COMPILING)
-    return run.model_copy(update={"spec": run.spec.model_copy(update={"expectations": kept})})
+    """Return the run with only those expectations that compiling alone can decide."""
+    decidable = tuple(
+        expectation for expectation in run.spec.expectations if expectation.subject in KNOWN_AFTER_COMPILING
+    )
+    return run.model_copy(update={"spec": run.spec.model_copy(update={"expectations": decidable})})
 
 
-def targeted(run: BenchmarkRun) -> BenchmarkRun:
-    """Add the profile's target to the run; raises InvalidSpecError if this machine cannot compile for its targets."""
+def prepare_compilation(run: BenchmarkRun) -> BenchmarkRun:
+    """Return the run with its compile targets, which its profile may set, and with enough time to compile.
+
+    A run without targets is returned unchanged. Raises InvalidSpecError if this machine cannot compile for a target.
+    """
     profile = profile_of(run)
     run = with_target(run, profile.target)
     problems = check_targets(run, profile)
-    if not problems:
-        missing = {hint: None for name in run.spec.accelerator.targets or () if (hint := targets.find(name).missing)}
-        problems = tuple(Problem("spec.accelerator.targets", hint) for hint in missing)
     if problems:
         raise InvalidSpecError(run.metadata.name, problems)
-    return _with_time_to_compile(run) if run.spec.accelerator.targets else run
+    target_names = run.spec.accelerator.targets or ()
+    messages = [targets.find(name).missing for name in target_names]
+    distinct_messages = dict.fromkeys(message for message in messages if message)
+    if distinct_messages:
+        problems = tuple(Problem("spec.accelerator.targets", message) for message in distinct_messages)
+        raise InvalidSpecError(run.metadata.name, problems)
+    return _with_time_to_compile(run) if target_names else run
 
 
 def _with_time_to_compile(run: BenchmarkRun) -> BenchmarkRun:
-    """Raise the time limit: a manifest's limit is meant for measuring, and compiling can take longer."""
+    """Return the run with a time limit of at least `COMPILE_SECONDS` for each variant.
+
+    The limit in a manifest is for measuring, and compiling can take longer.
+    """
     measurement = run.spec.measurement
-    seconds = max(measurement.time_limit_seconds, COMPILE_SECONDS * len(run.spec.variants))
-    longer = measurement.model_copy(update={"time_limit_seconds": seconds})
-    return run.model_copy(update={"spec": run.spec.model_copy(update={"measurement": longer})})
+    limit_seconds = max(measurement.time_limit_seconds, COMPILE_SECONDS * len(run.spec.variants))
+    new_measurement = measurement.model_copy(update={"time_limit_seconds": limit_seconds})
+    new_spec = run.spec.model_copy(update={"measurement": new_measurement})
+    return run.model_copy(update={"spec": new_spec})
 
 
 def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> str:
-    """Return the platform of the run's profile; raises InvalidSpecError if this machine lacks it or its precision."""
-    name = run.spec.accelerator.profile
-    path = "spec.accelerator.profile"
+    """Return the name of the platform of the run's profile.
+
+    Raises InvalidSpecError if this machine has no device of the platform, or if the platform does not support the run's
+    precision or one of its variants. `root` is the directory below which device files are looked for.
+    """
+    profile_name = run.spec.accelerator.profile
     platform = platforms.find(profile_of(run).platform)
     files = platform.files
     if files and not any(Path(root, file.lstrip("/")).exists() for file in files):
         message = (
-            f"{name} needs a {platform.name} device and this machine shows none (no {' or '.join(files)}); run it"
-            " here on the processor with --set accelerator.profile=cpu, or in a cluster with kubectl apply"
+            f"{profile_name} needs a {platform.name} device and this machine shows none (no {' or '.join(files)}); run"
+            " it here on the processor with --set accelerator.profile=cpu, or in a cluster with kubectl apply"
         )
-        raise InvalidSpecError(run.metadata.name, [Problem(path, message)])
+        raise InvalidSpecError(run.metadata.name, [Problem("spec.accelerator.profile", message)])
     if problems := check_platform(run, platform):
         raise InvalidSpecError(run.metadata.name, problems)
     return platform.name
 
 
 def require_a_framework(*runs: BenchmarkRun) -> None:
-    """Raise InvalidSpecError for a run if no framework of its variants is installed."""
+    """Raise InvalidSpecError if one of the runs has no variant whose framework is installed."""
     for run in runs:
-        missing = missing_frameworks(run)
-        if len(missing) == len(run.spec.variants):
-            problems = [Problem("spec.variants", hint) for hint in dict.fromkeys(missing.values())]
+        messages = missing_frameworks(run)
+        if len(messages) == len(run.spec.variants):
+            problems = [Problem("spec.variants", message) for message in dict.fromkeys(messages.values())]
             raise InvalidSpecError(run.metadata.name, problems)
 
 
 def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
-    """Return how to install the framework, by variant, for those that lack it; imports no framework."""
-    needed = {variant.label: frameworks.find(variant.use.partition("/")[0]) for variant in run.spec.variants}
-    return {
-        label: framework.not_installed
-        for label, framework in needed.items()
-        if importlib.util.find_spec(framework.package) is None
-    }
+    """Return a message for each variant whose framework is not installed, by the variant's label.
+
+    The message has the command that installs the framework. No framework is imported.
+    """
+    messages = {}
+    for variant in run.spec.variants:
+        framework = frameworks.find(variant.use.partition("/")[0])
+        if importlib.util.find_spec(framework.package) is None:
+            messages[variant.label] = framework.not_installed
+    return messages

@@ -1,6 +1,6 @@
 """Write and read the directory of a run. Writes are atomic.
 
-- `run.json`: the manifest as run, and the names of its cases
+- `run.json`: the manifest with its overrides, and the names of its cases
 - `CASE.result.json`: the result
 - `CASE.launches.jsonl`: every launch with all its blocks
 - `CASE.log`: the runner's output
@@ -42,16 +42,16 @@ class RunRecord(Document):
     """None: the run has not finished, or was killed."""
     exit_code: int | None = None
     cases: tuple[str, ...]
-    """Names in the order of the sweep; cases that did not start have no files."""
+    """Names of all cases, in the order of the sweep. A case that did not start has no files."""
     run: BenchmarkRun
 
     @field_serializer("run")
-    def _without_status(self, run: BenchmarkRun) -> dict[str, Any]:
+    def _serialize_without_status(self, run: BenchmarkRun) -> dict[str, Any]:
         return run.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace the file in one step, so that a reader never sees a part of it."""
+    """Write `text` to a temporary file and rename it to `path`, so that no reader sees an incomplete file."""
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:
@@ -70,12 +70,12 @@ class RunDirectory:
     """Read and write the files of one run."""
 
     def __init__(self, path: Path) -> None:
-        """Use a path that need not exist yet."""
+        """Use `path` as the directory; it need not exist yet."""
         self.path = path
 
     @property
-    def begun(self) -> bool:
-        """Return True if a run has started here."""
+    def has_record(self) -> bool:
+        """Return True if `run.json` exists, which a run writes when it starts."""
         return (self.path / RUN_FILE).exists()
 
     def create(self) -> None:
@@ -83,34 +83,40 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
 
     def reserve(self) -> None:
-        """Create the directory, which must be new or empty; raises OccupiedError and OSError."""
+        """Create the directory. Raises OccupiedError if it has files already, and OSError."""
         self.create()
         if any(self.path.iterdir()):
-            results = f"already holds the results of a run; `accelbench report {self.path}` shows them"
-            state = results if self.begun else "is not empty"
-            raise OccupiedError(f"{self.path} {state}. Nothing is overwritten: give --out another name")
+            reason = "is not empty"
+            if self.has_record:
+                reason = f"already holds the results of a run; `accelbench report {self.path}` shows them"
+            raise OccupiedError(f"{self.path} {reason}. Nothing is overwritten: give --out another name")
 
     def prepare(self, record: RunRecord, *, keep: Collection[str] = ()) -> None:
-        """Write the run's record, and delete an earlier run's files of the cases except those to keep."""
+        """Write the run's record, and delete old files of its cases.
+
+        Args:
+            record: The record of the run that starts.
+            keep: Names of the cases whose files stay.
+        """
         self.create()
         for case in record.cases:
             if case not in keep:
-                self.forget(case)
+                self.delete_case(case)
         self.write_record(record)
 
-    def log(self, case: str) -> Path:
+    def log_path(self, case: str) -> Path:
         """Return the path of a case's log."""
         return self.path / f"{case}.log"
 
     def write_record(self, record: RunRecord) -> None:
         """Write `run.json`."""
-        write_atomically(self.path / RUN_FILE, as_text(record))
+        write_atomically(self.path / RUN_FILE, _format_json(record))
 
     def write_result(self, result: Result, launches: Sequence[str]) -> None:
-        """Write a case's result, and its launches as one JSON document a line."""
-        write_atomically(self._result(result.case.name), as_text(result))
+        """Write a case's result to one file, and its launches to another, one JSON document a line."""
+        write_atomically(self._result_path(result.case.name), _format_json(result))
         lines = "".join(f"{launch}\n" for launch in launches)
-        write_atomically(self.path / f"{result.case.name}{LAUNCHES_SUFFIX}", lines)
+        write_atomically(self._launches_path(result.case.name), lines)
 
     def write_report(self, markdown: str) -> None:
         """Write `report.md`."""
@@ -120,58 +126,69 @@ class RunDirectory:
         """Write `report.html`."""
         write_atomically(self.path / PAGE_FILE, page)
 
-    def keep_script(self, script: Path) -> Path:
-        """Copy the script, so that later edits do not change what is measured; raises OSError."""
+    def copy_script(self, script: Path) -> Path:
+        """Copy the script into this directory, and return the path of the copy; raises OSError.
+
+        The copy is measured, so that later edits of the script do not change what is measured.
+        """
         copy = self.path / script.name
         write_atomically(copy, script.read_text(encoding="utf-8"))
         return copy
 
-    def launches(self, case: str) -> tuple[str, ...]:
-        """Return a case's launches as JSON with all blocks; empty if there is no such file."""
-        return load_launches(self._result(case))
+    def launches_of(self, case: str) -> tuple[str, ...]:
+        """Return a case's launches, each as a JSON document; empty if the file cannot be read."""
+        return load_launches(self._result_path(case))
 
-    def forget(self, case: str) -> None:
-        """Delete an earlier run's files of this case, so that they are not taken for this run's."""
-        for path in (self._result(case), self.path / f"{case}{LAUNCHES_SUFFIX}", self.log(case)):
+    def delete_case(self, case: str) -> None:
+        """Delete the result, the launches and the log of a case, if they exist."""
+        for path in (self._result_path(case), self._launches_path(case), self.log_path(case)):
             path.unlink(missing_ok=True)
 
     def load(self) -> tuple[RunRecord, tuple[Result, ...]]:
-        """Read the run's record and results; raises UnreadableResultError."""
+        """Read the run's record and the results that exist; raises UnreadableResultError."""
         file = self.path / RUN_FILE
-        if not self.begun:
+        if not self.has_record:
             raise UnreadableResultError(f"{self.path}: no {RUN_FILE} in it; name a directory that `run --out` wrote")
         try:
             record = RunRecord.model_validate_json(file.read_bytes())
         except (OSError, ValidationError) as error:
             raise UnreadableResultError(f"{file}: {explain(error)}") from error
-        paths = [self._result(case) for case in record.cases]
+        paths = [self._result_path(case) for case in record.cases]
         return record, tuple(load_result(path) for path in paths if path.exists())
 
-    def _result(self, case: str) -> Path:
+    def _result_path(self, case: str) -> Path:
         return self.path / f"{case}{RESULT_SUFFIX}"
+
+    def _launches_path(self, case: str) -> Path:
+        return self.path / f"{case}{LAUNCHES_SUFFIX}"
 
 
 def reserve_numbered(path: Path) -> RunDirectory:
-    """Create a directory at `path` or, if that exists, at the first free of `path-2`, `path-3`; raises OSError."""
+    """Create a directory at the first of `path`, `path-2`, `path-3` and so on that does not exist; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for name in itertools.chain([path.name], (f"{path.name}-{number}" for number in itertools.count(2))):
+    candidate = path
+    for suffix in itertools.count(2):
         with contextlib.suppress(FileExistsError):
-            path.with_name(name).mkdir()
-            return RunDirectory(path.with_name(name))
-    raise AssertionError  # names do not run out
+            candidate.mkdir()
+            return RunDirectory(candidate)
+        candidate = path.with_name(f"{path.name}-{suffix}")
+    raise AssertionError  # the suffixes have no end
 
 
 def load_result(path: Path) -> Result:
-    """Read the result in a file; raises UnreadableResultError."""
+    """Read a result from a file; raises UnreadableResultError."""
     try:
         return Result.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise UnreadableResultError(f"{path}: {explain(error)}") from error
 
 
-def load_launches(result: Path) -> tuple[str, ...]:
-    """Return the launches in the file next to a result's, as JSON documents; empty if there is none."""
-    path = result.with_name(result.name.removesuffix(RESULT_SUFFIX) + LAUNCHES_SUFFIX)
+def load_launches(result_path: Path) -> tuple[str, ...]:
+    """Return the launches of a result, each as a JSON document, from the launches file in the result's directory.
+
+    Empty if that file cannot be read.
+    """
+    path = result_path.with_name(result_path.name.removesuffix(RESULT_SUFFIX) + LAUNCHES_SUFFIX)
     try:
         return tuple(path.read_text(encoding="utf-8", errors="replace").splitlines())
     except OSError:
@@ -179,14 +196,15 @@ def load_launches(result: Path) -> tuple[str, ...]:
 
 
 def explain(error: OSError | ValidationError) -> str:
-    """Return the reason for the end of a message that names the file."""
+    """Describe why a result cannot be read. Of a ValidationError, only the first problem is described."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
-    return f"not a result of accelbench: {field + ': ' if field else ''}{first['msg']}"
+    problem = error.errors(include_url=False)[0]
+    field_path = ".".join(str(key) for key in problem["loc"])
+    prefix = f"{field_path}: " if field_path else ""
+    return f"not a result of accelbench: {prefix}{problem['msg']}"
 
 
-def as_text(document: Document) -> str:
-    """Return the document as indented JSON."""
+def _format_json(document: Document) -> str:
+    """Format the document as indented JSON."""
     return json.dumps(json.loads(document.to_json()), indent=2, ensure_ascii=False) + "\n"

@@ -32,9 +32,10 @@ class LocalError(Exception):
 
 
 class UsageError(LocalError):
-    """Refuse an argument; `argument` is its name on the command line, such as `FILE` or `--set`."""
+    """Refuse an argument of the command line."""
 
     def __init__(self, message: str, argument: str) -> None:
+        """Create the error; `argument` is its name in the usage text, such as `FILE` or `--set`."""
         super().__init__(message)
         self.argument = argument
 
@@ -45,13 +46,13 @@ class InvalidSpecError(LocalError):
     exit_code = Exit.INVALID_SPEC
 
     def __init__(self, source: str, problems: "Sequence[Problem]") -> None:
-        """Take the file's name as `source`, for the message."""
+        """Create the error; `source` is the name of the manifest's file."""
         super().__init__(source)
         self.source = source
         self.problems = tuple(problems)
 
     def explained(self) -> str:
-        """Return the file's name and one line for each problem."""
+        """Return the text for standard error: the file's name, then one line for each problem."""
         return "\n".join([f"{self.source} is not valid:", *(f"  {problem}" for problem in self.problems)])
 
 
@@ -65,7 +66,7 @@ class UnreadableResultError(LocalError):
     exit_code = Exit.INVALID_SPEC
 
     def __init__(self, message: str) -> None:
-        """Put the message on one line, because it can quote the file."""
+        """Put the message on one line: it can quote a file that contains line breaks."""
         from accelbench.document import on_one_line
 
         super().__init__(on_one_line(message))

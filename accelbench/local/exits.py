@@ -10,7 +10,7 @@ class Exit(IntEnum):
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> Self:
-        """Attach the meaning that `--help` shows."""
+        """Create a member with the exit code as its value, and the meaning that `--help` shows."""
         member = int.__new__(cls, code)
         member._value_ = code
         member.meaning = meaning
@@ -34,12 +34,12 @@ class Exit(IntEnum):
 
     @classmethod
     def worst(cls, codes: "list[Exit]") -> "Exit":
-        """Return the most severe code; SUCCESS if there is none."""
-        order = list(cls)
-        return max(codes, key=order.index, default=cls.SUCCESS)
+        """Return the most severe of the codes; SUCCESS if `codes` is empty."""
+        by_severity = list(cls)
+        return max(codes, key=by_severity.index, default=cls.SUCCESS)
 
 
 def help_text() -> str:
-    r"""Return the table for `--help`; the leading `\b` preserves its line breaks."""
+    r"""Return the table of exit codes for `--help`. The first line, `\b`, tells click to keep the line breaks."""
     lines = (f"  {code.value:>3}  {code.meaning}" for code in sorted(Exit))
     return "\n".join(["\b", "Exit codes:", *lines])

@@ -1,6 +1,6 @@
 """Forward Ctrl-C and SIGTERM to the runner, which then ends its launches and delivers what it has measured.
 
-A second signal kills the runner, as does a runner that needs longer than `GRACE_SECONDS`.
+The runner is killed if a second signal arrives, or if it needs longer than `GRACE_SECONDS`.
 """
 
 import os
@@ -10,7 +10,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 GRACE_SECONDS = 10
-"""Launches end within 2 s; the rest is for judging and writing what was measured."""
+"""Maximum time from a signal to the end of the runner. Launches end within 2 s; then results are judged and written."""
 
 
 class Signals:
@@ -19,52 +19,60 @@ class Signals:
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
         self._group: int | None = None
-        self._before: dict[int, Any] = {}
+        self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Install the handlers; Python allows that in the main thread only, so that elsewhere nothing changes."""
+        """Install the signal handlers. Outside the main thread do nothing, because Python does not allow it there."""
         if threading.current_thread() is not threading.main_thread():
             return self
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._receive)
-        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._kill)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            self._previous_handlers[signal_number] = signal.signal(signal_number, self._receive)
+        self._previous_handlers[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._kill)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Restore the previous handlers."""
-        if self._before:
-            signal.alarm(0)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        """Cancel the alarm and restore the previous handlers."""
+        self._cancel_alarm()
+        for signal_number, handler in self._previous_handlers.items():
+            signal.signal(signal_number, handler)
 
     def child_started(self, group: int) -> None:
-        """Direct signals to this process group, including one that was received before it started."""
+        """Send signals to this process group from now on. If a signal has already arrived, send it now."""
         self._group = group
         if self.received is not None:
             self._send(self.received)
 
     def child_ended(self) -> None:
-        """Stop sending signals: the process ID may be reused once the child has been waited for."""
-        if self._before:
-            signal.alarm(0)
+        """Stop sending signals, because the system can give the child's process ID to another process."""
+        self._cancel_alarm()
         self._group = None
 
-    def _receive(self, number: int, _frame: FrameType | None) -> None:
-        first = self.received is None
-        self.received = self.received or signal.Signals(number)
-        self._send(signal.Signals(number) if first else signal.SIGKILL)
+    def _cancel_alarm(self) -> None:
+        """Cancel the alarm that kills the child, if the handlers are installed."""
+        if self._previous_handlers:
+            signal.alarm(0)
 
-    def _kill(self, _number: int, _frame: FrameType | None) -> None:
+    def _receive(self, signal_number: int, _frame: FrameType | None) -> None:
+        """Handle SIGINT or SIGTERM: send the first signal to the child, and kill the child at any later signal."""
+        if self.received is None:
+            self.received = signal.Signals(signal_number)
+            self._send(self.received)
+        else:
+            self._send(signal.SIGKILL)
+
+    def _kill(self, _signal_number: int, _frame: FrameType | None) -> None:
+        """Handle SIGALRM: kill the child, which has not ended within `GRACE_SECONDS`."""
         self._send(signal.SIGKILL)
 
-    def _send(self, number: signal.Signals) -> None:
+    def _send(self, signal_to_send: signal.Signals) -> None:
+        """Send a signal to the child's process group, if there is one; start the alarm unless the signal is SIGKILL."""
         if self._group is None:
             return
         try:
-            os.killpg(self._group, number)
+            os.killpg(self._group, signal_to_send)
         except ProcessLookupError:
             return
-        if number is not signal.SIGKILL:
+        if signal_to_send is not signal.SIGKILL:
             signal.alarm(GRACE_SECONDS)

@@ -1,4 +1,4 @@
-"""Read and check what to measure, a manifest, a script or a workload, as BenchmarkRuns."""
+"""Read a manifest, a script or a workload's name as BenchmarkRuns, and check them."""
 
 import re
 import sys
@@ -18,62 +18,72 @@ from accelbench.problem import Problem, describe_unknown, find_similar, suggest_
 from accelbench.workload import Workload
 
 STANDARD_INPUT = "-"
-USUAL = ("pytorch/eager", "jax/jit")
+DEFAULT_VARIANTS = ("pytorch/eager", "jax/jit")
 """Default variants; the first is the baseline."""
 VARIANT_SECONDS = 120
-"""Default time limit for each variant; on a busy machine torch.compile alone takes a minute."""
+"""Default of the time limit for each variant; on a busy machine torch.compile alone takes a minute."""
 Check = Callable[[BenchmarkRun], Sequence[Problem]]
 WORKLOAD_NAME = re.compile(r"[a-z0-9-]+")
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.py")
 
 
 def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
-    """Read and check the BenchmarkRuns of a file (`-`: standard input); raises InvalidSpecError and UsageError."""
+    """Read and check the BenchmarkRuns of a manifest; raises InvalidSpecError and UsageError.
+
+    Args:
+        file: The manifest's path, or `-` for standard input.
+        assignments: `PATH=VALUE`, with the path of a field of the spec or the name of a parameter.
+    """
     source = "standard input" if file == STANDARD_INPUT else file
     if file.endswith(SCRIPT_SUFFIX):
         raise InvalidSpecError(file, [Problem("", "it is a script and not a manifest; use accelbench check")])
     text = read_text(file)
     try:
-        runs = _overridden(text, source, assignments) if assignments else load_manifests(text, source)
+        runs = _load_with_assignments(text, source, assignments) if assignments else load_manifests(text, source)
     except InvalidManifestError as error:
-        raise _with_variants(error, file) from error
+        raise _with_variant_problems(error, file) from error
     problems = [problem for run in runs for problem in _check(run, file)]
     if problems:
         raise InvalidSpecError(source, problems)
-    return tuple(_named(run) for run in runs)
+    return tuple(_with_name(run) for run in runs)
 
 
-def _named(run: BenchmarkRun) -> BenchmarkRun:
-    """Use `generateName` as the name: on this machine names need not be unique."""
+def _with_name(run: BenchmarkRun) -> BenchmarkRun:
+    """Return the run with a name: if it has none, `generateName` without the separator at its end.
+
+    On this machine names need not be unique.
+    """
     metadata = run.metadata
     name = metadata.name or metadata.generate_name.rstrip("-.")
     return run.model_copy(update={"metadata": metadata.model_copy(update={"name": name})})
 
 
 def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
-    """Read the runs of a manifest, or make one run; raises InvalidSpecError and UsageError.
+    """Read the runs of a manifest, or make one run of a script or workload; raises InvalidSpecError and UsageError.
 
     Args:
-        target: A manifest (`-`: standard input), a script, or the name of a workload.
-        variants: For a script or a workload: what to compare, the baseline first; empty: `USUAL`.
+        target: Path of a manifest or a script, the name of a workload, or `-` for a manifest on standard input.
+        variants: Variants of a script or workload to compare, the baseline first; if empty, its default variants.
         assignments: `PATH=VALUE`, with the path of a field of the spec or the name of a parameter.
     """
     if target.endswith(SCRIPT_SUFFIX):
         return (_read_script(target, variants, assignments),)
-    if target != STANDARD_INPUT and not Path(target).exists() and target in names():
-        return (_default_run(find(target), {"name": target}, USUAL, target, variants, assignments),)
+    is_workload = target != STANDARD_INPUT and not Path(target).exists() and target in names()
+    if is_workload:
+        return (_make_run(find(target), {"name": target}, DEFAULT_VARIANTS, target, variants, assignments),)
     if variants:
-        read_text(target)  # refuses a name that is neither a file nor a workload
+        read_text(target)  # raises UsageError for a name that is neither a file nor a workload
         message = "a manifest lists its variants itself: change them there, or with --set variants[0].use=USE"
         raise UsageError(message, "--variant")
     return read(target, assignments)
 
 
 def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str]) -> BenchmarkRun:
+    """Make a run of the workload in a script; raises InvalidSpecError and UsageError."""
     path = Path(file).absolute()
     if not path.is_file():
-        scripts = [script.name for script in path.parent.glob(f"*{SCRIPT_SUFFIX}")]
-        raise UsageError(f"cannot read {file}: no such file{_suggestion(path.name, scripts)}", "FILE")
+        script_names = [script_path.name for script_path in path.parent.glob(f"*{SCRIPT_SUFFIX}")]
+        raise UsageError(f"cannot read {file}: no such file{_suggest(path.name, script_names)}", "FILE")
     if not FILE_NAME.fullmatch(path.name):
         rule = "a script's name consists of lower-case letters, digits and underscores, such as my_filter.py: rename it"
         raise InvalidSpecError(file, [Problem("", f"{path.name}: {rule}")])
@@ -82,76 +92,106 @@ def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str])
             workload = find(name_of_file(path.name))
     except UnknownWorkloadError as error:
         raise InvalidSpecError(file, [Problem("", str(error))]) from error
-    source = {"script": {"file": path.name}}
-    return _default_run(workload, source, workload.default_uses(), file, variants, assignments)
+    reference = {"script": {"file": path.name}}
+    return _make_run(workload, reference, workload.default_uses(), file, variants, assignments)
 
 
-def _default_run(
+def _make_run(
     workload: Workload,
-    source: dict[str, Any],
-    preferred: Sequence[str],
+    reference: dict[str, Any],
+    default_uses: Sequence[str],
     target: str,
     variants: Sequence[str],
     assignments: Sequence[str],
 ) -> BenchmarkRun:
-    """Make the run that a manifest would; its default variants are the preferred ones that the workload has."""
-    offered = [use for use in preferred if use in workload.variants()]
-    defaults = offered if len(offered) > 1 else list(workload.variants())
-    uses = list(variants) or list(dict.fromkeys([*(use for use in USUAL if use in defaults), *defaults]))
+    """Make a run of a workload that has no manifest; raises InvalidSpecError and UsageError.
+
+    Args:
+        workload: The workload.
+        reference: The manifest's `spec.workload`, which names the workload or its script.
+        default_uses: Variants to compare if `variants` is empty. Those that the workload lacks are left out; if fewer
+            than two are left, all variants of the workload are compared.
+        target: Name of the workload or path of the script, for error messages.
+        variants: Variants to compare, the baseline first.
+        assignments: `PATH=VALUE`, with the path of a field of the spec or the name of a parameter.
+    """
+    uses = list(variants) or _choose_uses(default_uses, list(workload.variants()))
     manifest = {
         "apiVersion": API_VERSION,
         "kind": "BenchmarkRun",
         "metadata": {"name": workload.name},
         "spec": {
-            "workload": source,
+            "workload": reference,
             "variants": [{"use": use} for use in uses],
             "measurement": {"timeLimitSeconds": time_limit(uses)},
         },
     }
+    assignments_with_paths = [_with_path(assignment, workload) for assignment in assignments]
     try:
-        run = parse_run(override(manifest, [_with_path(assignment, workload) for assignment in assignments]), target)
+        run = parse_run(override(manifest, assignments_with_paths), target)
     except InvalidManifestError as error:
-        raise _with_variants(error, target) from error
+        raise _with_variant_problems(error, target) from error
     if problems := _check(run, target):
         raise InvalidSpecError(target, problems)
     return run
 
 
+def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
+    """Return the preferred uses that the workload offers, or all offered uses if fewer than two are preferred.
+
+    `DEFAULT_VARIANTS` come first, so that PyTorch in eager mode is the baseline if the workload has it.
+    """
+    chosen = [use for use in preferred if use in offered]
+    if len(chosen) < 2:  # noqa: PLR2004 - a comparison needs two variants
+        chosen = list(offered)
+    first = [use for use in DEFAULT_VARIANTS if use in chosen]
+    return first + [use for use in chosen if use not in first]
+
+
 def time_limit(uses: Sequence[str]) -> int:
-    """Return the default time limit of a case in seconds."""
+    """Return the default time limit, in seconds, of a case with these variants."""
     return VARIANT_SECONDS * len(uses)
 
 
 def _with_path(assignment: str, workload: Workload) -> str:
-    """Add the path to an assignment such as `size=256` that names a parameter of the workload."""
+    """Prefix an assignment to a parameter of the workload, such as `size=256`, with the path of the parameters.
+
+    An assignment that begins with a path or with a field of the spec is returned unchanged. Raises UsageError for any
+    other name.
+    """
     name = assignment.partition("=")[0].strip()
-    fields = {field.alias for field in BenchmarkRunSpec.model_fields.values()}
-    if not name.isidentifier() or name in fields | {"spec"}:
+    spec_fields = {field.alias for field in BenchmarkRunSpec.model_fields.values()}
+    if not name.isidentifier() or name in spec_fields | {"spec"}:
         return assignment
     if name not in workload.Parameters.model_fields:
-        parameters = workload.Parameters.model_fields or ["none"]
-        if name in {info.alias or field for field, info in Measurement.model_fields.items()}:
+        measurement_fields = {info.alias or field for field, info in Measurement.model_fields.items()}
+        if name in measurement_fields:
             raise UsageError(f"{name} is no parameter; did you mean measurement.{name}?", SET)
+        parameters = workload.Parameters.model_fields or ["none"]
         hint = "(Other fields have a path, such as measurement.rounds.max.)"
         raise UsageError(f"{describe_unknown('parameter', name, parameters)} {hint}", SET)
     return f"workload.parameters.{assignment}"
 
 
 def script_of(run: BenchmarkRun, file: str) -> Path | None:
-    """Return the path of the run's script, next to its manifest; None if it has none."""
+    """Return the path of the run's script, which is next to its manifest `file`; None if the run has no script."""
     if run.spec.workload.script is None:
         return None
     directory = Path() if file == STANDARD_INPUT else Path(file).parent
     return (directory / run.spec.workload.script.file_name).absolute()
 
 
-def _with_variants(error: InvalidManifestError, file: str) -> InvalidSpecError:
-    """List problems of variants first, because a misspelt variant also makes fields wrong that refer to it."""
-    variants = [problem for run in error.runs for problem in _check(run, file, check_variants)]
-    return InvalidSpecError(error.source, [*variants, *error.problems])
+def _with_variant_problems(error: InvalidManifestError, file: str) -> InvalidSpecError:
+    """Return an error that lists the problems of variants before those in `error`.
+
+    A misspelt variant comes first, because it also makes other fields wrong that name the variant.
+    """
+    variant_problems = [problem for run in error.runs for problem in _check(run, file, check_variants)]
+    return InvalidSpecError(error.source, [*variant_problems, *error.problems])
 
 
 def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[Problem]:
+    """Return the problems that `check` finds in a run of `file`, or that its script does not exist."""
     path = script_of(run, file)
     if path is None:
         return check(run)
@@ -161,21 +201,31 @@ def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[P
         return check(run)
 
 
-def _overridden(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:
-    manifests = [
-        override(document.content, [_with_parameter_path(assignment, document.content) for assignment in assignments])
-        for document in read_documents(text, source)
-    ]
-    # The loader refuses a file without a run.
-    return tuple(parse_run(manifest, source) for manifest in manifests) or load_manifests(text, source)
+def _load_with_assignments(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:
+    """Apply the assignments to every manifest in `text`, and return the runs.
+
+    Raises:
+        InvalidManifestError: A manifest is not valid, or there is none.
+        UsageError: An assignment is wrong.
+    """
+    manifests = []
+    for document in read_documents(text, source):
+        assignments_with_paths = [_with_parameter_path(assignment, document.content) for assignment in assignments]
+        manifests.append(override(document.content, assignments_with_paths))
+    if not manifests:
+        return load_manifests(text, source)  # raises the error for a file without a run
+    return tuple(parse_run(manifest, source) for manifest in manifests)
 
 
 def _with_parameter_path(assignment: str, manifest: Any) -> str:
-    """Add the path to an assignment such as `size=256` that names a parameter in the manifest."""
-    name, value = assignment.partition("=")[0].strip(), manifest
+    """Prefix an assignment such as `size=256` with the parameters' path, if the manifest has this parameter."""
+    name = assignment.partition("=")[0].strip()
+    parameters = manifest
     for field in ("spec", "workload", "parameters"):
-        value = value.get(field) if isinstance(value, dict) else None
-    return f"workload.parameters.{assignment}" if isinstance(value, dict) and name in value else assignment
+        parameters = parameters.get(field) if isinstance(parameters, dict) else None
+    if isinstance(parameters, dict) and name in parameters:
+        return f"workload.parameters.{assignment}"
+    return assignment
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:
@@ -185,7 +235,7 @@ def _suggestion(name: str, known: Sequence[str]) -> str:
 
 
 def read_text(file: str) -> str:
-    """Read a file (`-`: standard input); raises UsageError."""
+    """Return the text of a file, or of standard input if `file` is `-`; raises UsageError."""
     try:
         return sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
     except OSError as error:
@@ -194,7 +244,7 @@ def read_text(file: str) -> str:
             if WORKLOAD_NAME.fullmatch(file.replace("_", "-")):
                 message += f", and no workload has this name; {suggest_name(file, names())}"
             else:
-                message += _suggestion(Path(file).name, [path.name for path in Path(file).parent.glob("*")])
+                message += _suggest(Path(file).name, [path.name for path in Path(file).parent.glob("*")])
         raise UsageError(message, "FILE") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8 text", "FILE") from error

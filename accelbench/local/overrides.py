@@ -19,7 +19,11 @@ from accelbench.local.errors import UsageError
 
 SET = "--set"
 _TOKEN = re.compile(r"([^.\[\]=]+)|\[(\d+)\]")
+"""One step of a path: a field's name (group 1), or the index in brackets (group 2)."""
 _PATH = re.compile(r"[^.\[\]=]+(\[\d+\])*(\.[^.\[\]=]+(\[\d+\])*)*")
+"""A whole path: names separated by points, each with any number of indices after it."""
+SIMILARITY = 0.6
+"""Minimum of difflib's ratio for a similar name; 0.6 is difflib's default."""
 
 
 def override(manifest: Any, assignments: Sequence[str]) -> Any:
@@ -32,105 +36,140 @@ def override(manifest: Any, assignments: Sequence[str]) -> Any:
             raise UsageError(f'"{assignment}": write PATH=VALUE, as in measurement.rounds.max=5', SET)
         if not isinstance(changed, dict) or not isinstance(changed.setdefault("spec", {}), dict):
             raise UsageError(f'"{assignment}": the manifest has no spec to change', SET)
-        tokens = [int(index) if index else key for key, index in _TOKEN.findall(path)]
-        annotation = _annotation(BenchmarkRunSpec, tokens)
-        if annotation is None:
-            raise UsageError(f'unknown path "{path}"; {_advice(path, tokens, changed["spec"])}', SET)
-        _assign(changed["spec"], tokens, _parse(value, annotation), path)
+        keys = [int(index) if index else name for name, index in _TOKEN.findall(path)]
+        field_type = _type_at(BenchmarkRunSpec, keys)
+        if field_type is None:
+            raise UsageError(f'unknown path "{path}"; {_suggest_path(path, keys, changed["spec"])}', SET)
+        _assign(changed["spec"], keys, _parse(value, field_type), path)
     return changed
 
 
-def _annotation(annotation: Any, tokens: Sequence[str | int]) -> Any:
-    """Return the type of the field at a path; None if there is no such field."""
-    for token in tokens:
-        annotation = _unwrapped(annotation)
-        if isinstance(token, int):
-            annotation = get_args(annotation)[0] if get_origin(annotation) is tuple else None
-        elif get_origin(annotation) is dict:
-            annotation = get_args(annotation)[1]
-        elif annotation is not Any:
-            annotation = dict(_fields(annotation)).get(token)
-        if annotation is None:
+def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
+    """Return the type of the field that the keys lead to from `root_type`; None if there is no such field.
+
+    Below a field of type Any, every key leads to Any.
+    """
+    current_type = root_type
+    for key in keys:
+        current_type = _without_none(current_type)
+        if isinstance(key, int):
+            current_type = get_args(current_type)[0] if get_origin(current_type) is tuple else None
+        elif get_origin(current_type) is dict:
+            current_type = get_args(current_type)[1]
+        elif current_type is not Any:
+            current_type = dict(_fields(current_type)).get(key)
+        if current_type is None:
             return None
-    return annotation
+    return current_type
 
 
-def _unwrapped(annotation: Any) -> Any:
-    """Return X for `X | None` and `Annotated[X, ...]`."""
-    if hasattr(annotation, "__metadata__"):
-        return _unwrapped(annotation.__origin__)
-    if get_origin(annotation) in {Union, types.UnionType}:
-        return _unwrapped(next(part for part in get_args(annotation) if part is not type(None)))
-    return annotation
+def _without_none(field_type: Any) -> Any:
+    """Return X for `X | None` and for `Annotated[X, ...]`."""
+    if hasattr(field_type, "__metadata__"):
+        return _without_none(field_type.__origin__)
+    if get_origin(field_type) in {Union, types.UnionType}:
+        first_type = next(member for member in get_args(field_type) if member is not type(None))
+        return _without_none(first_type)
+    return field_type
 
 
-def _fields(annotation: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        for name, field in annotation.model_fields.items():
+def _fields(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the name in YAML and the type of each field; nothing if `model` is not a pydantic model."""
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        for name, field in model.model_fields.items():
             yield field.alias or name, field.annotation
 
 
-def _parse(text: str, annotation: Any) -> Any:
-    """Parse the value as YAML; keep the text if the field wants a string, as `expectations[0].atLeast=2` does."""
+def _parse(text: str, field_type: Any) -> Any:
+    """Return the text parsed as YAML, or the text itself if only that is valid for the field.
+
+    A field that takes strings keeps the text: `2` of `expectations[0].atLeast=2` is not a number. If neither is valid,
+    the parsed value is returned, and the check of the manifest reports it.
+    """
     try:
-        value = yaml.safe_load(text)
+        parsed = yaml.safe_load(text)
     except yaml.YAMLError:
         return text
-    adapter = TypeAdapter(annotation)
-    for candidate in (value, text):
+    adapter = TypeAdapter(field_type)
+    for candidate in (parsed, text):
         try:
             adapter.validate_python(candidate)
         except ValidationError:
             continue
         return candidate
-    return value
+    return parsed
 
 
-def _assign(spec: Any, tokens: Sequence[str | int], value: Any, path: str) -> None:
-    target: Any = spec
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if isinstance(token, int) and not (isinstance(target, list) and token < len(target)):
-            length = len(target) if isinstance(target, list) else 0
-            raise UsageError(f'"{path}": there is no [{token}]; the manifest lists {length}', SET)
-        if isinstance(token, str) and not isinstance(target, dict):
-            raise UsageError(f'"{path}": the manifest has no fields where "{token}" should be', SET)
-        if following is None:
-            target[token] = value
-        elif isinstance(token, str) and target.get(token) is None:
-            target[token] = [] if isinstance(following, int) else {}
-        target = target[token]
+def _assign(spec: Any, keys: Sequence[str | int], value: Any, path: str) -> None:
+    """Set the value that the keys lead to in `spec`, and create the dictionaries and lists on the way.
+
+    Raises UsageError, with `path` in its message, if a list has no entry of an index.
+    """
+    container: Any = spec
+    for key, next_key in zip(keys, [*keys[1:], None], strict=True):
+        if isinstance(key, int) and not (isinstance(container, list) and key < len(container)):
+            length = len(container) if isinstance(container, list) else 0
+            raise UsageError(f'"{path}": there is no [{key}]; the manifest lists {length}', SET)
+        if isinstance(key, str) and not isinstance(container, dict):
+            raise UsageError(f'"{path}": the manifest has no fields where "{key}" should be', SET)
+        if next_key is None:
+            container[key] = value
+        elif isinstance(key, str) and container.get(key) is None:
+            container[key] = [] if isinstance(next_key, int) else {}
+        container = container[key]
 
 
-def _advice(path: str, tokens: Sequence[str | int], spec: Any) -> str:
-    """Suggest a path with the same ending, a field of the valid part, or the most similar path."""
-    known = sorted(_paths(BenchmarkRunSpec, spec, ""))
-    if ending := [candidate for candidate in known if candidate.endswith((f".{path}", f"].{path}"))]:
-        return f"did you mean {ending[0]}?"
-    valid = next(count for count in range(len(tokens)) if _annotation(BenchmarkRunSpec, tokens[: count + 1]) is None)
-    fields = [name for name, _ in _fields(_unwrapped(_annotation(BenchmarkRunSpec, tokens[:valid])))]
-    start, end = list(_TOKEN.finditer(path))[valid].span()
+def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
+    """Describe what to write instead of an unknown path.
+
+    The first of these that exists is suggested: a path that ends with the unknown path, a field similar to the first
+    unknown key, all fields beside that key, the most similar path. Otherwise all fields of the spec are listed.
+    """
+    known_paths = sorted(_known_paths(BenchmarkRunSpec, spec, ""))
+    longer_paths = [known for known in known_paths if known.endswith((f".{path}", f"].{path}"))]
+    if longer_paths:
+        return f"did you mean {longer_paths[0]}?"
+    wrong_index = _index_of_unknown_key(keys)
+    start, end = list(_TOKEN.finditer(path))[wrong_index].span()
     parent = path[:start].rstrip(".")
-    if parent and (near := difflib.get_close_matches(path[start:end], fields, n=1, cutoff=0.6)):
-        suggestion = f"{parent}.{near[0]}"
-        return f"did you mean {suggestion + path[end:] if suggestion + path[end:] in known else suggestion}?"
-    if parent and fields:
-        return f"{parent} has {', '.join(fields)}"
-    if near := difflib.get_close_matches(path, known, n=1, cutoff=0.6):
-        return f"did you mean {near[0]}?"
+    parent_type = _type_at(BenchmarkRunSpec, keys[:wrong_index])
+    parent_fields = [name for name, _ in _fields(_without_none(parent_type))]
+    if parent and (similar_fields := _similar(path[start:end], parent_fields)):
+        corrected_start = f"{parent}.{similar_fields[0]}"
+        corrected_path = corrected_start + path[end:]
+        return f"did you mean {corrected_path if corrected_path in known_paths else corrected_start}?"
+    if parent and parent_fields:
+        return f"{parent} has {', '.join(parent_fields)}"
+    if similar_paths := _similar(path, known_paths):
+        return f"did you mean {similar_paths[0]}?"
     return f"one of: {', '.join(name for name, _ in _fields(BenchmarkRunSpec))}"
 
 
-def _paths(annotation: Any, value: Any, path: str) -> Iterator[str]:
-    """Yield every path that can be set; lists have the entries of the manifest."""
+def _index_of_unknown_key(keys: Sequence[str | int]) -> int:
+    """Return the index of the first key that leads to no field of the spec."""
+    return next(index for index in range(len(keys)) if _type_at(BenchmarkRunSpec, keys[: index + 1]) is None)
+
+
+def _similar(name: str, known_names: Sequence[str]) -> list[str]:
+    """Return the known name that is most similar to `name`; empty if none is similar."""
+    return difflib.get_close_matches(name, known_names, n=1, cutoff=SIMILARITY)
+
+
+def _known_paths(field_type: Any, value: Any, path: str) -> Iterator[str]:
+    """Yield every path that can be set in a field at `path`, and `path` itself unless it is empty.
+
+    Indices of lists and keys of dictionaries are those of `value`, which the manifest has there.
+    """
     if path:
         yield path
-    annotation = _unwrapped(annotation)
-    if get_origin(annotation) is tuple and isinstance(value, list):
+    field_type = _without_none(field_type)
+    if get_origin(field_type) is tuple and isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _paths(get_args(annotation)[0], item, f"{path}[{index}]")
-    elif get_origin(annotation) is dict and isinstance(value, dict):
+            yield from _known_paths(get_args(field_type)[0], item, f"{path}[{index}]")
+    elif get_origin(field_type) is dict and isinstance(value, dict):
         for key in value:
             yield f"{path}.{key}"
-    for name, field in _fields(annotation):
-        inner = value.get(name) if isinstance(value, dict) else None
-        yield from _paths(field, inner, f"{path}.{name}" if path else name)
+    for name, inner_type in _fields(field_type):
+        inner_value = value.get(name) if isinstance(value, dict) else None
+        inner_path = f"{path}.{name}" if path else name
+        yield from _known_paths(inner_type, inner_value, inner_path)

@@ -75,7 +75,7 @@ def read(path: Path) -> LoadedResults:
     record, results = directory.load()
     return LoadedResults(
         measured=tuple((result, evaluate(record.run.spec.expectations, result)) for result in results),
-        launches=tuple(directory.launches(result.case.name) for result in results),
+        launches=tuple(directory.launches_of(result.case.name) for result in results),
         record=record,
     )
 

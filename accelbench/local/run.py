@@ -114,7 +114,7 @@ def measure(
             outcomes.append(_with_expectations(run, case, done[case.name]))
             continue
         display.start_case(case, number, len(cases))
-        log = directory.log(case.name)
+        log = directory.log_path(case.name)
         exited = run_case(
             case,
             log,
@@ -145,7 +145,7 @@ def script_environment(script: Path | None, directory: RunDirectory) -> dict[str
     """Copy the script to the results, and return the variables that name the copy and the original."""
     if script is None:
         return {}
-    return {SCRIPT_VARIABLE: str(directory.keep_script(script).resolve()), ORIGIN_VARIABLE: str(script.absolute())}
+    return {SCRIPT_VARIABLE: str(directory.copy_script(script).resolve()), ORIGIN_VARIABLE: str(script.absolute())}
 
 
 def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:

@@ -47,7 +47,7 @@ def test_a_case_that_was_not_reached_has_no_result_and_is_no_error(tmp_path: Pat
 def test_results_of_an_earlier_run_are_not_taken_for_this_ones(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path)
     directory.write_result(sample.result(), [])
-    directory.forget("all")
+    directory.delete_case("all")
     directory.write_record(record())
     assert directory.load()[1] == ()
 
