@@ -31,8 +31,11 @@ class LoadedResults:
     """Hold results with the outcomes of the run's expectations, and their launches as JSON."""
 
     measured: tuple[tuple[Result, tuple[ExpectationOutcome, ...]], ...]
+    """Each result with the outcomes of the run's expectations."""
     launches: tuple[tuple[str, ...], ...]
+    """The launches of each result, in the order of `measured`."""
     record: RunRecord | None = None
+    """None if the run of the results is unknown."""
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -44,33 +47,32 @@ class LoadedResults:
         """Return the run's name; empty if there is neither a record nor a result."""
         if self.record is not None:
             return self.record.run.metadata.name
-        return self.measured[0][0].case.origin.run if self.measured else ""
+        return self.results[0].case.origin.run if self.results else ""
 
     def with_baseline(self, baseline: str) -> Self:
-        """Compare with another baseline, keeping the outcomes of expectations; raises NotComparableError."""
+        """Return the results compared with another baseline; raises NotComparableError.
+
+        The outcomes of expectations stay those of the old baseline.
+        """
         measured = tuple((with_baseline(result, baseline), outcomes) for result, outcomes in self.measured)
         return replace(self, measured=measured)
 
     def pages(self) -> tuple[MeasuredCase, ...]:
-        """Return the cases for an HTML report."""
-        return tuple(
-            MeasuredCase(result, outcomes, launches.of_documents(documents))
-            for (result, outcomes), documents in zip(self.measured, self.launches, strict=True)
-        )
+        """Return what the HTML report needs of each case: result, expectations and launches."""
+        cases = []
+        for (result, outcomes), documents in zip(self.measured, self.launches, strict=True):
+            cases.append(MeasuredCase(result, outcomes, launches.of_documents(documents)))
+        return tuple(cases)
 
     def manifest(self) -> dict[str, Any] | None:
-        """Return the manifest of the run; None if there is no record."""
+        """Return the manifest that runs these cases again; None if there is no record."""
         return reproduce.of_run(self.record.run) if self.record is not None else None
 
 
 def read(path: Path) -> LoadedResults:
-    """Read a run's directory or a result's file; raises UnreadableResultError."""
+    """Read a run's directory, or a file with results; raises UnreadableResultError."""
     if not path.is_dir():
-        results = tuple(read_file(path))
-        return LoadedResults(
-            measured=tuple((result, ()) for result in results),
-            launches=(load_launches(path),) if len(results) == 1 else ((),) * len(results),
-        )
+        return _read_without_record(path)
     directory = RunDirectory(path)
     record, results = directory.load()
     return LoadedResults(
@@ -80,46 +82,69 @@ def read(path: Path) -> LoadedResults:
     )
 
 
-def read_side(name: str) -> tuple[Result, ...]:
-    """Read all results at a path, also in subdirectories, or of a pattern; raises UnreadableResultError."""
+def _read_without_record(path: Path) -> LoadedResults:
+    """Read a file with results, whose expectations are unknown.
+
+    If the file has exactly one result, its launches are read from the file next to it.
+    """
+    results = tuple(read_file(path))
+    launches_of_results: tuple[tuple[str, ...], ...] = ((),) * len(results)
+    if len(results) == 1:
+        launches_of_results = (load_launches(path),)
+    return LoadedResults(measured=tuple((result, ()) for result in results), launches=launches_of_results)
+
+
+def read_all(name: str) -> tuple[Result, ...]:
+    """Read all results at a path or in the paths that match a pattern; raises UnreadableResultError.
+
+    Args:
+        name: A file, a directory, or a glob pattern. Subdirectories are searched as well.
+    """
     path = Path(name)
     paths = [path] if path.exists() else sorted(map(Path, glob.glob(name)))  # noqa: PTH207 - may be absolute
     if not paths:
         raise UnreadableResultError(f"there is no {name}")
-    results = tuple(result for path in paths for result in _below(path))
+    results = tuple(result for path in paths for result in _find_results(path))
     if not results:
         raise UnreadableResultError(f"{name} contains no results")
     return results
 
 
-def _below(path: Path) -> Iterable[Result]:
+def _find_results(path: Path) -> Iterable[Result]:
+    """Yield the results in a file, in a run's directory, or in all directories below `path`."""
     if not path.is_dir():
         yield from read_file(path)
     elif (path / RUN_FILE).exists():
-        yield from RunDirectory(path).load()[1]
+        _, results = RunDirectory(path).load()
+        yield from results
     else:
         for entry in sorted(path.iterdir()):
             if entry.is_dir() or entry.name.endswith(RESULT_SUFFIX):
-                yield from _below(entry)
+                yield from _find_results(entry)
 
 
 def read_file(path: Path) -> Iterable[Result]:
-    """Yield the results of a file: result documents or BenchmarkResults, also in a List, in JSON or YAML."""
+    """Yield the results in a file of JSON or YAML; raises UnreadableResultError.
+
+    The file has result documents, or BenchmarkResults as kubectl prints them: one, several, or a List.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UnreadableResultError(f"{path}: {explain(error)}") from error
     except UnicodeDecodeError as error:
         raise UnreadableResultError(f"{path}: not a result of accelbench: not UTF-8 text") from error
-    for document in _documents(text, path):
-        items = document["items"] if isinstance(document, dict) and "items" in document else [document]
+    for document in _parse_documents(text, path):
+        is_list = isinstance(document, dict) and "items" in document
+        items = document["items"] if is_list else [document]
         if not isinstance(items, list):
             raise UnreadableResultError(f"{path}: not a result of accelbench: items is not a list")
         for item in items:
-            yield _result(item, path)
+            yield _parse_result(item, path)
 
 
-def _documents(text: str, path: Path) -> list[Any]:
+def _parse_documents(text: str, path: Path) -> list[Any]:
+    """Return the documents in `text`: one of JSON, or one or more of YAML; raises UnreadableResultError."""
     try:
         return [json.loads(text)]
     except (ValueError, RecursionError):
@@ -133,7 +158,8 @@ def _documents(text: str, path: Path) -> list[Any]:
     return documents
 
 
-def _result(document: object, path: Path) -> Result:
+def _parse_result(document: object, path: Path) -> Result:
+    """Return the result in a result document or in a BenchmarkResult; raises UnreadableResultError."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind == "BenchmarkRun":
         raise UnreadableResultError(f"{path}: a manifest and not a result; measure it with accelbench run")

@@ -38,7 +38,7 @@ class CaseOutcome:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """Hold the outcome of a run, without the cases that an interrupt kept from starting."""
+    """Hold the outcome of a run. Cases that did not start because of a signal are left out."""
 
     record: RunRecord
     cases: tuple[CaseOutcome, ...]
@@ -46,12 +46,16 @@ class RunOutcome:
 
     @property
     def measured(self) -> tuple[tuple[Result, tuple[ExpectationOutcome, ...]], ...]:
-        """Return the results, each with the outcomes of the run's expectations."""
+        """Return the results of the cases that have one, each with the outcomes of the run's expectations."""
         return tuple((case.result, case.expectations) for case in self.cases if case.result is not None)
 
 
 def reserve(runs: Sequence[BenchmarkRun], out: Path | None) -> list[RunDirectory]:
-    """Create a directory for each run, below `out` if there are several; raises OccupiedError and OSError."""
+    """Create a directory for the results of each run; raises OccupiedError and OSError.
+
+    A single run uses `out` itself; several runs use subdirectories of it. If `out` is None, each run gets a directory
+    in `results`, named with the time.
+    """
     names = [run.metadata.name for run in runs]
     if out is None:
         return [reserve_numbered(Path("results", f"{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")) for name in names]
@@ -61,7 +65,7 @@ def reserve(runs: Sequence[BenchmarkRun], out: Path | None) -> list[RunDirectory
 
 
 def write_page(directory: RunDirectory) -> str | None:
-    """Write `report.html`, or return the packages to install for it.
+    """Write `report.html` and return None, or return how to install the packages that are missing for it.
 
     Call this last: drawing takes a second or two.
     """
@@ -84,18 +88,18 @@ def measure(
     environment: Mapping[str, str] = MappingProxyType({}),
     done: Mapping[str, Result] = MappingProxyType({}),
 ) -> RunOutcome:
-    """Run every case, write its result as soon as it has ended, and stop at the first signal.
+    """Run every case and write its result as soon as it has ended; start no further case after a signal.
 
     Args:
-        run: The run, planned into cases here.
-        platform: The platform of the run's profile.
+        run: The run.
+        platform: Name of the platform of the run's profile.
         directory: The directory for the results.
         signals: The handler that forwards Ctrl-C and SIGTERM to the runner.
         display: The progress display.
-        script: The workload's file; a copy is kept with the results, and the copy is measured.
-        processors: How many processors a runner uses; None: all.
-        environment: Variables that are added to this process's.
-        done: Results by case name that are in the directory already; their cases do not run again.
+        script: The workload's file. A copy in the directory of the results is measured.
+        processors: Number of processors for each runner; None for all.
+        environment: Environment variables for the runner, in addition to this process's variables.
+        done: Earlier results in the directory, by case name. Their cases do not run again.
     """
     cases = plan_cases(run, platform)
     record = RunRecord(
@@ -105,7 +109,7 @@ def measure(
         run=run,
     )
     directory.prepare(record, keep=done)
-    variables = {**environment, **script_environment(script, directory)}
+    runner_environment = {**environment, **script_environment(script, directory)}
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
         if signals.received is not None:
@@ -121,35 +125,39 @@ def measure(
             signals=signals,
             on_event=display.event,
             on_tick=display.tick,
-            environment=variables,
+            environment=runner_environment,
             processors=processors,
         )
         display.end_case()
         if exited.result is not None:
             directory.write_result(exited.result, exited.launches)
-        outcomes.append(_outcome(run, case, exited, log, interrupted=signals.received is not None))
-    code = exit_for(outcomes) if signals.received is None else EXIT_OF_SIGNAL[signals.received.name]
-    return _finish(record, tuple(outcomes), code, directory)
+        outcomes.append(_case_outcome(run, case, exited, log, interrupted=signals.received is not None))
+    exit_code = exit_for(outcomes) if signals.received is None else EXIT_OF_SIGNAL[signals.received.name]
+    return _finish(record, tuple(outcomes), exit_code, directory)
 
 
-def _finish(record: RunRecord, cases: tuple[CaseOutcome, ...], code: Exit, directory: RunDirectory) -> RunOutcome:
-    """Write the end of the run and the Markdown report."""
-    record = record.model_copy(update={"finished": timestamp(datetime.now(UTC)), "exit_code": int(code)})
+def _finish(record: RunRecord, cases: tuple[CaseOutcome, ...], exit_code: Exit, directory: RunDirectory) -> RunOutcome:
+    """Write the time and the exit code of the run's end to its record, and write the Markdown report."""
+    record = record.model_copy(update={"finished": timestamp(datetime.now(UTC)), "exit_code": int(exit_code)})
     directory.write_record(record)
-    outcome = RunOutcome(record=record, cases=cases, exit=code)
+    outcome = RunOutcome(record=record, cases=cases, exit=exit_code)
     directory.write_report(markdown.report(record.run.metadata.name, outcome.measured))
     return outcome
 
 
 def script_environment(script: Path | None, directory: RunDirectory) -> dict[str, str]:
-    """Copy the script to the results, and return the variables that name the copy and the original."""
+    """Copy the script into the directory, and return environment variables with the paths of the copy and the script.
+
+    Empty if there is no script.
+    """
     if script is None:
         return {}
-    return {SCRIPT_VARIABLE: str(directory.copy_script(script).resolve()), ORIGIN_VARIABLE: str(script.absolute())}
+    copy = directory.copy_script(script)
+    return {SCRIPT_VARIABLE: str(copy.resolve()), ORIGIN_VARIABLE: str(script.absolute())}
 
 
 def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
-    """Return the exit code of a run that was not interrupted."""
+    """Return the exit code of a run that was not interrupted: the most severe of its cases' codes."""
     codes: list[Exit] = []
     for outcome in outcomes:
         result = outcome.result
@@ -170,19 +178,27 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
 
 
 def _lacks_comparison(result: Result) -> bool:
-    """Return True if a variant was not compared, or has neither a verdict nor accepted noise."""
-    compared = {item.variant for item in result.comparisons if item.verdict is not None or item.noisy}
-    wanted = {variant.name for variant in result.case.variants if variant.name != result.case.baseline}
-    return result.protocol != "compile" and not result.observations and compared != wanted
+    """Return True if a variant of a timed case has no comparison with a verdict or with accepted noise."""
+    if result.protocol == "compile" or result.observations:
+        return False
+    compared = {
+        comparison.variant for comparison in result.comparisons if comparison.verdict is not None or comparison.noisy
+    }
+    expected = {variant.name for variant in result.case.variants if variant.name != result.case.baseline}
+    return compared != expected
 
 
-def _outcome(run: BenchmarkRun, case: Case, exited: RunnerExit, log: Path, *, interrupted: bool) -> CaseOutcome:
+def _case_outcome(run: BenchmarkRun, case: Case, exited: RunnerExit, log: Path, *, interrupted: bool) -> CaseOutcome:
+    """Return the outcome of a case from its runner's exit.
+
+    Problems of the log are always reported. An incomplete or missing result is reported unless the run was interrupted.
+    """
     trouble = [f"{case.name}: {problem}" for problem in exited.problems]
-    delivered = exited.result is not None and exited.result.complete
-    if not delivered and not interrupted:
+    is_complete = exited.result is not None and exited.result.complete
+    if not is_complete and not interrupted:
         how = f"was ended by signal {-exited.code}" if exited.code < 0 else f"ended with status {exited.code}"
-        kept = "only a checkpoint" if exited.result else "no result"
-        trouble.append(f"{case.name}: the runner {how} and left {kept}; its log is {log}")
+        what = "only a checkpoint" if exited.result else "no result"
+        trouble.append(f"{case.name}: the runner {how} and left {what}; its log is {log}")
         trouble += [f"  {line}" for line in exited.tail]
     if exited.result is None:
         return CaseOutcome(case=case, result=None, trouble=tuple(trouble))
@@ -190,5 +206,6 @@ def _outcome(run: BenchmarkRun, case: Case, exited: RunnerExit, log: Path, *, in
 
 
 def _with_expectations(run: BenchmarkRun, case: Case, result: Result, trouble: tuple[str, ...] = ()) -> CaseOutcome:
+    """Return the outcome of a case that has a result, with the outcomes of the run's expectations."""
     expectations = evaluate(run.spec.expectations, result)
     return CaseOutcome(case=case, result=result, expectations=expectations, trouble=trouble)
