@@ -1,4 +1,4 @@
-"""Expand a run's sweep into cases: pure, in a stable order, at most 256."""
+"""Expand a run's sweep into cases, at most 256, always in the same order."""
 
 import itertools
 from decimal import Decimal
@@ -21,7 +21,7 @@ class TooManyCasesError(ValueError):
 
 
 def count_cases(run: BenchmarkRun) -> int:
-    """Return the number of cases of the sweep, targets included."""
+    """Return the number of a run's cases: the combinations of its swept values, times its compile targets."""
     count = max(1, len(run.spec.accelerator.targets or ()))
     for axis in run.spec.sweep:
         count *= len(axis.values)
@@ -29,7 +29,7 @@ def count_cases(run: BenchmarkRun) -> int:
 
 
 def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
-    """Return the run with its profile's target; the run's own targets take precedence."""
+    """Return the run with `target`, its profile's compile target. A run that has targets is returned unchanged."""
     accelerator = run.spec.accelerator
     if target is None or accelerator.targets:
         return run
@@ -38,12 +38,14 @@ def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
 
 
 def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | None = None) -> tuple[Case, ...]:
-    """Return the run's cases, the last axis varying fastest; one set for each compile target.
+    """Return a case for each combination of the run's swept values, and of each with each compile target.
+
+    The values of the last axis change fastest, and the targets slowest.
 
     Args:
         run: A valid run.
         platform: The profile's platform.
-        price_per_hour: The profile's price, as `11.06 USD`.
+        price_per_hour: The profile's price per hour, as `11.06 USD`.
 
     Raises:
         TooManyCasesError: There are more than `MAXIMUM_CASES`.
@@ -53,27 +55,32 @@ def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | N
         raise TooManyCasesError(
             f"spec.sweep: {count} cases, at most {MAXIMUM_CASES}: split the sweep over several runs"
         )
-    names = [axis.name for axis in run.spec.sweep]
+    axis_names = [axis.name for axis in run.spec.sweep]
     combinations = itertools.product(*(axis.values for axis in run.spec.sweep))
+    swept_values = [dict(zip(axis_names, combination, strict=True)) for combination in combinations]
     accelerator = CaseAccelerator(
         profile=run.spec.accelerator.profile,
         platform=platform,
         devices=run.spec.accelerator.devices_per_node,
         price_per_hour=price_per_hour,
     )
-    swept = [dict(zip(names, values, strict=True)) for values in combinations]
+    accelerators = [accelerator]
     if targets := run.spec.accelerator.targets:
-        compiled = [accelerator.model_copy(update={"target": target, "price_per_hour": None}) for target in targets]
-        return tuple(_case(run, values, count, target) for target in compiled for values in swept)
-    return tuple(_case(run, values, count, accelerator) for values in swept)
+        accelerators = [accelerator.model_copy(update={"target": target, "price_per_hour": None}) for target in targets]
+    return tuple(_make_case(run, swept, count, accelerator) for accelerator in accelerators for swept in swept_values)
 
 
-def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, accelerator: CaseAccelerator) -> Case:
-    """Return the case with these swept values; `cases` is the number of cases of the run."""
+def _make_case(
+    run: BenchmarkRun, swept: dict[str, ParameterValue], case_count: int, accelerator: CaseAccelerator
+) -> Case:
+    """Return the case with these swept values; `case_count` is the number of cases of the run."""
     spec = run.spec
+    identity = dict(swept)
+    if accelerator.target:
+        # Without the target in the name, results of one series for several targets would replace each other.
+        identity["target"] = accelerator.target
     return Case(
-        # The target is part of the name: results of one series for several targets must not replace each other.
-        name=case_name(swept | ({"target": accelerator.target} if accelerator.target else {})),
+        name=case_name(identity),
         origin=CaseOrigin(
             run=run.metadata.name, series=run.series, namespace=run.metadata.namespace, uid=run.metadata.uid
         ),
@@ -85,25 +92,25 @@ def _case(run: BenchmarkRun, swept: dict[str, ParameterValue], cases: int, accel
             CaseVariant(name=variant.label, use=variant.use, options=variant.options) for variant in spec.variants
         ),
         baseline=run.baseline,
-        comparisons_in_run=max(1, cases * (len(spec.variants) - 1)),
+        comparisons_in_run=max(1, case_count * (len(spec.variants) - 1)),
         measurement=_measurement(spec.measurement),
         accelerator=accelerator,
     )
 
 
 def _measurement(measurement: Measurement) -> CaseMeasurement:
-    """Convert a run's measurement to a case's: percentages become decimals."""
+    """Convert a run's measurement settings to a case's: percentages become decimal fractions."""
     return CaseMeasurement(
         **{name: getattr(measurement, name) for name in MeasurementSettings.model_fields},
         rounds_min=measurement.rounds.min,
         rounds_max=measurement.rounds.max,
-        target_relative_error=ratio(measurement.target_relative_error),
-        confidence=ratio(measurement.confidence),
-        equivalence_margin=ratio(measurement.equivalence_margin),
+        target_relative_error=to_fraction(measurement.target_relative_error),
+        confidence=to_fraction(measurement.confidence),
+        equivalence_margin=to_fraction(measurement.equivalence_margin),
         time_limit_seconds=measurement.time_limit_seconds,
     )
 
 
-def ratio(percentage: str) -> str:
-    """Convert a percentage to a decimal: `1%` is `0.01`."""
+def to_fraction(percentage: str) -> str:
+    """Convert a percentage to a decimal fraction: `1%` becomes `0.01`."""
     return format((Decimal(percentage.removesuffix("%")) / 100).normalize(), "f")

@@ -1,6 +1,7 @@
-"""Name cases, Jobs and results: readable, deterministic, bounded in length, and free of collisions.
+"""Name cases, Jobs and results: readable, deterministic, of limited length, and unique.
 
-A name is a readable slug and a hash of everything that makes it unique. The slug may be cut, the hash is not.
+A name is a readable slug and a hash of everything that makes the name unique. Only the slug is shortened if the name is
+too long.
 """
 
 import hashlib
@@ -14,30 +15,33 @@ HASH_LENGTH = 10
 
 
 def slug(text: str) -> str:
-    """Convert `text` to the alphabet of a DNS label: lower case, digits and inner hyphens; may be empty."""
+    """Convert `text` to lower case, digits and inner hyphens, as in a DNS label; may be empty."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def digest(*parts: str) -> str:
-    """Return `HASH_LENGTH` hexadecimal digits that differ if any part differs; parts are length-prefixed."""
-    framed = "".join(f"{len(part.encode())}:{part}" for part in parts)
-    return hashlib.sha256(framed.encode()).hexdigest()[:HASH_LENGTH]
+def digest(*texts: str) -> str:
+    """Return the first `HASH_LENGTH` hexadecimal digits of the SHA-256 of the texts.
+
+    Each text has its length before it, so that `ab`, `c` and `a`, `bc` have different hashes.
+    """
+    with_lengths = "".join(f"{len(text.encode())}:{text}" for text in texts)
+    return hashlib.sha256(with_lengths.encode()).hexdigest()[:HASH_LENGTH]
 
 
 def unique_name(readable: str, *identity: str, length: int = MAXIMUM_LENGTH) -> str:
-    """Return a DNS label: as much of `readable` as fits into `length`, then the hash of `identity`.
+    """Return a DNS label of at most `length` characters: a slug of `readable`, a hyphen, and the hash of `identity`.
 
-    The prefix `c-` is added if the readable part is empty or begins with a digit.
+    A slug that is empty or begins with a digit gets the prefix `c-`.
     """
-    room = length - HASH_LENGTH - 1
-    start = slug(readable)[:room].strip("-")
-    if not start or start[0].isdigit():
-        start = f"c-{start}".strip("-")[:room].strip("-")
-    return f"{start}-{digest(*identity)}"
+    slug_length = length - HASH_LENGTH - 1
+    prefix = slug(readable)[:slug_length].strip("-")
+    if not prefix or prefix[0].isdigit():
+        prefix = f"c-{prefix}".strip("-")[:slug_length].strip("-")
+    return f"{prefix}-{digest(*identity)}"
 
 
 def case_name(swept: Mapping[str, int | str]) -> str:
-    """Return the case's name within its run: `all` without a sweep, else its swept values and their hash."""
+    """Return the case's name within its run: its swept values and their hash, or `all` if nothing is swept."""
     if not swept:
         return "all"
     readable = "-".join(f"{name}-{value}" for name, value in swept.items())
@@ -46,7 +50,7 @@ def case_name(swept: Mapping[str, int | str]) -> str:
 
 
 def attempt_name(run: str, run_uid: str, case: str, attempt: int) -> str:
-    """Return the Job's name for one attempt at one case."""
+    """Return the name of the Job that makes one attempt at one case."""
     return unique_name(f"{run}-{case}", run_uid, case, str(attempt), length=MAXIMUM_JOB_LENGTH)
 
 
@@ -56,5 +60,5 @@ def claim_template_name(run: str, run_uid: str) -> str:
 
 
 def result_name(run: str, run_uid: str, case: str) -> str:
-    """Return the BenchmarkResult's name for one case: one result per case, whichever attempt delivers it."""
+    """Return the name of a case's BenchmarkResult. All attempts at a case have the same result's name."""
     return unique_name(f"{run}-{case}", run_uid, case, "result")

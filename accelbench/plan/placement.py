@@ -1,6 +1,6 @@
 """Decide which nodes fit which profile and why not, as a scheduler would decide for one pod.
 
-Only the profile is considered: neither a run's `podTemplate`, nor which device of a DeviceClass is free.
+Only the profile is considered. A run's `podTemplate` is not, nor is which device of a DeviceClass is free.
 """
 
 from collections import defaultdict
@@ -16,11 +16,13 @@ Manifest = Mapping[str, Any]
 Amounts = Mapping[str, Decimal]
 Cause = Literal["label", "taint", "resource", "occupied"]
 REPELLING_EFFECTS = ("NoSchedule", "NoExecute")
+"""Effects of taints that keep a new pod off the node."""
 ENDED_PHASES = ("Succeeded", "Failed")
 GIBIBYTE = 2**30
 SUFFIXES = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3")}
 SUFFIXES |= {letter: Decimal(1000) ** power for power, letter in enumerate(("k", "M", "G", "T", "P", "E"), start=1)}
 SUFFIXES |= {f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)}
+"""Suffixes of Kubernetes quantities, each with its factor."""
 
 
 @dataclass(frozen=True)
@@ -38,36 +40,38 @@ class Taint:
 
 @dataclass(frozen=True)
 class Node:
-    """Hold the properties of a node that decide placement, and what its pods use."""
+    """Hold the properties of a node that decide placement, and what its pods request."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     allocatable: Amounts = field(default_factory=dict)
-    taken: Amounts = field(default_factory=dict)
+    requested: Amounts = field(default_factory=dict)
+    """Total of the requests of all pods on the node, by resource."""
     cases: int = 0
-    """Number of its pods that measure cases."""
+    """Number of pods on the node that measure cases."""
     exclusive: bool = False
-    """True if one of these pods has the node to itself."""
+    """True if one of these pods allows no other case on the node."""
     drivers: frozenset[str] = frozenset()
-    """Drivers that publish its devices for dynamic resource allocation."""
+    """Drivers that publish the node's devices for dynamic resource allocation."""
 
     @property
     def devices(self) -> Mapping[str, int]:
-        """Return its extended resources, with the number of each."""
+        """Return the number of devices of each extended resource that the node offers."""
         return {name: int(amount) for name, amount in self.allocatable.items() if _is_device(name) and amount > 0}
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """Hold one reason why a profile's pod cannot go to a node; `occupied` ends when other pods end."""
+    """Hold one reason why a pod of a profile does not fit on a node."""
 
     cause: Cause
+    """`occupied`: the pod fits when other pods end. Any other cause is permanent."""
     message: str
 
 
 def misfits(profile: Profile, node: Node) -> tuple[Misfit, ...]:
-    """Return every reason why the node cannot take a case of that profile now; empty if it can."""
+    """Return every reason why the node cannot take a case of that profile now; empty if there is none."""
     return (
         *_claim_misfits(profile, node),
         *_resource_misfits(profile_requests(profile), node),
@@ -78,119 +82,135 @@ def misfits(profile: Profile, node: Node) -> tuple[Misfit, ...]:
 
 
 def fits(profile: Profile, node: Node) -> bool:
-    """Return True if the node can take a case of that profile, now or when other pods end."""
+    """Return True if the node can take a case of that profile now, or can take it when other pods end."""
     return all(misfit.cause == "occupied" for misfit in misfits(profile, node))
 
 
 def profile_requests(profile: Profile) -> Amounts:
-    """Return what a case's pod requests, by resource, the device first."""
-    devices = {profile.resource: Decimal(profile.slice_chips or 1)} if profile.resource else {}
+    """Return what a pod of this profile requests: its devices, if it has any, then CPUs and memory."""
+    devices = {}
+    if profile.resource:
+        devices[profile.resource] = Decimal(profile.slice_chips or 1)
     return devices | {"cpu": Decimal(profile.cpu), "memory": parse_quantity(profile.memory)}
 
 
-def uncovered(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
-    """Return, for each extended resource, the nodes that offer it but on which no profile can use it."""
-    profiles, offering = tuple(profiles), defaultdict(list)
+def resources_without_profile(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
+    """Return the extended resources that no profile can use, each with the nodes on which this is so."""
+    profiles = tuple(profiles)
+    nodes_by_resource: defaultdict[str, list[Node]] = defaultdict(list)
     for node in nodes:
-        covered = {profile.resource for profile in profiles if fits(profile, node)}
-        for resource in node.devices.keys() - covered:
-            offering[resource].append(node)
-    return {resource: tuple(offering[resource]) for resource in sorted(offering)}
+        usable_resources = {profile.resource for profile in profiles if fits(profile, node)}
+        for resource in node.devices.keys() - usable_resources:
+            nodes_by_resource[resource].append(node)
+    return {resource: tuple(nodes_by_resource[resource]) for resource in sorted(nodes_by_resource)}
 
 
 def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield each label of the profile's node selector that the node lacks, or has with another value."""
-    for key, wanted in profile.node_selector.items():
+    """Yield a misfit for each label of the profile's node selector that the node lacks or has with another value."""
+    for key, selected_value in profile.node_selector.items():
         value = node.labels.get(key)
         if value is None:
             yield Misfit("label", f"has no label {key}")
-        elif value != wanted:
-            yield Misfit("label", f"{key} is {value}, not {wanted}")
+        elif value != selected_value:
+            yield Misfit("label", f"{key} is {value}, not {selected_value}")
 
 
 def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iterator[Misfit]:
-    """Yield each taint that keeps pods off the node and that no toleration matches."""
+    """Yield a misfit for each taint that keeps pods off the node, unless a toleration matches it."""
     for taint in node.taints:
-        if taint.effect in REPELLING_EFFECTS and not any(_tolerates(toleration, taint) for toleration in tolerations):
+        is_tolerated = any(_tolerates(toleration, taint) for toleration in tolerations)
+        if taint.effect in REPELLING_EFFECTS and not is_tolerated:
             yield Misfit("taint", f"has the taint {taint}")
 
 
 def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
-    """Return True if the toleration matches the taint; a missing key or effect matches all."""
-    return (
-        toleration.key in {None, taint.key}
-        and (toleration.operator == "Exists" or (toleration.value or "") == taint.value)
-        and toleration.effect in {None, taint.effect}
-    )
+    """Return True if the toleration matches the taint; without a key or an effect, it matches every key or effect."""
+    matches_key = toleration.key in {None, taint.key}
+    matches_value = toleration.operator == "Exists" or (toleration.value or "") == taint.value
+    matches_effect = toleration.effect in {None, taint.effect}
+    return matches_key and matches_value and matches_effect
 
 
 def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
-    """Yield `resource` for what the node never has, and `occupied` for what other pods use, or if its pods are full."""
+    """Yield a misfit for each resource of which the node has too little, and one if its number of pods is reached.
+
+    The cause is `resource` if the request exceeds all that the node offers, and `occupied` if it exceeds what is free.
+    """
     for name, amount in requests.items():
         offered = node.allocatable.get(name, Decimal(0))
-        free = offered - node.taken.get(name, Decimal(0))
-        if offered < amount:
-            lack = f"offers {show(name, offered)}, short of {show(name, amount)}" if offered else f"offers no {name}"
-            yield Misfit("resource", lack)
+        free = offered - node.requested.get(name, Decimal(0))
+        if not offered and amount > 0:
+            yield Misfit("resource", f"offers no {name}")
+        elif offered < amount:
+            message = f"offers {format_amount(name, offered)}, short of {format_amount(name, amount)}"
+            yield Misfit("resource", message)
         elif free < amount:
-            yield Misfit("occupied", f"has {show(name, max(free, Decimal(0)))} free, of {show(name, offered)}")
-    room = node.allocatable.get("pods", Decimal(0))
-    if node.taken.get("pods", Decimal(0)) >= room:
-        yield Misfit("occupied", f"has all of its {room} pods")
+            free_text = format_amount(name, max(free, Decimal(0)))
+            yield Misfit("occupied", f"has {free_text} free, of {format_amount(name, offered)}")
+    maximum_pods = node.allocatable.get("pods", Decimal(0))
+    if node.requested.get("pods", Decimal(0)) >= maximum_pods:
+        yield Misfit("occupied", f"has all of its {maximum_pods} pods")
 
 
 def _claim_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit if the profile claims devices by a DeviceClass, and no driver publishes devices of the node."""
+    """Yield a misfit if the profile claims devices of a DeviceClass but no driver publishes devices of the node."""
     if profile.device_class and not node.drivers:
         yield Misfit("resource", f"has no driver that publishes devices: none of DeviceClass {profile.device_class}")
 
 
 def _exclusion_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit if a case has the node to itself, or if this profile needs that and the node has cases."""
+    """Yield a misfit if a case on the node allows no other, or if the profile allows none and the node has cases."""
     if node.exclusive:
         yield Misfit("occupied", "a case has it to itself")
     elif profile.takes_whole_node and node.cases:
         yield Misfit("occupied", "a case is measured there, and this one has its node to itself")
 
 
-def show(resource: str, amount: Decimal) -> str:
-    """Format an amount: `4 cpu`, `16 GiB memory`, `1 nvidia.com/gpu`."""
+def format_amount(resource: str, amount: Decimal) -> str:
+    """Format an amount of a resource, such as `4 cpu`, `16 GiB memory`, `1 nvidia.com/gpu`."""
     if resource == "memory":
         return f"{float(amount / GIBIBYTE):.3g} GiB memory"
     return f"{float(amount):g} {resource}"
 
 
 def _is_device(resource: str) -> bool:
-    """Return True for an extended resource: it has a domain that is not Kubernetes' own."""
+    """Return True for an extended resource: its name has a domain, which is not Kubernetes' own."""
     domain, slash, _ = resource.partition("/")
-    return bool(slash) and not domain.endswith("kubernetes.io")
+    has_domain = bool(slash)
+    return has_domain and not domain.endswith("kubernetes.io")
 
 
 def read_nodes(nodes: Iterable[Manifest], pods: Iterable[Manifest], slices: Iterable[Manifest]) -> tuple[Node, ...]:
-    """Build nodes, sorted by name, from manifests of nodes, pods and ResourceSlices; pods that ended use nothing."""
+    """Build nodes, sorted by name, from the manifests of nodes, pods and ResourceSlices.
+
+    Pods that have ended are not counted.
+    """
     pods_by_node: defaultdict[str, list[Manifest]] = defaultdict(list)
     for pod in pods:
-        if (pod.get("status") or {}).get("phase") not in ENDED_PHASES:
+        phase = (pod.get("status") or {}).get("phase")
+        if phase not in ENDED_PHASES:
             pods_by_node[pod["spec"].get("nodeName") or ""].append(pod)
-    drivers: defaultdict[str, set[str]] = defaultdict(set)
+    drivers_by_node: defaultdict[str, set[str]] = defaultdict(set)
     for resource_slice in slices:
-        drivers[resource_slice["spec"].get("nodeName") or ""].add(resource_slice["spec"]["driver"])
-    names = ((body, body["metadata"]["name"]) for body in nodes)
-    return tuple(
-        sorted(
-            (_parse_node(body, pods_by_node[name], drivers[name]) for body, name in names), key=lambda node: node.name
-        )
-    )
+        drivers_by_node[resource_slice["spec"].get("nodeName") or ""].add(resource_slice["spec"]["driver"])
+    parsed_nodes = []
+    for body in nodes:
+        name = body["metadata"]["name"]
+        parsed_nodes.append(_parse_node(body, pods_by_node[name], drivers_by_node[name]))
+    return tuple(sorted(parsed_nodes, key=lambda node: node.name))
 
 
 def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]) -> Node:
-    """Build a node from its manifest, its pods that have not ended, and its drivers."""
+    """Build a node from its manifest, its pods, and the drivers of its devices.
+
+    A case allows no other case on its node if its pod has an anti-affinity to pods.
+    """
     spec, status = body.get("spec") or {}, body.get("status") or {}
-    taken: defaultdict[str, Decimal] = defaultdict(Decimal)
+    requested: defaultdict[str, Decimal] = defaultdict(Decimal)
     for pod in pods:
         for name, amount in pod_requests(pod["spec"]).items():
-            taken[name] += amount
-    cases = [pod for pod in pods if _is_case(pod)]
+            requested[name] += amount
+    case_pods = [pod for pod in pods if _is_case(pod)]
     return Node(
         name=body["metadata"]["name"],
         labels=body["metadata"].get("labels") or {},
@@ -198,53 +218,56 @@ def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]
             Taint(taint["key"], taint.get("value") or "", taint["effect"]) for taint in spec.get("taints") or ()
         ),
         allocatable={name: parse_quantity(amount) for name, amount in (status.get("allocatable") or {}).items()},
-        taken=taken,
-        cases=len(cases),
-        exclusive=any((pod["spec"].get("affinity") or {}).get("podAntiAffinity") for pod in cases),
+        requested=requested,
+        cases=len(case_pods),
+        exclusive=any((pod["spec"].get("affinity") or {}).get("podAntiAffinity") for pod in case_pods),
         drivers=frozenset(drivers),
     )
 
 
 def pod_requests(spec: Manifest) -> Amounts:
-    """Return what a scheduler reserves for a pod, by resource, including one of `pods`.
+    """Return what the scheduler reserves for a pod, by resource, including one of `pods`.
 
-    It is the larger of its containers' sum, with sidecars, and its largest init container, plus the overhead.
+    For each resource this is the sum of all containers and sidecars, or the largest init container if that is larger;
+    the pod's overhead is added.
     """
-    total: defaultdict[str, Decimal] = defaultdict(Decimal)
-    first: defaultdict[str, Decimal] = defaultdict(Decimal)
+    container_sum: defaultdict[str, Decimal] = defaultdict(Decimal)
+    largest_init: defaultdict[str, Decimal] = defaultdict(Decimal)
     for container in spec.get("containers") or ():
-        for name, amount in _requests(container).items():
-            total[name] += amount
+        for name, amount in _container_requests(container).items():
+            container_sum[name] += amount
     for container in spec.get("initContainers") or ():
-        sidecar = container.get("restartPolicy") == "Always"
-        for name, amount in _requests(container).items():
-            if sidecar:
-                total[name] += amount
+        is_sidecar = container.get("restartPolicy") == "Always"
+        for name, amount in _container_requests(container).items():
+            if is_sidecar:
+                container_sum[name] += amount
             else:
-                first[name] = max(first[name], amount)
+                largest_init[name] = max(largest_init[name], amount)
     overhead = {name: parse_quantity(amount) for name, amount in (spec.get("overhead") or {}).items()}
-    names = total.keys() | first.keys() | overhead.keys()
-    counted = {name: max(total[name], first[name]) + overhead.get(name, Decimal(0)) for name in names}
-    return counted | {"pods": Decimal(1)}
+    requests = {}
+    for name in container_sum.keys() | largest_init.keys() | overhead.keys():
+        requests[name] = max(container_sum[name], largest_init[name]) + overhead.get(name, Decimal(0))
+    return requests | {"pods": Decimal(1)}
 
 
-def _requests(container: Manifest) -> Amounts:
-    """Return the container's requests by resource."""
+def _container_requests(container: Manifest) -> Amounts:
+    """Return the amounts that the container requests, by resource."""
     requests = (container.get("resources") or {}).get("requests") or {}
     return {name: parse_quantity(amount) for name, amount in requests.items()}
 
 
 def _is_case(pod: Manifest) -> bool:
     """Return True if the pod measures a case of accelbench."""
-    marks = pod["metadata"].get("labels") or {}
-    return marks.get(labels.MANAGED_BY) == labels.MANAGER and labels.CASE in marks
+    pod_labels = pod["metadata"].get("labels") or {}
+    return pod_labels.get(labels.MANAGED_BY) == labels.MANAGER and labels.CASE in pod_labels
 
 
 def parse_quantity(text: str | int) -> Decimal:
-    """Convert a Kubernetes quantity (`500m`, `64Gi`, `1e3`) to a number; raises ValueError if it is none."""
-    written = str(text)
-    suffix = next((suffix for suffix in sorted(SUFFIXES, key=len, reverse=True) if written.endswith(suffix)), "")
+    """Convert a Kubernetes quantity, such as `500m`, `64Gi` or `1e3`, to a number; raises ValueError."""
+    quantity = str(text)
+    longest_first = sorted(SUFFIXES, key=len, reverse=True)
+    suffix = next((suffix for suffix in longest_first if quantity.endswith(suffix)), "")
     try:
-        return Decimal(written.removesuffix(suffix)) * SUFFIXES.get(suffix, Decimal(1))
+        return Decimal(quantity.removesuffix(suffix)) * SUFFIXES.get(suffix, Decimal(1))
     except ArithmeticError as error:
         raise ValueError(f'"{text}" is not a quantity, such as 2, 500m or 64Gi') from error

@@ -1,4 +1,4 @@
-"""Check what a run's schema cannot: whether its workload, parameters, variants and sweep fit each other."""
+"""Check what a run's schema cannot check: whether its workload, parameters, variants and sweep fit each other."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from accelbench import catalogue, frameworks, platforms, targets
 from accelbench.api.case import ParameterValue
 from accelbench.api.number_registry import KNOWN_AFTER_COMPILING
 from accelbench.api.profiles import Profile
-from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, SweepAxis, Variant
+from accelbench.api.run import MAXIMUM_CASES, BenchmarkRun, Expectation, SweepAxis, Variant
 from accelbench.catalogue import observations, script, workload_checks
 from accelbench.plan.cases import count_cases, plan_cases
 from accelbench.problem import Problem, describe_unknown
@@ -19,25 +19,29 @@ from accelbench.workload import ProtocolName, Workload
 
 
 def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Return what in the run's workload, parameters, variants and sweep cannot be run.
+    """Return the problems of the run's compile targets, or else of its workload, parameters, variants and sweep.
 
-    If a compile target is unknown, only that is returned. A script that is not on this machine is not checked here: its
-    runner does that.
+    If a compile target is unknown, nothing else is checked. If the script is not on this machine, only the compile
+    targets are checked; the runner checks the rest.
     """
-    return tuple(_unknown_targets(run)) or _check_workload(run, _check_spec)
+    target_problems = tuple(_unknown_targets(run))
+    if target_problems:
+        return target_problems
+    return _check_workload(run, _check_spec)
 
 
 def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Check each variant by itself, which is possible even if the rest of the run is invalid."""
+    """Return the problems of the run's variants, without a check of its other fields."""
     return _check_workload(run, _check_variants)
 
 
 def _check_workload(
     run: BenchmarkRun, check: Callable[[BenchmarkRun, Workload], Iterable[Problem]]
 ) -> tuple[Problem, ...]:
-    """Run `check` with the run's workload, or return what is wrong with the workload itself.
+    """Return the problems that `check` finds in a run with its workload.
 
-    If a user's code raises, that is the only problem. A script that is not on this machine has none.
+    If the workload is unknown, or if the user's code raises an exception, that is the only problem. A script that is
+    not on this machine is not checked.
     """
     reference = run.spec.workload
     if reference.script and script.path() is None:
@@ -45,18 +49,16 @@ def _check_workload(
     try:
         workload = catalogue.find(reference.label)
     except catalogue.UnknownWorkloadError as error:
-        return (Problem("spec.workload.script" if reference.script else "spec.workload.name", str(error)),)
+        path = "spec.workload.script" if reference.script else "spec.workload.name"
+        return (Problem(path, str(error)),)
     try:
         return tuple(check(run, workload))
     except Exception as error:
         if catalogue.is_built_in(workload.name):
             raise
-        return (
-            Problem(
-                "spec.workload",
-                f"{workload.name}: {workload_checks.invalid(error, workload_checks.file_of(type(workload)))}",
-            ),
-        )
+        file = workload_checks.file_of(type(workload))
+        reason = workload_checks.to_invalid_workload_error(error, file)
+        return (Problem("spec.workload", f"{workload.name}: {reason}"),)
 
 
 def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
@@ -71,14 +73,15 @@ def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
 def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
     """Check precision, profile and expectations of a run against its compile targets.
 
-    `run` has the target of its profile already, by `with_target`.
+    If the profile has a target, `with_target` has already added it to the run.
     """
-    precision, names = run.spec.measurement.precision, run.spec.accelerator.targets or ()
-    reasons = (platforms.find(targets.find(name).platform).lacks.get(precision) for name in names)
-    problems = [
-        Problem("spec.measurement.precision", f"{precision} is {reason}") for reason in dict.fromkeys(reasons) if reason
-    ]
-    if names and (profile.platform != "cpu" or profile.resource or profile.device_class):
+    precision = run.spec.measurement.precision
+    target_names = run.spec.accelerator.targets or ()
+    target_platforms = [platforms.find(targets.find(name).platform) for name in target_names]
+    reasons = dict.fromkeys(platform.lacks.get(precision) for platform in target_platforms)
+    problems = [Problem("spec.measurement.precision", f"{precision} is {reason}") for reason in reasons if reason]
+    profile_has_device = profile.platform != "cpu" or profile.resource or profile.device_class
+    if target_names and profile_has_device:
         advice = f"compiling needs no device, but profile {profile.name} has one; use a profile with platform: cpu"
         problems.append(Problem("spec.accelerator.profile", advice))
     for index, expectation in enumerate(run.spec.expectations):
@@ -97,14 +100,40 @@ def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
+def _check_expectation_of_targets(
+    path: str, expectation: Expectation, target_names: Sequence[str]
+) -> Iterator[Problem]:
+    """Yield a problem if the run lacks the expectation's target, and one if compiling cannot decide the expectation.
+
+    Args:
+        path: Path of the expectation in the manifest.
+        expectation: The expectation.
+        target_names: The run's compile targets.
+    """
+    if expectation.target is not None and expectation.target not in target_names:
+        message = "the run has no compile target"
+        if target_names:
+            message = unknown("target", expectation.target, target_names)
+        yield Problem(f"{path}.target", message)
+    if target_names and expectation.subject not in KNOWN_AFTER_COMPILING:
+        known_subjects = ", ".join(sorted(KNOWN_AFTER_COMPILING))
+        field = "metric" if expectation.metric else "observation"
+        yield Problem(
+            f"{path}.{field}",
+            f"{expectation.subject} is not known for a case that is compiled for a target; "
+            f"expect one of: {known_subjects}",
+        )
+
+
 def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Problem, ...]:
     """Check the run's precision and variants against what its profile's platform supports.
 
-    Nothing is checked if the run has compile targets, and no variant whose framework is unknown here.
+    A run with compile targets is not checked, nor is a variant whose framework is unknown here.
     """
     if run.spec.accelerator.targets:
         return ()
-    precision, problems = run.spec.measurement.precision, []
+    precision = run.spec.measurement.precision
+    problems = []
     if precision in platform.lacks:
         problems.append(Problem("spec.measurement.precision", f"{precision} is {platform.lacks[precision]}"))
     for index, variant in enumerate(run.spec.variants):
@@ -118,7 +147,10 @@ def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Pro
 
 
 def _check_spec(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
-    """Run the checks that need the workload's code."""
+    """Return the problems of the run's parameters, variants, sweep and expectations.
+
+    The cases and the expectations are checked only if no other problem is found.
+    """
     reference = run.spec.workload
     parameters = Fields("parameter", workload.name, workload.Parameters)
     problems = list(parameters.check("spec.workload.parameters", reference.parameters))
@@ -137,74 +169,85 @@ def _check_variants(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 
 
 def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Problem]:
-    """Check an axis' name and each of its values by itself."""
+    """Yield a problem if a sweep's axis is not a parameter, and one for each of its values that is invalid."""
     if axis.name not in parameters.model.model_fields:
-        yield Problem(f"{path}.name", parameters.unknown(axis.name))
+        yield Problem(f"{path}.name", parameters.describe_unknown(axis.name))
         return
     for index, value in enumerate(axis.values):
-        for problem in parameters.check(f"{path}.values[{index}]", {axis.name: value}):
+        value_path = f"{path}.values[{index}]"
+        for problem in parameters.check(value_path, {axis.name: value}):
             # A rule over several fields is checked on the cases, which have values for all of them.
-            if problem.path.endswith(f".{axis.name}"):
-                yield Problem(f"{path}.values[{index}]", problem.message)
+            is_of_this_field = problem.path.endswith(f".{axis.name}")
+            if is_of_this_field:
+                yield Problem(value_path, problem.message)
 
 
 def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[Problem]:
-    """Check that the workload offers the variant, and that its options are valid."""
+    """Yield a problem if the workload does not offer the variant; if it does, one for each invalid option."""
     kind = workload.variants().get(variant.use)
     if kind is None:
         yield Problem(f"{path}.use", _why_no_variant(workload, variant.use))
     else:
-        yield from Fields("option", variant.use, catalogue.options_model(kind)).check(
-            f"{path}.options", variant.options
-        )
+        options = Fields("option", variant.use, catalogue.options_model(kind))
+        yield from options.check(f"{path}.options", variant.options)
 
 
 def _why_no_variant(workload: Workload, use: str) -> str:
     """Describe why the workload has no variant `use`: unknown framework, unknown or missing mode, or not offered."""
     framework, _, mode = use.partition("/")
-    offered = workload.variants().values()
-    modes = {kind.mode for kind in offered if kind.framework == framework}
+    variants = workload.variants().values()
+    uses = ", ".join(variant.use for variant in variants)
+    offered_modes = {variant.mode for variant in variants if variant.framework == framework}
     try:
-        known = frameworks.find(framework).modes
+        known_modes = frameworks.find(framework).modes
     except frameworks.UnknownFrameworkError as error:
         return f"{use}: {error}"
-    if mode in known or not modes:
-        return f"{workload.name} cannot run as {use}; it offers {', '.join(kind.use for kind in offered)}"
+    if mode in known_modes or not offered_modes:
+        return f"{workload.name} cannot run as {use}; it offers {uses}"
     if not mode:
-        uses = ", ".join(kind.use for kind in offered)
         return f"{use}: a variant is a framework and a mode; {workload.name} offers {uses}"
     return f"{use}: {describe_unknown('mode', mode, modes)}"
 
 
 def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
-    """Check each case's parameters together, and the run's expectations against its protocol.
+    """Check the parameters of each case, and whether its protocol can decide the run's expectations.
 
-    Expectations are checked up to the first case that cannot meet one, and never for a compile target.
+    Problems of expectations are yielded for the first case that has any, after which no case is checked. For a compile
+    target, expectations are not checked here.
     """
     for case in plan_cases(run):
         try:
             parameters = catalogue.parse_parameters(workload, case.parameters)
         except ValidationError as error:
             path = "spec.sweep" if case.swept else "spec.workload.parameters"
-            where = ", ".join(f"{name} = {value}" for name, value in case.parameters.items())
-            yield from (Problem(path, f"{where}: {_pydantic_message(detail)}") for detail in error.errors())
+            values = ", ".join(f"{name} = {value}" for name, value in case.parameters.items())
+            for detail in error.errors():
+                yield Problem(path, f"{values}: {_pydantic_message(detail)}")
             continue
         if case.accelerator.target is not None:
             continue
-        if problems := tuple(_check_expectations(run, workload, workload.measure(parameters).protocol)):
+        protocol = workload.measure(parameters).protocol
+        problems = tuple(_check_expectations(run, workload, protocol))
+        if problems:
             yield from problems
             return
 
 
 def _check_expectations(run: BenchmarkRun, workload: Workload, protocol: ProtocolName) -> Iterator[Problem]:
-    """Yield expectations of a metric where nothing is timed, and of observations that are not made."""
-    known = observations.names(workload)
+    """Yield a problem for each expectation of a value that the protocol does not measure.
+
+    Such values are metrics if nothing is timed, observations if the case is timed, and unknown observations.
+    """
+    known_observations = observations.names(workload)
+    is_observed = protocol == "observe"
     for index, expectation in enumerate(run.spec.expectations):
         path = f"spec.expectations[{index}]"
-        if expectation.observation is None and protocol == "observe":
-            offered = ", ".join(known)
-            yield Problem(f"{path}.metric", f"{workload.name} is observed, not timed; expect an observation: {offered}")
-        elif expectation.observation is not None and protocol != "observe":
+        if expectation.observation is None:
+            if is_observed:
+                offered = ", ".join(known_observations)
+                message = f"{workload.name} is observed, not timed; expect an observation: {offered}"
+                yield Problem(f"{path}.metric", message)
+        elif not is_observed:
             yield Problem(f"{path}.observation", f"{workload.name} is timed ({protocol}); expect a metric")
         elif expectation.observation is not None and expectation.observation not in known:
             yield Problem(f"{path}.observation", describe_unknown("observation", expectation.observation, known))
@@ -216,32 +259,37 @@ BOUNDS = {
     "less_than_equal": "is too large: at most {le}",
     "less_than": "is too large: less than {lt}",
 }
-"""Sentences about a violated bound, by pydantic's type of error."""
+"""Messages for a value outside its bounds, by pydantic's type of error; pydantic has the bound's value."""
 
 
 @dataclass(frozen=True)
 class Fields:
-    """Check the parameters or options of a workload, and describe what is wrong with their values."""
+    """Check the values of parameters or options, and describe what is wrong with them."""
 
     kind: str
-    """`parameter` or `option`."""
+    """`parameter` or `option`, for messages."""
     owner: str
+    """Name of the workload that has the parameters, or of the variant that has the options."""
     model: type[BaseModel]
+    """Model of all parameters or options."""
 
     def check(self, path: str, values: Mapping[str, ParameterValue]) -> Iterator[Problem]:
-        """Yield a problem for each invalid field at `path.FIELD`, and for a rule over several fields at `path`."""
+        """Yield a problem for each invalid field, and for each violated rule over several fields.
+
+        A field's problem has the path `path.FIELD`, a rule's problem has `path`.
+        """
         try:
             self.model.model_validate(dict(values))
         except ValidationError as error:
             for detail in error.errors():
                 if detail["loc"]:
                     name = str(detail["loc"][0])
-                    yield Problem(f"{path}.{name}", self._sentence(name, detail))
+                    yield Problem(f"{path}.{name}", self._describe_error(name, detail))
                 else:
                     yield Problem(path, _pydantic_message(detail))
 
-    def unknown(self, name: str) -> str:
-        """Describe an unknown field, with the nearest known name."""
+    def describe_unknown(self, name: str) -> str:
+        """Describe an unknown field, with the nearest known name, or all known names if none is near."""
         if not self.model.model_fields:
             return f"{self.owner} takes no {self.kind}s"
         return describe_unknown(self.kind, name, self.model.model_fields)
@@ -259,6 +307,6 @@ class Fields:
 
 
 def _pydantic_message(detail: ErrorDetails) -> str:
-    """Return pydantic's message with a small first letter, without its prefix for a validator's error."""
-    sentence = detail["msg"].removeprefix("Value error, ")
-    return sentence[:1].lower() + sentence[1:]
+    """Return pydantic's message without its prefix for a ValueError, and with a lower-case first letter."""
+    message = detail["msg"].removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]

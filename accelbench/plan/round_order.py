@@ -1,8 +1,9 @@
-"""Order a round's variants: random, and the same for the same seed.
+"""Order a round's variants at random; the same seed gives the same order.
 
-Every second round reverses the one before, so that steady drift over the two favours no variant: it gains in one round
-what it loses in the other. With a drift of three standard deviations per launch, intervals over independent orders
-cover 89.5 to 94.4 %, over such pairs nearly always (docs/results/coverage.md).
+Every second round has the reverse order of the round before. If the machine drifts steadily over these two rounds, no
+variant is favoured: it gains in one round what it loses in the other. With a drift of three standard deviations per
+launch, the intervals of independent orders cover the true value in 89.5 to 94.4 % of experiments, those of such pairs
+nearly always (docs/results/coverage.md).
 """
 
 import hashlib
@@ -11,12 +12,14 @@ from collections.abc import Sequence
 
 
 def round_order(variants: Sequence[str], *, seed: int, case: str, number: int) -> tuple[str, ...]:
-    """Return the variants in the order of round `number`, from 1.
+    """Return the variants in the order of round `number`; the first round is 1.
 
-    The order is uniform over permutations; odd rounds are independent of each other.
+    An odd round has a random order, and all orders are equally likely. An even round reverses the order of the round
+    before it.
     """
-    pair, second = divmod(number - 1, 2)
-    key = hashlib.sha256(f"{seed}/{case}/{pair}".encode()).digest()
+    pair_index, index_in_pair = divmod(number - 1, 2)
+    shuffle_seed = hashlib.sha256(f"{seed}/{case}/{pair_index}".encode()).digest()
     order = list(variants)
-    random.Random(key).shuffle(order)  # noqa: S311 - an experiment's order, no secret
-    return tuple(reversed(order)) if second else tuple(order)
+    random.Random(shuffle_seed).shuffle(order)  # noqa: S311 - an experiment's order, no secret
+    is_second_of_pair = index_in_pair == 1
+    return tuple(reversed(order)) if is_second_of_pair else tuple(order)

@@ -25,7 +25,16 @@ from accelbench.cluster_api.errors import ClusterError, ForbiddenError, NotFound
 from accelbench.cluster_api.kinds import CONFIG_MAP, NODE, POD, RESOURCE_SLICE, Kind
 from accelbench.local.errors import UsageError
 from accelbench.local.exits import Exit
-from accelbench.plan.placement import Misfit, Node, fits, misfits, profile_requests, read_nodes, show, uncovered
+from accelbench.plan.placement import (
+    Misfit,
+    Node,
+    fits,
+    format_amount,
+    misfits,
+    profile_requests,
+    read_nodes,
+    resources_without_profile,
+)
 from accelbench.terminal.console import console
 from accelbench.terminal.options import Output
 
@@ -111,7 +120,7 @@ def match_profiles(contents: ClusterContents) -> ProfileMatches:
     profiles = Profiles(tuple(_parse_config_maps(contents.config_maps or ())))
     rows = tuple((profile, tuple((node, misfits(profile, node)) for node in nodes)) for profile in profiles)
     uncovered_devices = []
-    for resource, device_nodes in uncovered(profiles, nodes).items():
+    for resource, device_nodes in resources_without_profile(profiles, nodes).items():
         node_names = tuple(node.name for node in device_nodes)
         uncovered_devices.append(
             UncoveredDevices(resource, node_names, tuple(_ready_made_profiles(resource, device_nodes)))
@@ -213,7 +222,7 @@ def _format_requests(profile: Profile) -> str:
     """Return what a case of the profile requests: devices, CPU and memory."""
     requests = profile_requests(profile)
     devices = [name for name in requests if name == profile.resource]
-    texts = [show(name, requests[name]) for name in (*devices, "cpu", "memory")]
+    texts = [format_amount(name, requests[name]) for name in (*devices, "cpu", "memory")]
     if profile.device_class:
         texts.insert(0, f"1 of {profile.device_class}")
     return ", ".join(texts)

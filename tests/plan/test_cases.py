@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accelbench.api.run import BenchmarkRun
-from accelbench.plan.cases import TooManyCasesError, plan_cases, ratio
+from accelbench.plan.cases import TooManyCasesError, plan_cases, to_fraction
 
 
 def run_with(**spec: Any) -> BenchmarkRun:
@@ -82,4 +82,4 @@ def test_the_case_carries_run_series_and_measurement() -> None:
 
 @pytest.mark.parametrize(("percentage", "decimal"), [("1%", "0.01"), ("0.25%", "0.0025"), ("95%", "0.95"), ("0%", "0")])
 def test_percentages_become_exact_decimals(percentage: str, decimal: str) -> None:
-    assert ratio(percentage) == decimal
+    assert to_fraction(percentage) == decimal

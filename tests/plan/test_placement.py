@@ -10,7 +10,7 @@ from kubernetes.utils import parse_quantity
 from accelbench.api import labels
 from accelbench.api.profiles import Profile, ProfileToleration
 from accelbench.plan import placement
-from accelbench.plan.placement import Node, Taint, fits, misfits, pod_requests, read_nodes, uncovered
+from accelbench.plan.placement import Node, Taint, fits, misfits, pod_requests, read_nodes, resources_without_profile
 
 GPU = Profile(name="gpu", platform="cuda", resource="nvidia.com/gpu", cpu=4, memory="16Gi")
 AMOUNTS = {"cpu": Decimal(8), "memory": Decimal(2**36), "pods": Decimal(110), "nvidia.com/gpu": Decimal(2)}
@@ -55,7 +55,7 @@ def test_a_taint_that_only_advises_keeps_nobody_off() -> None:
 
 def test_what_is_not_there_and_what_is_taken_are_told_apart() -> None:
     without = replace(NODE, allocatable={**AMOUNTS, "nvidia.com/gpu": Decimal(0)})
-    taken = replace(NODE, taken={"nvidia.com/gpu": Decimal(2)})
+    taken = replace(NODE, requested={"nvidia.com/gpu": Decimal(2)})
     small = replace(NODE, allocatable={**AMOUNTS, "cpu": Decimal("3.92")})
     assert why(GPU, without) == [("resource", "offers no nvidia.com/gpu")]
     assert why(GPU, taken) == [("occupied", "has 0 nvidia.com/gpu free, of 2 nvidia.com/gpu")]
@@ -86,8 +86,8 @@ def test_a_claim_needs_a_driver_on_the_node() -> None:
 def test_devices_that_no_profile_gets_at_are_found_and_taken_ones_are_not_among_them() -> None:
     other = replace(NODE, name="b", allocatable={**AMOUNTS, "amd.com/gpu": Decimal(1), "hugepages-2Mi": Decimal(4)})
     tainted = replace(NODE, name="c", taints=(Taint("x", "", "NoSchedule"),))
-    busy = replace(NODE, name="d", taken={"nvidia.com/gpu": Decimal(2)})
-    found = uncovered([GPU], [NODE, other, tainted, busy])
+    busy = replace(NODE, name="d", requested={"nvidia.com/gpu": Decimal(2)})
+    found = resources_without_profile([GPU], [NODE, other, tainted, busy])
     assert {resource: [node.name for node in nodes] for resource, nodes in found.items()} == {
         "amd.com/gpu": ["b"],
         "nvidia.com/gpu": ["c"],
@@ -124,7 +124,7 @@ def test_nodes_are_read_with_what_is_on_them() -> None:
     }
     slices = [{"spec": {"nodeName": "a", "driver": "gpu.nvidia.com"}}, {"spec": {"driver": "net", "allNodes": True}}]
     (read,) = read_nodes([node], pods, slices)
-    assert (read.taken["cpu"], read.cases, read.exclusive) == (Decimal(4), 1, True)
+    assert (read.requested["cpu"], read.cases, read.exclusive) == (Decimal(4), 1, True)
     assert (read.devices, read.drivers) == ({"google.com/tpu": 4}, frozenset({"gpu.nvidia.com"}))
     assert str(read.taints[0]) == "t:NoSchedule"
 
