@@ -27,19 +27,19 @@ GROUP = "accelbench.workloads"
 
 
 class UnknownWorkloadError(LookupError):
-    """Report that no valid workload has this name; the message has the nearest name or the mistake."""
+    """Report that no valid workload has this name; the message suggests the nearest name, or describes the mistake."""
 
 
 @cache
 def _built_in() -> frozenset[str]:
-    """Return the names of accelbench's own workloads."""
+    """Return the names of the workloads that are part of accelbench."""
     modules = (module.name for module in pkgutil.iter_modules(workloads.__path__))
     return frozenset(name.replace("_", "-") for name in modules if not name.startswith("_"))
 
 
 @cache
 def _installed() -> Mapping[str, EntryPoint]:
-    """Return the entry points of installed packages' workloads, by name."""
+    """Return the entry points of workloads in other installed packages, by name."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
@@ -49,21 +49,21 @@ def is_built_in(name: str) -> bool:
 
 
 def names() -> tuple[str, ...]:
-    """Return every workload's name, sorted, without importing anything."""
+    """Return the names of built-in and installed workloads, sorted; imports no workload."""
     return tuple(sorted(_built_in() | _installed().keys()))
 
 
 def find(name: str) -> Workload:
-    """Return the workload of that name.
+    """Return the workload of that name: the script's if its file has that name, else a built-in or an installed one.
 
-    A script takes precedence over an installed package's workload of the same name, so that its author can work on it.
+    A script takes precedence over an installed package, so that the package's author can work on the workload.
 
     Raises:
         UnknownWorkloadError: There is no such workload, its code is invalid, or a script has a built-in one's name.
     """
     file = script.path()
     if file is None or name_of_file(file.name) != name:
-        return _find(name)
+        return _find_in_packages(name)
     if is_built_in(name):
         raise UnknownWorkloadError(
             f"{file.name}: accelbench already has a workload {name}; give the script another name"
@@ -75,8 +75,8 @@ def find(name: str) -> Workload:
 
 
 @cache
-def _find(name: str) -> Workload:
-    """Return accelbench's own or an installed package's workload; raises UnknownWorkloadError."""
+def _find_in_packages(name: str) -> Workload:
+    """Return the workload of that name of accelbench or of another package; raises UnknownWorkloadError."""
     if is_built_in(name):
         module = importlib.import_module(f"{workloads.__name__}.{name.replace('-', '_')}")
         return workload_class(module, name)()
@@ -86,7 +86,7 @@ def _find(name: str) -> Workload:
 
 
 def _from_package(point: EntryPoint) -> Workload:
-    """Load a package's workload; raise UnknownWorkloadError with the package's name if its code is invalid."""
+    """Load a package's workload. If its code is invalid, raise UnknownWorkloadError with the package's name."""
     try:
         return _load_entry_point(point)
     except workload_checks.InvalidWorkloadError as error:
@@ -95,16 +95,18 @@ def _from_package(point: EntryPoint) -> Workload:
 
 
 def _load_entry_point(point: EntryPoint) -> Workload:
-    """Return the workload of a class or module that the entry point names; raises InvalidWorkloadError."""
+    """Load a workload's class, or a module with one, and return an instance; raises InvalidWorkloadError."""
     try:
-        kind = point.load()
+        loaded = point.load()
     except workload_checks.ERRORS as error:
         file = traceback.extract_tb(error.__traceback__)[-1].filename
-        if "importlib" in file:  # the package's own code was not reached
+        failed_before_package_code = "importlib" in file
+        if failed_before_package_code:
             raise workload_checks.InvalidWorkloadError(workload_checks.describe(error)) from error
-        raise workload_checks.invalid(error, Path(file)) from error
-    if inspect.ismodule(kind):
-        kind = workload_class(kind, point.module)
+        raise workload_checks.to_invalid_workload_error(error, Path(file)) from error
+    kind = loaded
+    if inspect.ismodule(loaded):
+        kind = workload_class(loaded, point.module)
         kind.name = point.name
     if not (inspect.isclass(kind) and issubclass(kind, Workload)):
         raise workload_checks.InvalidWorkloadError("this is not a class that inherits accelbench.workload.Workload")
@@ -117,16 +119,21 @@ def _load_entry_point(point: EntryPoint) -> Workload:
 
 
 def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -> Any:
-    """Return the workload's `Parameters` with defaults; raises pydantic.ValidationError."""
+    """Return the workload's `Parameters` with these values, and defaults for the others; raises ValidationError."""
     return workload.Parameters.model_validate(dict(values))
 
 
 def options_model(kind: VariantKind) -> type[frameworks.Options]:
-    """Return the model of a variant's options: its mode's, or an empty one if it is marked with `@variant`."""
-    modes = frameworks.find(kind.framework).modes if kind.plain else {}
+    """Return the model of a variant's options.
+
+    A variant that is marked with `@variant` has no options, so its model has no fields.
+    """
+    if not kind.plain:
+        return frameworks.Options
+    modes = frameworks.find(kind.framework).modes
     return modes[kind.mode].options if kind.mode in modes else frameworks.Options
 
 
 def parse_options(kind: VariantKind, values: Mapping[str, ParameterValue]) -> frameworks.Options:
-    """Return the options of the variant's mode with defaults; raises pydantic.ValidationError."""
+    """Return the variant's options with these values, and defaults for the others; raises ValidationError."""
     return options_model(kind).model_validate(dict(values))

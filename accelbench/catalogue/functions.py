@@ -1,7 +1,7 @@
 """Make a workload of a module: of its class, or of pure functions `y = f(x)`, one for each framework.
 
-Functions feed nothing back from one call to the next, and need not: every framework runs what one thread dispatches in
-order, so calls never overlap (docs/adr/0028-a-pure-function-is-a-workload.md).
+No function takes the result of its previous call. Calls never overlap all the same, because every framework runs in
+order what one thread dispatches (docs/adr/0028-a-pure-function-is-a-workload.md).
 """
 
 import inspect
@@ -25,43 +25,48 @@ if TYPE_CHECKING:
 ARRAYS = 'def arrays(rng): return {"x": rng.standard_normal((1000, 1000))}'
 """Advice if a script has functions but no arrays()."""
 LOOPING = frozenset({"scan"})
-"""Modes for a loop of steps, which a function is not."""
-NAMED = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY})
+"""Modes that run several steps in a loop. A function has a single step."""
+KEYWORD_KINDS = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY})
+"""Kinds of parameters that can be passed by name."""
 RESULT = "y"
 """Name of the single array that a function returns."""
 
 
 class FunctionWorkload(Workload):
-    """Define what workloads made of functions share: variants in each framework's own modes."""
+    """Define what all workloads made of functions share."""
 
     hand_written = False
 
     @classmethod
     def default_uses(cls) -> tuple[str, ...]:
-        """Return each framework's first mode."""
+        """Return one variant for each framework: the framework's first mode."""
         return tuple(f"{framework}/{modes[0]}" for framework, modes in cls.modes.items())
 
 
 def workload_class(module: ModuleType, name: str) -> type[Workload]:
-    """Return the module's workload class, not yet checked; `name` is the module's in error messages.
+    """Return the class that the module defines, or a class made of its functions. The class is not yet checked.
+
+    Args:
+        module: A script, or a module of a package.
+        name: The module's name in error messages.
 
     Raises:
         InvalidWorkloadError: The module has neither functions nor exactly one class.
     """
-    kinds = [
+    classes = [
         member
         for member in vars(module).values()
         if inspect.isclass(member) and issubclass(member, Workload) and member.__module__ == module.__name__
     ]
-    if not kinds and (function_workload := _find_functions(module)):
+    if not classes and (function_workload := _find_functions(module)):
         return function_workload
-    if len(kinds) != 1:
-        classes = ", ".join(kind.__name__ for kind in kinds) or "none"
+    if len(classes) != 1:
+        class_names = ", ".join(kind.__name__ for kind in classes) or "none"
         raise InvalidWorkloadError(
             f"{name}: a script has functions, such as jax(x) and pytorch(x), and arrays(rng), which makes their "
-            f"inputs; or one class that inherits accelbench.workload.Workload. Classes found: {classes}"
+            f"inputs; or one class that inherits accelbench.workload.Workload. Classes found: {class_names}"
         )
-    return kinds[0]
+    return classes[0]
 
 
 def _find_functions(module: ModuleType) -> type[FunctionWorkload] | None:
@@ -70,24 +75,28 @@ def _find_functions(module: ModuleType) -> type[FunctionWorkload] | None:
     Raises:
         InvalidWorkloadError: `arrays` is missing, or a name looks misspelt.
     """
-    known = {*frameworks.names(), "arrays", "reference"}
+    known_names = (*frameworks.names(), "arrays", "reference")
     callables = {
-        name: member
-        for name, member in vars(module).items()
-        if inspect.isfunction(member) or (name in known and callable(member) and not inspect.isclass(member))
+        name: member for name, member in vars(module).items() if _is_workload_function(name, member, known_names)
     }
     functions = {name: callables[name] for name in frameworks.names() if name in callables}
     if not functions:
         return None
-    others = callables.keys() - functions.keys() - {"arrays", "reference"}
-    for name in (*frameworks.names(), "arrays", "reference"):
-        if name not in callables and (misspelling := workload_checks.misspelt(name, others)):
+    unknown_names = callables.keys() - set(known_names)
+    for name in known_names:
+        if name not in callables and (misspelling := workload_checks.find_misspelling(name, unknown_names)):
             raise InvalidWorkloadError(f"{location(callables[misspelling])}: did you mean {name}()?")
     if "arrays" not in callables:
-        raise InvalidWorkloadError(
-            f"{location(next(iter(functions.values())))}: no arrays() makes its inputs; write {ARRAYS}"
-        )
+        first_function = next(iter(functions.values()))
+        raise InvalidWorkloadError(f"{location(first_function)}: no arrays() makes its inputs; write {ARRAYS}")
     return _make_workload(module, functions, unpickle(callables["arrays"]), callables.get("reference"))
+
+
+def _is_workload_function(name: str, member: object, known_names: Sequence[str]) -> bool:
+    """Return True for a function, and for any other callable that has a known name, except a class."""
+    if inspect.isfunction(member):
+        return True
+    return name in known_names and callable(member) and not inspect.isclass(member)
 
 
 def _make_workload(
@@ -96,44 +105,56 @@ def _make_workload(
     arrays: Callable[..., Any],
     reference: Callable[..., Any] | None,
 ) -> type[FunctionWorkload]:
-    """Make a workload class of `functions` by framework, as if the module defined it.
+    """Make a workload class of functions.
 
-    `arrays(rng, ...)` returns a dictionary of NumPy arrays, named like the functions' parameters; its further
-    parameters are the workload's. `reference` computes the right result in NumPy. Raises InvalidWorkloadError.
+    Args:
+        module: The module that defines the functions, and to which the class then belongs.
+        functions: One function for each framework, by the framework's name.
+        arrays: Function of a random generator and of the workload's parameters; returns a dictionary of NumPy arrays,
+            named like the parameters of the functions.
+        reference: Function that computes the right result in NumPy, or None.
+
+    Raises:
+        InvalidWorkloadError: The functions take different arrays, or one takes a parameter of the workload.
     """
-    takers = [*functions.values(), *([reference] if reference else [])]
-    _require_same_arrays(takers)
+    all_functions = [*functions.values()]
+    if reference:
+        all_functions.append(reference)
+    _require_same_arrays(all_functions)
     parameters = _make_parameters(arrays)
-    for function in takers:
-        if both := sorted(inspect.signature(function).parameters.keys() & parameters.model_fields.keys()):
+    for function in all_functions:
+        shared_names = sorted(inspect.signature(function).parameters.keys() & parameters.model_fields.keys())
+        if shared_names:
             raise InvalidWorkloadError(
-                f"{location(function)} takes {', '.join(both)}, which arrays() takes too: functions take arrays only; "
-                "return it as an array, or rename one of the two"
+                f"{location(function)} takes {', '.join(shared_names)}, which arrays() takes too: functions take "
+                "arrays only; return it as an array, or rename one of the two"
             )
     members: dict[str, Any] = {
         "__module__": module.__name__,
         "__doc__": module.__doc__ or f"{', '.join(functions)} by functions of the same arrays.",
         "modes": {framework: _modes(framework) for framework in functions},
         "Parameters": parameters,
-        "arrays": _make_arrays(arrays, takers),
-        **{framework: _make_program(function) for framework, function in functions.items()},
+        "arrays": _make_arrays(arrays, all_functions),
     }
+    for framework, function in functions.items():
+        members[framework] = _make_program(function)
     if reference:
         members["reference"] = _make_reference(reference)
     return type("Functions", (FunctionWorkload,), members)
 
 
 def _modes(framework: str) -> tuple[str, ...]:
-    """Return the framework's modes in which a function can run: all but those that loop over steps."""
+    """Return the framework's modes that can run a function: all modes without a loop over steps."""
     return tuple(mode for mode in frameworks.find(framework).modes if mode not in LOOPING)
 
 
 def _require_same_arrays(functions: Sequence[Callable[..., Any]]) -> None:
-    """Raise InvalidWorkloadError unless all functions take the same arrays, by name."""
+    """Raise InvalidWorkloadError if the functions' required parameters do not have the same names, in any order."""
     first, *others = functions
     expected = _required_parameters(first)
     for other in others:
-        if sorted(names := _required_parameters(other)) != sorted(expected):
+        names = _required_parameters(other)
+        if sorted(names) != sorted(expected):
             raise InvalidWorkloadError(
                 f"{location(other)} takes ({', '.join(names)}), and {location(first)} takes ({', '.join(expected)}); "
                 "both are given the same arrays by name"
@@ -141,38 +162,42 @@ def _require_same_arrays(functions: Sequence[Callable[..., Any]]) -> None:
 
 
 def _required_parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the function's parameters without default; raises InvalidWorkloadError if one has no name."""
+    """Return the names of the function's parameters that have no default.
+
+    Raises InvalidWorkloadError if a parameter cannot be passed by name, such as `*args`.
+    """
     parameters = inspect.signature(function).parameters.values()
-    if unnamed := [str(parameter) for parameter in parameters if parameter.kind not in NAMED]:
+    positional_only = [str(parameter) for parameter in parameters if parameter.kind not in KEYWORD_KINDS]
+    if positional_only:
         raise InvalidWorkloadError(
-            f"{location(function)} takes {', '.join(unnamed)}; arrays are given by name, "
+            f"{location(function)} takes {', '.join(positional_only)}; arrays are given by name, "
             f"as in def {function.__name__}(x)"
         )
     return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
 
 
 def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
-    """Make a model of the arguments of `arrays` after its first, with their defaults.
+    """Make the model of the workload's parameters: the arguments of `arrays` after the random generator.
 
     Raises:
-        InvalidWorkloadError: The first argument is missing or has a default, or another one has none.
+        InvalidWorkloadError: The first argument is missing or has a default, or another argument has no default.
     """
     try:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
     except NameError:  # an annotation is imported for type checkers only
         arguments = [*inspect.signature(arrays).parameters.values()]
     if not arguments or arguments[0].default is not inspect.Parameter.empty:
-        actual = f"({arguments[0]}) first" if arguments else "no argument"
+        first_argument = f"({arguments[0]}) first" if arguments else "no argument"
         raise InvalidWorkloadError(
-            f"{location(arrays)} takes {actual}; its first argument has to be the random generator: {ARRAYS}"
+            f"{location(arrays)} takes {first_argument}; its first argument has to be the random generator: {ARRAYS}"
         )
     fields: dict[str, Any] = {}
     for argument in arguments[1:]:
         if argument.default is argument.empty:
             raise InvalidWorkloadError(f"{location(arrays)}: every parameter needs a default; {argument.name} has none")
-        annotated = argument.annotation is not argument.empty and not isinstance(argument.annotation, str)
-        kind = argument.annotation if annotated else type(argument.default)
-        fields[argument.name] = (kind, Field(default=argument.default))
+        has_type = argument.annotation is not argument.empty and not isinstance(argument.annotation, str)
+        field_type = argument.annotation if has_type else type(argument.default)
+        fields[argument.name] = (field_type, Field(default=argument.default))
     try:
         return create_model("Parameters", __base__=WorkloadParameters, **fields)
     except (PydanticUserError, NameError) as error:
@@ -180,39 +205,43 @@ def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
 
 
 def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
-    """Make the workload's method `arrays`, which checks what `draw` imports and returns.
+    """Make the workload's method `arrays`, which calls `draw`.
 
     The method raises InvalidWorkloadError if `draw` imports a framework, or if `functions` cannot take its arrays.
     """
 
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
         imported_before = frameworks.packages() & sys.modules.keys()
-        drawn = unpickle(draw)(rng, **parameters.model_dump())
-        if imported := sorted((frameworks.packages() & sys.modules.keys()) - imported_before):
+        named_arrays = unpickle(draw)(rng, **parameters.model_dump())
+        imported = sorted((frameworks.packages() & sys.modules.keys()) - imported_before)
+        if imported:
             raise InvalidWorkloadError(
                 f"{location(draw)} imports {', '.join(imported)}. The launches of the other framework run this code "
                 "too and would load it; use NumPy"
             )
-        if not isinstance(drawn, Mapping):
+        if not isinstance(named_arrays, Mapping):
+            kind = type(named_arrays).__name__
             raise InvalidWorkloadError(
-                f"{location(draw)} returned a {type(drawn).__name__}; it has to return a dictionary of arrays: {ARRAYS}"
+                f"{location(draw)} returned a {kind}; it has to return a dictionary of arrays: {ARRAYS}"
             )
         for function in functions:
-            _require_callable_with(function, drawn)
-        return Arrays(state={}, batches=({name: _to_numbers(draw, name, value) for name, value in drawn.items()},))
+            _require_callable_with(function, named_arrays)
+        batch = {name: _to_numeric_array(draw, name, value) for name, value in named_arrays.items()}
+        return Arrays(state={}, batches=(batch,))
 
     return arrays
 
 
-def _to_numbers(draw: Callable[..., Any], name: str, value: object) -> Array:
-    """Convert a value to an array of numbers; raises InvalidWorkloadError."""
+def _to_numeric_array(draw: Callable[..., Any], name: str, value: object) -> Array:
+    """Convert a value that `draw` returned to a NumPy array; raises InvalidWorkloadError if it has no numbers."""
     import numpy as np
 
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of several lengths
         raise InvalidWorkloadError(f'{location(draw)} returned "{name}", which is not an array: {error}') from error
-    if array.dtype.kind not in "biufc":
+    is_numeric = array.dtype.kind in "biufc"  # booleans, integers, unsigned integers, floats, complex numbers
+    if not is_numeric:
         raise InvalidWorkloadError(
             f'{location(draw)} returned "{name}" as {type_of(value)}; it has to be an array of numbers'
         )
@@ -220,23 +249,25 @@ def _to_numbers(draw: Callable[..., Any], name: str, value: object) -> Array:
 
 
 def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
-    """Make a workload's method that builds a framework's program, whose step calls `function` on the batch."""
+    """Make a workload's method that builds a program of `function`."""
 
     def build(_self: Workload, _parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        plain = unpickle(function)
+        """Build a program without state, whose step calls the function with the arrays of a batch."""
+        unpickled_function = unpickle(function)
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
-            return state, plain(**batch)
+            return state, unpickled_function(**batch)
 
         # Errors, and the search for captured arrays, refer to the function; frameworks see the signature of step.
-        vars(step).update(__signature__=inspect.signature(step), __wrapped__=plain)
+        vars(step).update(__signature__=inspect.signature(step), __wrapped__=unpickled_function)
         batches = [tools.put(dict(batch)) for batch in arrays.batches]
         initial_versions = [_freeze(batch) for batch in batches]
 
         def export(_state: Any, out: Any) -> Mapping[str, Any]:
+            """Return the function's results by name; raises InvalidWorkloadError if a call changed its arrays."""
             for batch, versions in zip(batches, initial_versions, strict=True):
-                _require_unchanged(plain, batch, versions)
-            return _name_results(plain, out)
+                _require_unchanged(unpickled_function, batch, versions)
+            return _name_results(unpickled_function, out)
 
         return Program(state={}, step=step, batches=batches, export=export)
 
@@ -244,7 +275,11 @@ def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
 
 
 def _freeze(batch: Mapping[str, Any]) -> dict[str, int | None]:
-    """Make NumPy's arrays read-only; return each PyTorch tensor's count of changes in place. JAX's cannot change."""
+    """Make NumPy arrays read-only, and return PyTorch's version of each tensor, by name.
+
+    PyTorch increases a tensor's version at each change in place. The version of any other array is None: JAX's arrays
+    cannot change.
+    """
     for array in batch.values():
         if hasattr(array, "setflags"):
             array.setflags(write=False)
@@ -252,10 +287,13 @@ def _freeze(batch: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 def _require_unchanged(
-    function: Callable[..., Any], batch: Mapping[str, Any], versions: Mapping[str, int | None]
+    function: Callable[..., Any], batch: Mapping[str, Any], initial_versions: Mapping[str, int | None]
 ) -> None:
-    """Raise InvalidWorkloadError if a call changed its arrays, on which the next call would work."""
-    changed = [name for name, array in batch.items() if getattr(array, "_version", None) != versions[name]]
+    """Raise InvalidWorkloadError if the function changed a tensor of the batch in place.
+
+    The next call would then compute with the changed tensor.
+    """
+    changed = [name for name, array in batch.items() if getattr(array, "_version", None) != initial_versions[name]]
     if changed:
         raise InvalidWorkloadError(
             f"{location(function)} changes {', '.join(changed)} in place, and its next call would start from that; "
@@ -264,7 +302,7 @@ def _require_unchanged(
 
 
 def _require_callable_with(function: Callable[..., Any], batch: NamedArrays) -> None:
-    """Raise InvalidWorkloadError if the function cannot be called with these arrays, by name."""
+    """Raise InvalidWorkloadError if the function cannot be called with the arrays as keyword arguments."""
     try:
         inspect.signature(function).bind(**batch)
     except TypeError as error:
@@ -273,10 +311,12 @@ def _require_callable_with(function: Callable[..., Any], batch: NamedArrays) -> 
 
 
 def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
-    """Name what a function returned: a dictionary has names, an array is `y`, those of a tuple are `y0`, `y1`.
+    """Return a function's results by name.
+
+    A dictionary has its own names. A single array is named `y`. The arrays of a tuple or list are named `y0`, `y1`.
 
     Raises:
-        InvalidWorkloadError: A name is no string, or a result is no array.
+        InvalidWorkloadError: A name is not a string, or a result is not an array.
     """
     if isinstance(out, Mapping):
         named = dict(out)
@@ -297,7 +337,7 @@ def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
 
 
 def _make_reference(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
-    """Make a workload's method `reference` of a function in NumPy."""
+    """Make a workload's method `reference`, which calls a function in NumPy with the arrays of the first batch."""
 
     def reference(_self: Workload, _parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:
         return _name_results(function, function(**arrays.batches[0]))

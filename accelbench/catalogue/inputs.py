@@ -12,62 +12,72 @@ if TYPE_CHECKING:
 MAXIMUM_CHANGE = 0.05
 """Maximum relative change of an array that is the same for every seed; signs and magnitudes stay the same.
 
-An array of zeros gets the same small number everywhere, so that it affects the outputs.
+It is the maximum absolute change of an array of zeros.
 """
 
 
 def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
-    """Return state and batches in NumPy, drawn from `seed` alone; raises InvalidWorkloadError."""
+    """Return the workload's state and batches as NumPy arrays drawn from `seed`; raises InvalidWorkloadError."""
     import numpy as np
 
     return call_method(workload.arrays, Arrays, parameters, np.random.default_rng(seed))
 
 
 def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arrays:
-    """Return arrays with the names, types and shapes of `seen` and other numbers, from a seed that no program knows.
+    """Return arrays with the names, types and shapes of `seen` but other values.
 
-    A workload may draw all its arrays from the seed, or none of them. An array of floats that is the same for both
-    seeds is multiplied by a number, or, if it is all zeros, has one added, so that symmetric or sorted arrays stay so.
-    Integers may be labels and stay unchanged.
+    Args:
+        workload: The workload whose arrays are drawn.
+        parameters: The workload's parameters.
+        seen: The arrays that programs have computed with.
+        seed: A seed that no program knows.
 
     Raises:
-        InvalidWorkloadError: `arrays` returned no Arrays.
-        ValueError: The arrays' names, types or shapes depend on the seed.
+        InvalidWorkloadError: The workload's `arrays` did not return Arrays.
+        ValueError: The names, types or shapes of the arrays depend on the seed.
     """
     import numpy as np
 
-    other = generate(workload, parameters, seed)
-    if layout(other) != layout(seen):
+    unseen = generate(workload, parameters, seed)
+    if layout(unseen) != layout(seen):
         raise ValueError("another seed gives arrays of other names, types or shapes")
     rng = np.random.default_rng(seed)
-    return Arrays(
-        state=_scale_constants(other.state, seen.state, rng),
-        batches=tuple(_scale_constants(*pair, rng) for pair in zip(other.batches, seen.batches, strict=True)),
+    state = _scale_constants(unseen.state, seen.state, rng)
+    batches = tuple(
+        _scale_constants(unseen_batch, seen_batch, rng)
+        for unseen_batch, seen_batch in zip(unseen.batches, seen.batches, strict=True)
     )
+    return Arrays(state=state, batches=batches)
 
 
-def _scale_constants(other: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedArrays:
-    """Return `other` with every array of floats that equals that of `seen` scaled, or shifted if it is all zeros."""
+def _scale_constants(unseen: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedArrays:
+    """Return `unseen` after changing every array of floats that does not depend on the seed: it equals the seen one.
+
+    Such an array is multiplied by a random number, or, if it is all zeros, gets a random number added to each element,
+    so that symmetric or sorted arrays stay so. Integers may be labels and stay the same.
+    """
     import numpy as np
 
-    def scale_if_equal(array: Array, original: Array) -> Array:
+    def scale_if_equal(array: Array, seen_array: Array) -> Array:
         array = np.asarray(array)
-        if not np.issubdtype(array.dtype, np.inexact) or not np.array_equal(array, original, equal_nan=True):
+        is_floating = np.issubdtype(array.dtype, np.inexact)
+        if not is_floating or not np.array_equal(array, seen_array, equal_nan=True):
             return array
-        share = MAXIMUM_CHANGE * rng.uniform(0.2, 1)
+        change = MAXIMUM_CHANGE * rng.uniform(0.2, 1)
         with np.errstate(all="ignore"):
-            return np.asarray(array * (1 + share) if array.any() else array + share, dtype=array.dtype)
+            changed = array * (1 + change) if array.any() else array + change
+            return np.asarray(changed, dtype=array.dtype)
 
-    return {name: scale_if_equal(array, seen[name]) for name, array in other.items()}
+    return {name: scale_if_equal(array, seen[name]) for name, array in unseen.items()}
 
 
 def layout(arrays: Arrays) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
-    """Return the name, type and shape of every array: those of the state, then of each batch."""
+    """Return the type and shape of every array by name, first for the state, then for each batch."""
     import numpy as np
 
     return [
-        {name: (np.asarray(array).dtype.str, np.shape(array)) for name, array in named.items()}
-        for named in (arrays.state, *arrays.batches)
+        {name: (np.asarray(array).dtype.str, np.shape(array)) for name, array in named_arrays.items()}
+        for named_arrays in (arrays.state, *arrays.batches)
     ]
 
 
@@ -75,21 +85,24 @@ def digest(arrays: Arrays) -> str:
     """Return the SHA-256 of every array's name, type, shape and bytes, in hexadecimal."""
     import numpy as np
 
-    total = hashlib.sha256()
-    for place, named in [("state", arrays.state), *((f"batch {i}", batch) for i, batch in enumerate(arrays.batches))]:
-        for name in sorted(named):
-            array = np.ascontiguousarray(named[name])
-            total.update(f"{place}/{name} {array.dtype.str} {array.shape};".encode())
-            total.update(array.tobytes())
-    return total.hexdigest()
+    sha256 = hashlib.sha256()
+    groups = [("state", arrays.state)]
+    groups += [(f"batch {index}", batch) for index, batch in enumerate(arrays.batches)]
+    for group_name, named_arrays in groups:
+        for name in sorted(named_arrays):
+            array = np.ascontiguousarray(named_arrays[name])
+            sha256.update(f"{group_name}/{name} {array.dtype.str} {array.shape};".encode())
+            sha256.update(array.tobytes())
+    return sha256.hexdigest()
 
 
 def working_set(arrays: Arrays, float_bytes: int) -> int:
-    """Return the bytes of state and batches, without temporaries; a floating-point number takes `float_bytes`."""
+    """Return the bytes of state and batches, without temporaries; each real floating-point number has `float_bytes`."""
     import numpy as np
 
-    named = [*arrays.state.values(), *(array for batch in arrays.batches for array in batch.values())]
-    return sum(
-        array.size * (float_bytes if np.issubdtype(array.dtype, np.floating) else array.itemsize)
-        for array in map(np.asarray, named)
-    )
+    total_bytes = 0
+    for named_arrays in (arrays.state, *arrays.batches):
+        for array in map(np.asarray, named_arrays.values()):
+            is_real = np.issubdtype(array.dtype, np.floating)
+            total_bytes += array.size * (float_bytes if is_real else array.itemsize)
+    return total_bytes

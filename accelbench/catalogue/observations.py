@@ -25,24 +25,26 @@ STANDARD: Mapping[str, str] = {
 
 NAME = re.compile(r"[a-z][A-Za-z0-9]{0,31}")
 MAXIMUM_OWN = 8
+"""Maximum number of a workload's own observations."""
 MAXIMUM_CHARACTERS = 120
 """Maximum length of a text."""
 MAXIMUM_DIGITS = 40
+"""Maximum length of a number without an exponent."""
 
 
 def names(workload: Workload) -> tuple[str, ...]:
-    """Return the names of the standard observations, then of the workload's own."""
+    """Return the names of the standard observations, followed by those that only this workload makes."""
     return (*STANDARD, *workload.observes)
 
 
 def format_value(value: Scalar) -> str:
-    """Format a value as a result stores it: true or false; a fraction with six significant digits.
+    """Format a value as a result stores it: `true` or `false`; a float with six significant digits.
 
-    A fraction has an exponent only if it would be longer than `MAXIMUM_DIGITS` without.
+    A float gets an exponent only if it is longer than `MAXIMUM_DIGITS` characters without.
     """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        plain = decimal_string(value)
-        return plain if len(plain) <= MAXIMUM_DIGITS else f"{value:.6g}"
+        text = decimal_string(value)
+        return text if len(text) <= MAXIMUM_DIGITS else f"{value:.6g}"
     return str(value)

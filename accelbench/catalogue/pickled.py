@@ -1,7 +1,7 @@
-"""Hold a function that a notebook sends, in a script that `accelbench.compare` writes.
+"""Hold a function of a notebook in the script that `accelbench.compare` writes.
 
-It is unpickled only when it is called, because that imports what it uses, and a launch must not import another
-framework than its own.
+Unpickling a function imports the modules that the function uses. Therefore a function is unpickled only when it is
+called: a launch must not import the other framework.
 """
 
 import base64
@@ -16,12 +16,12 @@ class Pickled:
     """Hold a function's name and signature, and its cloudpickle bytes in Base64."""
 
     def __init__(self, name: str, parameters: str, content: str) -> None:
-        """Create it from its parts.
+        """Store the function without unpickling it.
 
         Args:
             name: The function's name.
-            parameters: Its parameters, as in `x, axis=...`; only the presence of a default matters.
-            content: Its cloudpickle bytes, in Base64.
+            parameters: The function's parameters, as in `x, axis=...`. The value of a default is not used.
+            content: The function as cloudpickle wrote it, in Base64.
         """
         self.__name__ = self.__qualname__ = name
         self.__signature__ = _signature(parameters)
@@ -29,30 +29,26 @@ class Pickled:
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """Return the function; raises what importing its modules raises."""
+        """Unpickle the function, which imports the modules that it uses; raises whatever an import raises."""
         function: Callable[..., Any] = pickle.loads(base64.b64decode(self._content))  # noqa: S301 - the user's own code
         return function
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call the function."""
+        """Unpickle the function if this is its first call, and call it."""
         return self.function(*arguments, **named)
 
 
 def _signature(parameters: str) -> inspect.Signature:
-    """Return the signature for parameters as in `x, axis=...`."""
+    """Return the signature of a function with these parameters, written as in `x, axis=...`."""
     texts = [text.strip() for text in parameters.split(",") if text.strip()]
-    return inspect.Signature(
-        [
-            inspect.Parameter(
-                text.partition("=")[0],
-                inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=None if "=" in text else inspect.Parameter.empty,
-            )
-            for text in texts
-        ]
-    )
+    signature_parameters = []
+    for text in texts:
+        name, equals, _ = text.partition("=")
+        default = None if equals else inspect.Parameter.empty
+        signature_parameters.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
+    return inspect.Signature(signature_parameters)
 
 
 def unpickle(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that a `Pickled` holds, or `function` itself if it is none."""
+    """Return the unpickled function if `function` is a `Pickled`; any other function is returned unchanged."""
     return function.function if isinstance(function, Pickled) else function

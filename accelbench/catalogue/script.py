@@ -1,11 +1,11 @@
-"""Load a user's own workload: one file with functions or one class, no package; errors point at its lines.
+"""Load a script: a user's file that defines one workload by functions or by a class.
 
 In a cluster the file is a key of a ConfigMap that is mounted into the runner's pod; on a laptop it is next to the
-manifest. The environment variable `ACCELBENCH_SCRIPT` has its path; launches and the judge inherit it. Only measuring
-processes load it: the operator never runs its users' code.
+manifest. The environment variable `ACCELBENCH_SCRIPT` has the file's path; launches and the judge inherit it. Only
+measuring processes load a script: the operator never runs its users' code.
 
-A laptop measures a copy, which is kept with the results. `ACCELBENCH_SCRIPT_ORIGIN` names the file that its author
-edits: tracebacks, `inspect` and `__file__` refer to it, with the lines of the copy.
+On a laptop a copy of the script is measured, and the copy stays with the results. `ACCELBENCH_SCRIPT_ORIGIN` has the
+path of the original: tracebacks, `inspect` and `__file__` refer to the original, with the lines of the copy.
 """
 
 import ast
@@ -30,20 +30,23 @@ ORIGIN_VARIABLE = "ACCELBENCH_SCRIPT_ORIGIN"
 
 
 def path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the path of this process's script; None if it has none."""
+    """Return the path of the script that this process measures; None if there is no script."""
     value = environment.get(SCRIPT_VARIABLE)
     return Path(value) if value else None
 
 
 def origin(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the file that errors name, which the author of this process's script edits; None if it has none."""
+    """Return the path of the original script, which errors name; None if there is no script.
+
+    Without an original, the script itself is returned.
+    """
     value = environment.get(ORIGIN_VARIABLE)
     return Path(value) if value else path(environment)
 
 
 @contextmanager
 def use(file: Path) -> Iterator[None]:
-    """Make `file` the script that this process and its children load, within the `with` block."""
+    """Within the `with` block, make `file` the script of this process and of its child processes."""
     previous = os.environ.get(SCRIPT_VARIABLE)
     os.environ[SCRIPT_VARIABLE] = str(file)
     try:
@@ -56,7 +59,7 @@ def use(file: Path) -> Iterator[None]:
 
 @cache
 def load(file: Path) -> Workload:
-    """Return the workload of the script in `file`; raises InvalidWorkloadError."""
+    """Run a script and return its workload; raises InvalidWorkloadError."""
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text, file.name)
@@ -78,9 +81,9 @@ def load(file: Path) -> Workload:
 
 
 def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
-    """Yield line and package of each framework import at the module's top level, also within `if` and `try`.
+    """Yield the line and the package of each import of a framework that runs when the module is imported.
 
-    Imports under `if TYPE_CHECKING` and `if __name__ == ...` do not run, and are left out.
+    Statements within `if` and `try` are searched too, but not those under `if TYPE_CHECKING` or `if __name__ == ...`.
     """
     for statement in body:
         match statement:
@@ -93,38 +96,45 @@ def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
                 continue
             case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
                 continue
-            case ast.If(body=inner, orelse=more):
-                yield from _framework_imports([*inner, *more])
+            case ast.If(body=if_body, orelse=orelse):
+                yield from _framework_imports([*if_body, *orelse])
                 continue
-            case ast.Try(body=inner, handlers=handlers, orelse=more, finalbody=last):
-                caught = (inside for handler in handlers for inside in handler.body)
-                yield from _framework_imports([*inner, *caught, *more, *last])
+            case ast.Try(body=try_body, handlers=handlers, orelse=orelse, finalbody=finalbody):
+                handler_bodies = [inner for handler in handlers for inner in handler.body]
+                yield from _framework_imports([*try_body, *handler_bodies, *orelse, *finalbody])
                 continue
             case _:
                 continue
         for module in modules:
-            if (package := module.partition(".")[0]) in frameworks.packages():
+            package = module.partition(".")[0]
+            if package in frameworks.packages():
                 yield statement.lineno, package
 
 
 def _run_module(file: Path, text: str) -> ModuleType:
-    """Run `text`, the content of `file`, as a module; errors refer to the file that its author edits.
+    """Run `text`, the content of `file`, as a module, whose errors refer to the original script.
 
     Raises:
-        InvalidWorkloadError: The code raised, or it imported a framework.
+        InvalidWorkloadError: The code raised an exception, or it imported a framework.
     """
-    where = (origin() if file == path() else None) or file
+    original = file
+    if file == path():
+        original = origin() or file
     module = ModuleType(f"accelbench_script_{file.stem}")
-    module.__file__ = str(where)
+    module.__file__ = str(original)
     sys.modules[module.__name__] = module
-    # Without a modification time linecache does not read the file again: its author may save another version meanwhile.
-    linecache.cache[str(where)] = (len(text), None, text.splitlines(keepends=True), str(where))
+    # linecache reads a file again if it has changed, and the author may save another version meanwhile. Without a
+    # modification time, it keeps the lines of `text`.
+    modification_time = None
+    linecache.cache[str(original)] = (len(text), modification_time, text.splitlines(keepends=True), str(original))
     imported_before = frameworks.packages() & sys.modules.keys()
     try:
-        exec(compile(text, str(where), "exec", dont_inherit=True), vars(module))  # noqa: S102 - the user's own script
+        code = compile(text, str(original), "exec", dont_inherit=True)
+        exec(code, vars(module))  # noqa: S102 - the user's own script
     except workload_checks.ERRORS as error:
-        raise workload_checks.invalid(error, where) from error
-    if imported := sorted((frameworks.packages() & sys.modules.keys()) - imported_before):
+        raise workload_checks.to_invalid_workload_error(error, original) from error
+    imported = sorted((frameworks.packages() & sys.modules.keys()) - imported_before)
+    if imported:
         raise InvalidWorkloadError(
             f"{file.name}: a module that it imports at the top imports {', '.join(imported)}. The launches of the "
             f"other framework run this code too and would load it; import the module inside the methods that use it"
@@ -133,8 +143,12 @@ def _run_module(file: Path, text: str) -> ModuleType:
 
 
 def format_error(error: BaseException) -> str:
-    """Describe the exception in one line, with the last line of this process's script in its traceback."""
+    """Describe the exception in one line: its type, its message, and the line of the script that raised it.
+
+    The type of an InvalidWorkloadError is left out, and so is the line if the traceback has none of the script.
+    """
     file = origin()
     line = workload_checks.line_of(error, file) if file else ""
-    kind = "" if isinstance(error, InvalidWorkloadError) else f"{type(error).__name__}: "
-    return f"{kind}{error}" + (f" ({line})" if line else "")
+    prefix = "" if isinstance(error, InvalidWorkloadError) else f"{type(error).__name__}: "
+    suffix = f" ({line})" if line else ""
+    return f"{prefix}{error}{suffix}"

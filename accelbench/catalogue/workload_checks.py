@@ -1,6 +1,6 @@
 """Check whether a class from a script or an installed package can be measured, before anything runs.
 
-What only a run shows is checked during the run: what a method returns, and what a program's step does.
+What a method returns and what a program's step does is checked later, when they run.
 """
 
 import concurrent.futures
@@ -22,23 +22,23 @@ from accelbench.problem import describe_unknown
 from accelbench.workload import Cost, Measure, Program, Workload
 
 Returned = TypeVar("Returned")
-UNFINISHED = (concurrent.futures.Future, threading.Thread, types.FunctionType, types.MethodType, functools.partial)
-"""Types that a step must not return in place of numbers."""
+PROMISES = (concurrent.futures.Future, threading.Thread, types.FunctionType, types.MethodType, functools.partial)
+"""Types that a step must not return in place of arrays: the step's work would not be done yet."""
 ERRORS = (Exception, SystemExit)
 """Exceptions of users' code that are reported; an unreported `sys.exit()` would end this process without a message."""
 STATE_EXPORT = Program.__dataclass_fields__["export"].default
-"""Default export of a program: the state itself, which then needs names."""
+"""Default of a program's export, which returns the state. Then the state has to be a dictionary of named arrays."""
 EXPORT = 'Program(..., export=lambda state, out: {"x": state})'
 SKELETONS = {
     "arrays": 'def arrays(self, parameters, rng): return Arrays(state={"x": rng.standard_normal(1000)})',
 }
-"""Advice for a required method that is missing."""
+"""What to write for a required method that is missing."""
 OPTIONAL_METHODS = frozenset({"reference", "cost"})
 """Methods that a workload may leave out, so that a misspelt one would have no effect and no error."""
 
 
 SIMILARITY = 0.8
-"""Minimum of difflib's ratio for a misspelt name: `torch` for pytorch has it, `difference` for reference does not."""
+"""Minimum of difflib's ratio for a misspelt name: `torch` reaches it for pytorch, `difference` not for reference."""
 
 
 class InvalidWorkloadError(Exception):
@@ -46,18 +46,18 @@ class InvalidWorkloadError(Exception):
 
 
 def line_of(error: BaseException, file: Path) -> str:
-    """Return `my_filter.py, line 12`, the last line of the file in the traceback; empty if there is none."""
+    """Return the last line of `file` in the traceback, as `my_filter.py, line 12`; empty if it has none."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f"{file.name}, line {lines[-1]}" if lines else ""
 
 
-def invalid(error: BaseException, file: Path) -> InvalidWorkloadError:
-    """Return the InvalidWorkloadError for what the code in `file` raised, with the line in it."""
+def to_invalid_workload_error(error: BaseException, file: Path) -> InvalidWorkloadError:
+    """Return an InvalidWorkloadError that describes an exception of the code in `file`, with the line."""
     return InvalidWorkloadError(f"{line_of(error, file) or file.name}: {describe(error)}")
 
 
 def describe(error: BaseException) -> str:
-    """Describe the exception in one line, with advice if Python's own message is not enough."""
+    """Describe the exception by its type and message; for SystemExit, add what to change in the file."""
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, SystemExit):
         return f'{text}: it ends the process; code that the file runs by itself belongs under if __name__ == "__main__"'
@@ -65,15 +65,20 @@ def describe(error: BaseException) -> str:
 
 
 def location(function: Callable[..., Any]) -> str:
-    """Return `my_filter.py, line 12: Filter.cost()`, or the name alone if it is not written in Python."""
-    plain = inspect.unwrap(function)
-    code = getattr(plain, "__code__", None)
-    name = f"{getattr(plain, '__qualname__', type(plain).__name__)}()"
-    return f"{Path(code.co_filename).name}, line {code.co_firstlineno}: {name}" if code else name
+    """Return where a function is defined, as `my_filter.py, line 12: Filter.cost()`.
+
+    Only the name is returned for a function that is not written in Python.
+    """
+    unwrapped = inspect.unwrap(function)
+    name = f"{getattr(unwrapped, '__qualname__', type(unwrapped).__name__)}()"
+    code = getattr(unwrapped, "__code__", None)
+    if code is None:
+        return name
+    return f"{Path(code.co_filename).name}, line {code.co_firstlineno}: {name}"
 
 
 def call_method(method: Callable[..., Returned], kind: type[Returned], *arguments: Any) -> Returned:
-    """Call a workload's method; raises InvalidWorkloadError if it does not return a `kind`."""
+    """Call a workload's method; raises InvalidWorkloadError if its signature or the type of its result is wrong."""
     _check_signature(method)
     value = method(*arguments)
     _check_type(value, kind, method)
@@ -81,40 +86,55 @@ def call_method(method: Callable[..., Returned], kind: type[Returned], *argument
 
 
 def _check_type(value: object, kind: type, method: Callable[..., Any]) -> None:
-    """Raise InvalidWorkloadError if what the method returned is no `kind`."""
+    """Raise InvalidWorkloadError if `value`, which the method returned, is not of type `kind`."""
     if not isinstance(value, kind):
         expected = f"accelbench.workload.{kind.__name__}"
         raise InvalidWorkloadError(f"{location(method)} returned {type_of(value)}; it has to return {expected}")
 
 
 def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
-    """Return the workload's cost, or None if it declares none; raises InvalidWorkloadError."""
+    """Return the workload's cost, or None if it declares none; raises InvalidWorkloadError.
+
+    Args:
+        workload: The workload.
+        parameters: The workload's parameters.
+        float_bytes: Bytes of one floating-point number.
+    """
     _check_signature(workload.cost)
-    if (declared := workload.cost(parameters, float_bytes)) is None:
+    declared_cost = workload.cost(parameters, float_bytes)
+    if declared_cost is None:
         return None
-    _check_type(declared, Cost, workload.cost)
+    _check_type(declared_cost, Cost, workload.cost)
     for name in ("flops", "bytes"):
-        if not isinstance(getattr(declared, name), Real):
-            kind = type(getattr(declared, name)).__name__
+        value = getattr(declared_cost, name)
+        if not isinstance(value, Real):
+            kind = type(value).__name__
             raise InvalidWorkloadError(f"{location(workload.cost)} returned {name} as a {kind}; it has to be a number")
-    return declared
+    return declared_cost
 
 
 def check_step(step: Callable[..., Any], returned: Any) -> None:
-    """Raise InvalidWorkloadError if the step did not return a pair of state and output, or returned a promise."""
-    if isinstance(returned, tuple) and len(returned) == 2:  # noqa: PLR2004
-        if unfinished := next(_unfinished(returned), None):
-            raise InvalidWorkloadError(
-                f"{location(step)} returned a {unfinished}, and nothing waits for it; a step has to return its results"
-            )
-        return
-    raise InvalidWorkloadError(
-        f"{location(step)} returned {type_of(returned)}; a step has to return a tuple of two, (state, out)"
-    )
+    """Raise InvalidWorkloadError if a step's result is not a pair of state and output, or contains a promise.
+
+    A promise is, for example, a Future: its result may not be computed yet.
+    """
+    is_pair = isinstance(returned, tuple) and len(returned) == 2  # noqa: PLR2004
+    if not is_pair:
+        raise InvalidWorkloadError(
+            f"{location(step)} returned {type_of(returned)}; a step has to return a tuple of two, (state, out)"
+        )
+    promise_type = next(_promise_types(returned), None)
+    if promise_type:
+        raise InvalidWorkloadError(
+            f"{location(step)} returned a {promise_type}, and nothing waits for it; a step has to return its results"
+        )
 
 
 def check_names(build: Callable[..., Any], program: Program) -> None:
-    """Raise InvalidWorkloadError if the arrays that are compared with the reference have no names."""
+    """Raise InvalidWorkloadError if the arrays that are compared with the reference have no names.
+
+    They have none if the program exports its state, and the state is not a dictionary.
+    """
     if program.export is STATE_EXPORT and not isinstance(program.state, Mapping):
         raise InvalidWorkloadError(
             f"{location(build)}: its state is {type_of(program.state)}, not a dictionary of named arrays, so name what "
@@ -123,7 +143,10 @@ def check_names(build: Callable[..., Any], program: Program) -> None:
 
 
 def call_export(program: Program, state: Any, out: Any) -> Mapping[str, Any]:
-    """Return the arrays that are compared with the reference, by name; raises InvalidWorkloadError."""
+    """Call the program's export, and return the arrays to compare with the reference, by name.
+
+    Raises InvalidWorkloadError if export did not return a dictionary of arrays.
+    """
     exported = program.export(state, out)
     if not isinstance(exported, Mapping):
         raise InvalidWorkloadError(
@@ -140,7 +163,7 @@ def call_export(program: Program, state: Any, out: Any) -> Mapping[str, Any]:
 
 
 def type_of(value: Any) -> str:
-    """Describe the type of a value for a sentence: `a list`, `a tuple of 3`, `an array of shape (2, 3)`."""
+    """Describe the type of a value in words, such as `a list`, `a tuple of 3`, `an array of shape (2, 3)`."""
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     if hasattr(value, "shape"):
@@ -148,37 +171,53 @@ def type_of(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def _unfinished(value: Any) -> Iterator[str]:
-    """Yield the type of each part of a step's result that is a promise of a result."""
+def _promise_types(value: Any) -> Iterator[str]:
+    """Yield the type's name of each promise in `value`, also in tuples, lists and dictionaries.
+
+    A promise is a value whose work may not be done yet: one of `PROMISES`, an awaitable or a generator.
+    """
     if isinstance(value, tuple | list):
-        yield from (name for part in value for name in _unfinished(part))
+        for item in value:
+            yield from _promise_types(item)
     elif isinstance(value, Mapping):
-        yield from (name for part in value.values() for name in _unfinished(part))
-    elif isinstance(value, UNFINISHED) or inspect.isawaitable(value) or inspect.isgenerator(value):
+        for item in value.values():
+            yield from _promise_types(item)
+    elif isinstance(value, PROMISES) or inspect.isawaitable(value) or inspect.isgenerator(value):
         yield str(type(value).__name__)
 
 
 def file_of(kind: type[Workload]) -> Path:
-    """Return the file in which the class is written."""
+    """Return the file that defines the class."""
     return Path(inspect.getfile(kind))
 
 
 def instantiate(kind: type[Workload]) -> Workload:
-    """Return an instance that has everything a workload needs; raises InvalidWorkloadError."""
+    """Check a workload's class, and return an instance; raises InvalidWorkloadError.
+
+    A class that accelbench makes of functions is not checked here.
+    """
     if not kind.hand_written:
         return kind()
     try:
-        file, line = file_of(kind), inspect.getsourcelines(kind)[1]
+        file = file_of(kind)
+        _, line = inspect.getsourcelines(kind)
     except (OSError, TypeError) as error:
         raise InvalidWorkloadError(f"class {kind.__name__} has no source file for errors to point at") from error
     try:
-        return _instantiate(kind, f"{file.name}, line {line}: class {kind.__name__}")
+        return _check_and_instantiate(kind, f"{file.name}, line {line}: class {kind.__name__}")
+    except InvalidWorkloadError:
+        raise
     except ERRORS as error:
-        raise error if isinstance(error, InvalidWorkloadError) else invalid(error, file) from error
+        raise to_invalid_workload_error(error, file) from error
 
 
-def _instantiate(kind: type[Workload], where: str) -> Workload:
-    """Instantiate a class and check its modes, parameters, methods and cost; `where` begins the errors' messages."""
+def _check_and_instantiate(kind: type[Workload], where: str) -> Workload:
+    """Check a class' modes, parameters, methods and cost, and return an instance; raises InvalidWorkloadError.
+
+    Args:
+        kind: The workload's class.
+        where: File, line and name of the class, with which error messages begin.
+    """
     for problem in _mode_problems(kind.modes):
         raise InvalidWorkloadError(f"{where}: {problem}")
     try:
@@ -188,61 +227,68 @@ def _instantiate(kind: type[Workload], where: str) -> Workload:
         raise InvalidWorkloadError(f"{where}: every parameter needs a default; {fields} has none") from error
     workload = kind()
     variants = workload.variants()
-    timed = call_method(workload.measure, Measure, defaults).protocol != "observe"
-    needed = {variant.method for variant in variants.values()} | {"arrays"}
-    missing = sorted(name for name in needed if getattr(kind, name, None) is getattr(Workload, name, None))
+    is_timed = call_method(workload.measure, Measure, defaults).protocol != "observe"
+    required = {variant.method for variant in variants.values()} | {"arrays"}
+    missing = sorted(name for name in required if getattr(kind, name, None) is getattr(Workload, name, None))
     if missing:
         raise InvalidWorkloadError(f"{where} {_describe_missing(kind, missing)}")
     for name in OPTIONAL_METHODS - vars(kind).keys():
-        if misspelling := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
+        if misspelling := find_misspelling(name, vars(kind).keys() - vars(Workload).keys()):
             raise InvalidWorkloadError(f"{where} has no {name}(); did you mean {name}() by {misspelling}()?")
     if not variants:
         raise InvalidWorkloadError(f"{where} has no variants: modes is empty, and nothing is marked with @variant")
-    for name in sorted(needed | OPTIONAL_METHODS):
+    for name in sorted(required | OPTIONAL_METHODS):
         _check_signature(getattr(workload, name))
-    if timed:
-        cost(workload, defaults, 4)
+    if is_timed:
+        cost(workload, defaults, float_bytes=4)
     return workload
 
 
-def misspelt(name: str, others: Iterable[str]) -> str:
-    """Return which of `others` looks like `name`; empty if none does."""
-    return next(iter(get_close_matches(name, others, n=1, cutoff=SIMILARITY)), "")
+def find_misspelling(name: str, candidates: Iterable[str]) -> str:
+    """Return the candidate that is probably a misspelling of `name`; empty if there is none."""
+    return next(iter(get_close_matches(name, candidates, n=1, cutoff=SIMILARITY)), "")
 
 
 def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
-    """Describe which methods are missing, and what to write."""
+    """Describe which methods the class does not have, and what to write."""
     advice = []
     for name in missing:
-        if misspelling := misspelt(name, vars(kind).keys() - vars(Workload).keys()):
+        misspelling = find_misspelling(name, vars(kind).keys() - vars(Workload).keys())
+        if misspelling:
             advice.append(f"did you mean {name}() by {misspelling}()?")
         elif name in SKELETONS:
             advice.append(f"write {SKELETONS[name]}")
         else:
-            other_modes = {other: kind.modes[other] for other in kind.modes if other != name}
+            other_modes = {framework: modes for framework, modes in kind.modes.items() if framework != name}
             advice.append(f"write it, or leave {name} out: modes = {other_modes}".replace("'", '"'))
-    return f"has no {', no '.join(f'{name}()' for name in missing)}: {'; '.join(advice)}"
+    methods = ", no ".join(f"{name}()" for name in missing)
+    return f"has no {methods}: {'; '.join(advice)}"
 
 
 def _check_signature(method: Callable[..., Any]) -> None:
-    """Raise InvalidWorkloadError if the method cannot be called with its arguments."""
+    """Raise InvalidWorkloadError if the method cannot be called with the arguments that accelbench passes.
+
+    These are the parameters of the method of this name in `Workload`; those of `Workload.jax` for a variant's method.
+    """
     name = getattr(method, "__name__", "")
-    declared = list(inspect.signature(getattr(Workload, name, Workload.jax)).parameters)
+    base_method = getattr(Workload, name, Workload.jax)
+    parameters = list(inspect.signature(base_method).parameters)
+    arguments = parameters[1:]  # without self
     try:
-        inspect.signature(method).bind(*declared[1:])
+        inspect.signature(method).bind(*arguments)
     except TypeError as error:
-        raise InvalidWorkloadError(f"{location(method)} takes ({', '.join(declared)}): {error}") from error
+        raise InvalidWorkloadError(f"{location(method)} takes ({', '.join(parameters)}): {error}") from error
 
 
 def _mode_problems(modes: object) -> Iterator[str]:
-    """Yield what is wrong with a workload's `modes`: its types, unknown frameworks, unknown modes."""
+    """Yield what is wrong with a workload's `modes`: wrong types, unknown frameworks, unknown modes."""
     example = 'such as modes = {"jax": ("jit",)}'
     if not isinstance(modes, Mapping):
         yield f"modes is a {type(modes).__name__}; it has to give each framework its modes, {example}"
         return
-    for framework, named in modes.items():
+    for framework, framework_modes in modes.items():
         try:
-            known = frameworks.find(str(framework)).modes
+            known_modes = frameworks.find(str(framework)).modes
         except frameworks.UnknownFrameworkError as error:
             yield f"modes: {error}"
             continue

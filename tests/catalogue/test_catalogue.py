@@ -256,7 +256,7 @@ def odd_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     catalogue._installed.cache_clear()
     yield
     catalogue._installed.cache_clear()
-    catalogue._find.cache_clear()
+    catalogue._find_in_packages.cache_clear()
 
 
 @pytest.mark.usefixtures("odd_workloads")

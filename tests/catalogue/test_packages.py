@@ -101,7 +101,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
     yield install
     catalogue._installed.cache_clear()
-    catalogue._find.cache_clear()
+    catalogue._find_in_packages.cache_clear()
 
 
 @pytest.fixture(autouse=True)
