@@ -1,7 +1,7 @@
 """Define `accelbench.compare`: measure functions of a notebook or a program as `accelbench run` measures a file.
 
-The calling process may have both frameworks in memory, compiled and warm, so nothing is timed in it: cloudpickle writes
-the functions into a script, and every launch is a fresh process that imports only its own framework.
+Nothing is timed in the calling process, because it may have loaded both frameworks and compiled programs. Instead,
+cloudpickle writes the functions into a script, and every launch is a new process that imports only one framework.
 """
 
 import base64
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 FunctionOrArrays = Callable[..., Mapping[str, Any]] | Mapping[str, Any]
-LARGEST_BYTES = 32 * 1024 * 1024
-"""Maximum size of a pickled function: every launch reads the script again. A function should draw larger arrays."""
+MAXIMUM_BYTES = 32 * 1024 * 1024
+"""Maximum size of a pickled function, because every launch reads the script. A function can draw larger arrays."""
 PAGE_HEIGHT = 900
 """Height of the report in a notebook, in pixels."""
 INSTALL = "pip install 'accelbench[notebook]'"
@@ -55,7 +55,7 @@ class CannotBeSentError(ValueError):
 class ComparedFunctions:
     """Hold the results of `compare`, and the directory that `accelbench report` reads.
 
-    Printing it prints the report; a notebook shows it as a page.
+    `print` shows them as the report of a terminal, a notebook as an HTML page.
     """
 
     outcome: RunOutcome
@@ -63,7 +63,7 @@ class ComparedFunctions:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """Return one result for each case; a comparison without a sweep has one."""
+        """Return the result of each case; a comparison without a sweep has one case."""
         return tuple(result for result, _ in self.outcome.measured)
 
     @property
@@ -72,23 +72,23 @@ class ComparedFunctions:
         return self.results[0]
 
     def __repr__(self) -> str:
-        """Return the findings and the directory of the results."""
-        sentences = (sentence for result in self.results for sentence in view.sentences(result))
-        return "\n".join([*sentences, self._where()])
+        """Return the sentences about each result, and a line with the directory of the results."""
+        sentences = [sentence for result in self.results for sentence in view.sentences(result)]
+        return "\n".join([*sentences, self._directory_line()])
 
-    def _where(self) -> str:
-        """Return the last line of a report: the directory of the results."""
+    def _directory_line(self) -> str:
+        """Return the last line of a report, which has the directory of the results."""
         return f"results: {self.directory}"
 
     def __str__(self) -> str:
-        """Return the report as in a terminal."""
-        paper = Console(width=100, color_system=None, markup=False, emoji=False)
-        with paper.capture() as captured:
-            paper.print(terminal.reports(self.outcome.measured))
-        return captured.get() + self._where()
+        """Return the report as a terminal shows it, without colours."""
+        plain_console = Console(width=100, color_system=None, markup=False, emoji=False)
+        with plain_console.capture() as captured:
+            plain_console.print(terminal.reports(self.outcome.measured))
+        return captured.get() + self._directory_line()
 
     def _repr_html_(self) -> str:
-        """Return the page that `accelbench run` writes, in a frame; the terminal's report without a page."""
+        """Return `report.html` in a frame for a notebook; the report of a terminal if that file does not exist."""
         page = self.directory / "report.html"
         if not page.exists():
             return f"<pre>{html.escape(str(self))}</pre>"
@@ -111,13 +111,14 @@ def compare(
     """Measure which function is faster, and check that all compute the same.
 
     Args:
-        arrays: NumPy arrays by name, or a function of a NumPy random generator that returns them. Functions take them
-            by these names.
-        reference: Function of the arrays in NumPy that returns the right result; by default the baseline's own program
-            in float64 on the CPU.
-        variants: Modes to compare, such as `jax/jit`, the baseline first; by default the first mode of each framework.
+        arrays: Dictionary of NumPy arrays, or a function of a NumPy random generator that returns one. Each function
+            has parameters with the names of these arrays.
+        reference: Function of the arrays in NumPy that returns the right result; by default the baseline's function
+            is run in float64 on the CPU.
+        variants: Frameworks and modes to compare, such as `jax/jit`, the baseline first; by default the first mode of
+            each framework.
         settings: Fields of a BenchmarkRun's spec, such as `{"measurement.rounds.max": 20}`.
-        accept_noise: True to keep rounds that other load disturbed; there is then no verdict.
+        accept_noise: True to count rounds that other load disturbed; if there are any, there is no verdict.
         processors: Number of CPUs that each launch may use; by default all.
         name: Name of the workload.
         out: New directory for the results; by default a new one in `results`.
@@ -129,9 +130,9 @@ def compare(
     Raises:
         CannotBeSentError: A function or an array cannot be sent to another process.
         TypeError: An argument has a wrong type.
-        ValueError: Such a run is not possible.
+        ValueError: An argument has a wrong value, or this machine cannot run the comparison.
         FileExistsError: `out` is not empty.
-        KeyboardInterrupt: It was interrupted; what was measured is stored.
+        KeyboardInterrupt: The comparison was interrupted; the results until then are stored.
         RuntimeError: There is no result.
 
     Example:
@@ -143,12 +144,15 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="accelbench-compare-") as temporary:
         script = Path(temporary, f"{name}{SCRIPT_SUFFIX}")
         script.write_text(script_text(functions, arrays, reference), encoding="utf-8")
-        changes = {**settings, **({"measurement.acceptNoise": True} if accept_noise else {})}
-        run, platform_name = _read_run(script, uses, changes)
+        all_settings = dict(settings)
+        if accept_noise:
+            all_settings["measurement.acceptNoise"] = True
+        run, platform_name = _read_run(script, uses, all_settings)
         try:
             [directory] = reserve([run], Path(out) if out is not None else None)
         except OccupiedError:
             raise FileExistsError(f"{out} is not empty, and nothing is overwritten: give out= another name") from None
+        import_paths = [str(Path(entry).absolute()) for entry in sys.path]
         with Signals() as signals, display(console(stderr=True)) as live_display:
             outcome = measure(
                 run,
@@ -158,7 +162,7 @@ def compare(
                 display=live_display,
                 script=script,
                 processors=processors,
-                environment={"PYTHONPATH": os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)},
+                environment={"PYTHONPATH": os.pathsep.join(import_paths)},
             )
     write_page(directory)
     if signals.received is not None:
@@ -182,26 +186,34 @@ def _check_arguments(
             f'compare(arrays=...) takes arrays by name, as in {{"x": x}}, or a function of a random generator that '
             f"draws them, not a {type(arrays).__name__}"
         )
-    for name, function in {**functions, **({} if reference is None else {"reference": reference})}.items():
+    for name, function in _with_reference(functions, reference).items():
         if not callable(function):
             raise TypeError(f"compare({name}=...) takes a function, not a {type(function).__name__}")
         _refuse_compiled(name, function)
         if isinstance(arrays, Mapping):
-            _refuse_other_arrays(name, function, arrays)
+            _require_callable_with(name, function, arrays)
+
+
+def _with_reference(
+    functions: Mapping[str, Callable[..., Any]], reference: Callable[..., Any] | None
+) -> dict[str, Callable[..., Any]]:
+    """Return the functions by name, and the reference under `reference` if there is one."""
+    return dict(functions) if reference is None else {**functions, "reference": reference}
 
 
 def _check_options(name: str, processors: int | None) -> None:
-    """Raise ValueError for a name that no script can have, or for fewer than one processor."""
+    """Raise ValueError if `name` cannot be a script's name, or if `processors` is less than 1."""
     if not FILE_NAME.fullmatch(f"{name}{SCRIPT_SUFFIX}"):
         raise ValueError(f'compare(name="{name}"): a name consists of lower-case letters, digits and underscores')
     if processors is not None and processors < 1:
         raise ValueError(f"compare(processors={processors}): at least 1")
 
 
-def _read_run(script: Path, variants: Sequence[str], changes: Mapping[str, object]) -> tuple[BenchmarkRun, str]:
-    """Return the run of a script and its platform; raises ValueError if it cannot run here."""
+def _read_run(script: Path, variants: Sequence[str], settings: Mapping[str, object]) -> tuple[BenchmarkRun, str]:
+    """Return the run of a script and the name of its platform; raises ValueError if this machine cannot run it."""
+    assignments = [f"{path}={_format_yaml(value)}" for path, value in settings.items()]
     try:
-        [run] = read_target(str(script), variants, [f"{path}={_as_yaml(value)}" for path, value in changes.items()])
+        [run] = read_target(str(script), variants, assignments)
         platform_name = platform_of(run)
     except InvalidSpecError as error:
         raise ValueError("\n".join(map(str, error.problems))) from None
@@ -212,11 +224,14 @@ def _read_run(script: Path, variants: Sequence[str], changes: Mapping[str, objec
     return run, platform_name
 
 
-def _refuse_other_arrays(name: str, function: Callable[..., Any], arrays: Mapping[str, Any]) -> None:
-    """Raise TypeError or CannotBeSentError if the function cannot be called with these arrays by name."""
+def _require_callable_with(name: str, function: Callable[..., Any], arrays: Mapping[str, Any]) -> None:
+    """Raise TypeError if the function does not accept the arrays as keyword arguments.
+
+    Raises CannotBeSentError if a parameter cannot be passed both by position and by name.
+    """
     signature = inspect.signature(function)
     for parameter in signature.parameters.values():
-        _format_parameter(name, parameter)
+        _format_parameter(name, parameter)  # raises CannotBeSentError
     try:
         signature.bind(**arrays)
     except TypeError as error:
@@ -226,76 +241,95 @@ def _refuse_other_arrays(name: str, function: Callable[..., Any], arrays: Mappin
 def script_text(
     functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
 ) -> str:
-    """Return a script for `accelbench run` with every function pickled, next to its source if there is one."""
-    parts = dict(functions) | ({"reference": reference} if reference is not None else {})
-    draw = arrays if callable(arrays) else partial(return_arrays, _to_numpy(arrays))
-    text = [
+    """Return a script for `accelbench run` that has the functions pickled, each with its source as a comment.
+
+    A function without source has no comment. The script's function `arrays` returns the arrays, or is `arrays` itself.
+    """
+    paragraphs = [
         f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',
         "from accelbench.catalogue.pickled import Pickled\n",
-        *(line for name, function in parts.items() for line in _define_pickled(name, function)),
-        *_define_pickled("arrays", draw),
     ]
-    return "\n".join(text)
+    for name, function in _with_reference(functions, reference).items():
+        paragraphs += _define_pickled(name, function)
+    make_arrays = arrays if callable(arrays) else partial(return_arrays, _to_numpy(arrays))
+    paragraphs += _define_pickled("arrays", make_arrays)
+    return "\n".join(paragraphs)
 
 
 def return_arrays(arrays: Mapping[str, Any], rng: "Generator") -> Mapping[str, Any]:
-    """Return `arrays`, which the user passed to `compare`, and draw nothing from `rng`."""
+    """Return `arrays`, which the user passed to `compare`; the random generator is not used."""
     del rng
     return arrays
 
 
 def _to_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert arrays of any framework to NumPy, floats to float64: variants get the requested precision."""
+    """Convert arrays of any framework to NumPy; raises CannotBeSentError for a value that is not an array of numbers.
+
+    Floats become float64, because each launch converts them to the precision of the run.
+    """
     import numpy as np
 
     converted = {}
     for name, array in arrays.items():
         detached = array.detach().cpu() if hasattr(array, "detach") else array
-        # NumPy has no bfloat16; all other types are kept, including integers and complex numbers.
-        bfloat16 = str(getattr(detached, "dtype", "")) == "torch.bfloat16"
+        is_bfloat16 = str(getattr(detached, "dtype", "")) == "torch.bfloat16"  # NumPy has no such type
         try:
-            values = np.asarray(detached.float() if bfloat16 else detached)
+            values = np.asarray(detached.float() if is_bfloat16 else detached)
         except ValueError as error:  # lists of several lengths
             raise CannotBeSentError(f'arrays["{name}"] is not an array: {error}') from error
-        if values.dtype.kind in "OUSMm":
+        if values.dtype.kind in "OUSMm":  # objects, texts, bytes, dates, durations
             raise CannotBeSentError(f'arrays["{name}"] is a {type(array).__name__}; it has to be an array of numbers')
-        converted[name] = values.astype(np.float64) if values.dtype.kind not in "biuc" else values
+        is_real_float = values.dtype.kind not in "biuc"  # booleans, integers, complex numbers; JAX's bfloat16 is "V"
+        converted[name] = values.astype(np.float64) if is_real_float else values
     return converted
 
 
 def _define_pickled(name: str, function: Callable[..., Any]) -> Iterator[str]:
-    """Yield lines that define `name` as the pickled function; raises CannotBeSentError."""
+    """Yield the function's source as a comment, if it has one, and a line that defines `name` as the pickled function.
+
+    Raises CannotBeSentError.
+    """
     _refuse_compiled(name, function)
     content = _pickle(name, function)
-    with contextlib.suppress(OSError, TypeError):  # a partial, or typed into a plain interpreter
-        yield "".join(f"# {line}\n" for line in inspect.getsource(function).rstrip().splitlines())
-    parameters = ", ".join(
-        _format_parameter(name, parameter) for parameter in inspect.signature(function).parameters.values()
-    )
+    with contextlib.suppress(OSError, TypeError):  # a partial, or a function typed into the interactive interpreter
+        source_lines = inspect.getsource(function).rstrip().splitlines()
+        yield "".join(f"# {line}\n" for line in source_lines)
+    signature = inspect.signature(function)
+    parameters = ", ".join(_format_parameter(name, parameter) for parameter in signature.parameters.values())
     yield f'{name} = Pickled("{name}", "{parameters}", "{base64.b64encode(content).decode()}")\n'
 
 
 def _format_parameter(name: str, parameter: inspect.Parameter) -> str:
-    """Return the parameter as `Pickled` takes it, `x` or `x=...`; raises CannotBeSentError if it has no name."""
+    """Format a parameter of the function `name` for `Pickled`: `x`, or `x=...` if it has a default.
+
+    Raises CannotBeSentError for a parameter such as `*args` or `*, x`.
+    """
     if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
         raise CannotBeSentError(f"{name} takes {parameter}; arrays are given by name, as in lambda x: f(x)")
     return parameter.name if parameter.default is parameter.empty else f"{parameter.name}=..."
 
 
 def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
-    """Raise CannotBeSentError for a compiled function: the variant's mode decides how it is compiled."""
-    # A framework's own functions, such as jax.numpy.sort, are compiled too, and are allowed.
-    belongs_to_framework = str(getattr(function, "__module__", "")).partition(".")[0] in frameworks.packages()
-    compiler = {"PjitFunction": "jax.jit"}.get(type(function).__name__) if not belongs_to_framework else None
-    if compiler or hasattr(function, "_torchdynamo_orig_callable"):
+    """Raise CannotBeSentError for a function compiled by jax.jit or torch.compile.
+
+    The mode of a variant decides how the function is compiled. Functions of JAX itself that are compiled, such as
+    jax.numpy.sort, are allowed.
+    """
+    package = str(getattr(function, "__module__", "")).partition(".")[0]
+    compiler = None
+    if type(function).__name__ == "PjitFunction" and package not in frameworks.packages():
+        compiler = "jax.jit"
+    elif hasattr(function, "_torchdynamo_orig_callable"):
+        compiler = "torch.compile"
+    if compiler:
         raise CannotBeSentError(
-            f"{name} is already compiled by {compiler or 'torch.compile'}; pass the function itself, and select the "
-            f'modes: compare(..., variants=["pytorch/compile", "jax/jit"])'
+            f"{name} is already compiled by {compiler}; pass the function itself, and select the modes: "
+            f'compare(..., variants=["pytorch/compile", "jax/jit"])'
         )
 
 
 def _pickle(name: str, function: Callable[..., Any]) -> bytes:
-    """Return the function as cloudpickle writes it, at most `LARGEST_BYTES`; raises CannotBeSentError."""
+    """Pickle the function with cloudpickle; raises CannotBeSentError, also if it takes more than `MAXIMUM_BYTES`."""
     try:
         import cloudpickle
     except ModuleNotFoundError:
@@ -306,16 +340,18 @@ def _pickle(name: str, function: Callable[..., Any]) -> bytes:
         raise CannotBeSentError(
             f"{name} cannot be sent to a process of its own: {error}.\n{_advise_file(name)}"
         ) from error
-    if len(content) > LARGEST_BYTES:
+    if len(content) > MAXIMUM_BYTES:
         size = f"{len(content) / 2**20:,.0f} MiB"
-        raise CannotBeSentError(f"{name} takes {size}, and {LARGEST_BYTES // 2**20} are allowed.\n{_advise_file(name)}")
+        maximum_mebibytes = MAXIMUM_BYTES // 2**20
+        raise CannotBeSentError(f"{name} takes {size}, and {maximum_mebibytes} are allowed.\n{_advise_file(name)}")
     return content
 
 
 def _advise_file(name: str) -> str:
-    """Describe how to write the function `name` into a file instead of sending it."""
-    body = 'return {"x": rng.standard_normal((1000, 1000))}' if name == "arrays" else "..."
-    parameter = "rng" if name == "arrays" else "x"
+    """Describe how to define the function `name` in a file, from which no function is pickled."""
+    parameter, body = "x", "..."
+    if name == "arrays":
+        parameter, body = "rng", 'return {"x": rng.standard_normal((1000, 1000))}'
     return (
         f"Put it into a file: `accelbench init my_function` writes my_function.py, with a function\n"
         f"  def {name}({parameter}):\n      {body}\n"
@@ -323,6 +359,6 @@ def _advise_file(name: str) -> str:
     )
 
 
-def _as_yaml(value: object) -> str:
-    """Format a setting's value as YAML reads it: `true`, not `True`."""
+def _format_yaml(value: object) -> str:
+    """Format the value of a setting for YAML: `true` for True."""
     return str(value).lower() if isinstance(value, bool) else str(value)

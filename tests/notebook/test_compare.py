@@ -14,7 +14,7 @@ import pytest
 import accelbench
 from accelbench import catalogue
 from accelbench.catalogue import inputs, script
-from accelbench.notebook import LARGEST_BYTES, CannotBeSentError, script_text
+from accelbench.notebook import MAXIMUM_BYTES, CannotBeSentError, script_text
 
 SCALE = 2.0
 X = np.arange(6.0).reshape(2, 3)
@@ -113,7 +113,7 @@ def with_a_lock() -> Callable[[Any], Any]:
         ({"numpy": with_a_lock()}, r"numpy cannot be sent to a process of its own: .*lock.*\n.*accelbench init"),
         ({"numpy": lambda *everything: everything}, r"numpy takes \*everything; arrays are given by name"),
         (
-            {"arrays": {"x": np.ones(LARGEST_BYTES // 8)}},
+            {"arrays": {"x": np.ones(MAXIMUM_BYTES // 8)}},
             r"arrays takes 32 MiB, and 32 are .*\n.*def arrays\(rng\)",
         ),
         ({"arrays": {"x": ["a", None]}}, r'arrays\["x"\] is a list; it has to be an array of numbers'),
