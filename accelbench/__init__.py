@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Import `compare` on first use: a launch must not import what it does not need."""
+    """Import and return `compare` when it is first used, because a launch must not import what it does not need."""
     if name == "compare":
         from accelbench.notebook import compare
 

@@ -1,7 +1,7 @@
-"""Find descriptors by name: built-in ones and those of installed packages.
+"""Find descriptors, such as those of frameworks, by name: built-in ones and those of installed packages.
 
-Built-in descriptors are the modules of a package, one each, with the descriptor in a constant. Others come from entry
-points of the group that has the package's name. Modules are imported only when their descriptor is needed.
+Each module of a package of accelbench has one built-in descriptor, in a constant. Other packages add descriptors by
+entry points of the group that has the package's name. A module is imported only when its descriptor is needed.
 """
 
 import pkgutil
@@ -37,24 +37,27 @@ class Registry(Generic[D]):
             kind: Class of the descriptors.
             error: Exception for a name without a valid descriptor.
         """
-        self._group, self._kind, self._error = group, kind, error
-        self._word = kind.__name__.lower()
+        self._group = group
+        self._kind = kind
+        self._error = error
+        self._kind_name = kind.__name__.lower()
 
     @cached_property
     def _built_in(self) -> tuple[str, ...]:
-        """Return the names of the package's modules, sorted; `descriptor` only defines the class."""
+        """Return the names of the built-in descriptors, sorted: the package's modules except `descriptor`."""
         modules = (module.name for module in pkgutil.iter_modules(import_module(self._group).__path__))
         return tuple(sorted(name for name in modules if name != "descriptor"))
 
     @cached_property
     def _installed(self) -> Mapping[str, EntryPoint]:
-        """Return the entry points of installed packages, by name."""
+        """Return the group's entry points of installed packages, by name."""
         return {point.name: point for point in entry_points(group=self._group)}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return all names, built-in ones first."""
-        return (*self._built_in, *sorted(self._installed.keys() - set(self._built_in)))
+        """Return the names of all descriptors: the built-in ones, then those of installed packages."""
+        installed_names = self._installed.keys() - set(self._built_in)
+        return (*self._built_in, *sorted(installed_names))
 
     def find(self, name: str) -> D:
         """Return the descriptor of that name.
@@ -62,22 +65,26 @@ class Registry(Generic[D]):
         Raises the registry's error if the name is unknown, or if an installed package's descriptor is invalid.
         """
         if name in self._built_in:
-            descriptor: object = getattr(import_module(f"{self._group}.{name}"), self._word.upper())
+            module = import_module(f"{self._group}.{name}")
+            descriptor: object = getattr(module, self._kind_name.upper())
         elif name in self._installed:
-            point = self._installed[name]
-            try:
-                descriptor = point.load()
-            except Exception as error:
-                reason = f"{type(error).__name__}: {error}"
-                raise self._error(f"{self._word} {name} ({point.value}): {reason}") from error
+            descriptor = self._load_installed(self._installed[name])
         else:
             raise self._error(describe_unknown(self._word, name, self.names))
         if not isinstance(descriptor, self._kind) or descriptor.name != name:
-            raise self._error(f"{self._word} {name}: its entry point is not a {self._kind.__name__} of that name")
+            raise self._error(f"{self._kind_name} {name}: its entry point is not a {self._kind.__name__} of that name")
         return descriptor
 
+    def _load_installed(self, point: EntryPoint) -> object:
+        """Import the object that an entry point names; raises the registry's error if that raises an exception."""
+        try:
+            return point.load()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise self._error(f"{self._kind_name} {point.name} ({point.value}): {reason}") from error
+
     def every(self) -> tuple[D, ...]:
-        """Return all valid descriptors, built-in ones first; `find` reports the mistakes of the others."""
+        """Return all valid descriptors, built-in ones first. Invalid ones are left out; only `find` reports them."""
         descriptors = []
         for name in self.names:
             try:
@@ -88,6 +95,6 @@ class Registry(Generic[D]):
 
 
 def load(path: str) -> object:
-    """Import the module in `path`, which is `module:name`, and return that name of it."""
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
+    """Import a module and return one of its attributes; `path` is `module:attribute`."""
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)

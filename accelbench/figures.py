@@ -1,133 +1,153 @@
-"""Format numbers for people: three or four significant digits, a fitting unit, and no exponent."""
+"""Format numbers for readers: three or four significant digits, a suitable unit, and no exponent."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _UNITS = {name: scale for scale, name in _TIMES}
-_THOUSANDS = ("", "k", "M", "G", "T", "P", "E")
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _DIGITS = (3, 4, 5, 6, 7)
-_ROUNDING = 0.505
-"""Half of the last digit shown, plus 1 % for the digits that a result does not store."""
+_TOLERANCE = 0.505
+"""Maximum difference of two equal ratios, in units of the last digit shown.
+
+It is half of that digit, plus 1 % because a result stores rounded values.
+"""
 _MINUTE = 60
 _HOUR = 3600
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Format `value` with `digits` significant digits; keep trailing zeros and whole numbers."""
+    """Format `value` with `digits` significant digits; zeros at the end stay, and all digits before the point."""
     if value == 0:
         return "0"
-    rounded = round(value, _decimals(value, digits))
+    rounded = round(value, _decimal_places(value, digits))
     # Rounding may add a digit: with three digits 9.996 is 10.0, not 10.00.
-    return f"{rounded:,.{_decimals(rounded, digits)}f}"
+    return f"{rounded:,.{_decimal_places(rounded, digits)}f}"
 
 
-def _decimals(value: float, digits: int) -> int:
-    """Return the decimal places that show `value` with `digits` significant digits."""
-    return max(0, digits - 1 - math.floor(math.log10(abs(value))))
+def _decimal_places(value: float, digits: int) -> int:
+    """Return the number of decimal places that `value` needs for `digits` significant digits; at least 0."""
+    exponent = math.floor(math.log10(abs(value)))
+    return max(0, digits - 1 - exponent)
 
 
 def seconds(value: float, digits: int = _DIGITS[0]) -> str:
-    """Format a measured time: `117 ms`, `8.31 µs`, `14.1 s`."""
-    for scale, unit in _TIMES:
-        # 0.9995 s is 1.00 s, not 1,000 ms.
-        if abs(value) >= scale * 0.9995:
-            return f"{significant(value / scale, digits)} {unit}"
+    """Format a measured time in seconds with the largest unit that it reaches: `14.1 s`, `117 ms`, `8.31 µs`."""
+    for unit_seconds, unit in _TIMES:
+        # With three digits 0.9995 s is rounded to 1.00 s, which is shorter than 1,000 ms.
+        if abs(value) >= unit_seconds * 0.9995:
+            return f"{significant(value / unit_seconds, digits)} {unit}"
     return f"{significant(value / 1e-9, digits)} ns"
 
 
 def digits_that_agree(
     quotients: Iterable[tuple[float, float, float]], show: Callable[[float, int], str] = seconds
 ) -> int:
-    """Return the fewest digits, 3 to 7, with which the ratios of the shown times are the shown speedups.
+    """Return the smallest number of digits, 3 to 7, with which a reader who divides the shown times gets the speedups.
 
     Args:
-        quotients: Dividend, divisor and their ratio, for each speedup.
+        quotients: Dividend, divisor and ratio of each speedup; the dividend and the divisor are times.
         show: Formats a time with a number of digits.
 
     Returns:
-        3 also if even seven digits are not enough.
+        The number of digits; 3 if not even 7 digits are enough.
     """
     all_quotients = tuple(quotients)
-    return next(
-        (digits for digits in _DIGITS if all(_agree(*quotient, digits, show) for quotient in all_quotients)), _DIGITS[0]
-    )
+    for digits in _DIGITS:
+        if all(_agrees(dividend, divisor, ratio, digits, show) for dividend, divisor, ratio in all_quotients):
+            return digits
+    return _DIGITS[0]
 
 
-def _agree(dividend: float, divisor: float, ratio: float, digits: int, show: Callable[[float, int], str]) -> bool:
-    """Return True if the ratio of the two shown times is the shown ratio, to about half of its last digit."""
+def _agrees(dividend: float, divisor: float, ratio: float, digits: int, show: Callable[[float, int], str]) -> bool:
+    """Return True if the quotient of the two times, as shown with `digits`, equals the shown ratio."""
     shown_ratio = speedup(ratio)
-    last_digit = 10.0 ** -len(shown_ratio.removesuffix("x").partition(".")[2])
+    decimals = shown_ratio.removesuffix("x").partition(".")[2]
+    unit_of_last_digit = 10.0 ** -len(decimals)
     shown_quotient = read(show(dividend, digits)) / read(show(divisor, digits))
-    return abs(shown_quotient - read(shown_ratio)) <= _ROUNDING * last_digit
+    return abs(shown_quotient - read(shown_ratio)) <= _TOLERANCE * unit_of_last_digit
 
 
 def read(text: str) -> float:
-    """Parse a formatted time, in seconds, or a formatted ratio."""
+    """Parse a text that this module has formatted, and return a ratio, or a time in seconds."""
     number, _, unit = text.removesuffix("x").partition(" ")
     return float(number.replace(",", "")) * _UNITS.get(unit, 1.0)
 
 
 def duration(value: float) -> str:
-    """Format a wait, to the second: `45 s`, `2 min 05 s`, `1 h 10 min`."""
-    whole = max(0, round(value))
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE:02} s"
-    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02} min"
+    """Format a waiting time in seconds, rounded to seconds or, from an hour on, to minutes: `45 s`, `2 min 05 s`."""
+    whole_seconds = max(0, round(value))
+    if whole_seconds < _MINUTE:
+        return f"{whole_seconds} s"
+    if whole_seconds < _HOUR:
+        return f"{whole_seconds // _MINUTE} min {whole_seconds % _MINUTE:02} s"
+    return f"{whole_seconds // _HOUR} h {whole_seconds % _HOUR // _MINUTE:02} min"
 
 
 def speedup(value: float, digits: int = _DIGITS[0]) -> str:
-    """Format a ratio: `2.04x`, `0.973x`, `26.1x`; with three decimals near 1."""
-    if 0.9 <= value < 1.1:  # noqa: PLR2004 - near 1
+    """Format a ratio with `digits` significant digits, but near 1 with at least three decimals: `26.1x`, `1.004x`."""
+    is_near_one = 0.9 <= value < 1.1  # noqa: PLR2004
+    if is_near_one:
         return f"{value:.{max(3, digits - 1)}f}x"
     return f"{significant(value, digits)}x"
 
 
 def interval(lower: float, upper: float) -> str:
-    """Format an interval on a ratio: `2.01 to 2.07`."""
+    """Format the interval of a ratio, such as `2.01 to 2.07`."""
     return f"{speedup(lower).removesuffix('x')} to {speedup(upper).removesuffix('x')}"
 
 
 def prose(value: float) -> str:
-    """Format a ratio for a sentence, rounded to three significant digits."""
-    return significant(float(f"{value:.3g}"))  # 1,234 has four
+    """Format a ratio for a sentence, rounded to three significant digits: `2.04`, `1,230`."""
+    rounded = float(f"{value:.3g}")  # `significant` does not round 1234 to 1230
+    return significant(rounded)
 
 
 def percent(ratio: float) -> str:
-    """Format a share or a relative deviation: `0.4 %`, `12 %`."""
-    value = ratio * 100
-    return f"{value:.1f} %" if abs(value) < 10 else f"{value:,.0f} %"  # noqa: PLR2004 - two digits
+    """Format a ratio as a percentage, with a decimal below 10 %: `0.4 %`, `12 %`."""
+    percentage = ratio * 100
+    if abs(percentage) < 10:  # noqa: PLR2004
+        return f"{percentage:.1f} %"
+    return f"{percentage:,.0f} %"
 
 
 def spread(ratio: float) -> str:
-    """Format half a range as a share of the time: `± 0.4 %`; above 100 % without the sign, as times are positive."""
+    """Format half the range of times as a share of the time: `± 0.4 %`, or `> 100 %` if it is larger than the time.
+
+    A larger share has no sign, because a time minus more than itself would be negative.
+    """
     return f"± {percent(ratio)}" if ratio <= 1 else "> 100 %"
 
 
 def quantity(value: float, unit: str) -> str:
     """Format a quantity with a metric prefix: `4.56 TFLOP/s`, `312 MB`."""
-    power = 0
-    while abs(value) >= 999.5 and power < len(_THOUSANDS) - 1:  # noqa: PLR2004 - rounds to 1,000
+    prefix_index = 0
+    while abs(value) >= 999.5 and prefix_index < len(_PREFIXES) - 1:  # noqa: PLR2004 - 999.5 is shown as 1,000
         value /= 1000
-        power += 1
-    return f"{significant(value)} {_THOUSANDS[power]}{unit}"
+        prefix_index += 1
+    return f"{significant(value)} {_PREFIXES[prefix_index]}{unit}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names with commas and a final `and`: `a`, `a and b`, `a, b and c`."""
-    *others, last = names or ("",)
-    return f"{', '.join(others)} and {last}" if others else last
+    if len(names) <= 1:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def between(lower: float, upper: float) -> str:
-    """Format two ends for a sentence: `between 0.891 and 2.08`, or one number if they look the same."""
-    ends = prose(lower), prose(upper)
-    return ends[0] if ends[0] == ends[1] else f"between {ends[0]} and {ends[1]}"
+    """Format an interval for a sentence: `between 0.891 and 2.08`, or one number if both ends have the same text."""
+    lower_text, upper_text = prose(lower), prose(upper)
+    if lower_text == upper_text:
+        return lower_text
+    return f"between {lower_text} and {upper_text}"
 
 
 def count(value: int, unit: str = "") -> str:
-    """Format a number of things with three digits: `1,240 steps`, `1 step`."""
-    rounded = round(value, -max(0, len(str(value)) - 3))
-    return f"{rounded:,}{f' {unit}' if unit else ''}{'s' if unit and rounded != 1 else ''}"
+    """Format a number, rounded to three significant digits, with its unit: `1,240 steps`, `1 step`."""
+    digits_to_round = max(0, len(str(value)) - 3)
+    rounded = round(value, -digits_to_round)
+    if not unit:
+        return f"{rounded:,}"
+    plural = "" if rounded == 1 else "s"
+    return f"{rounded:,} {unit}{plural}"

@@ -153,7 +153,7 @@ def sentences(rows: list[tuple[Program, here.Both]]) -> Iterator[str]:
     yield f"Kernels, aliased bytes, temporary bytes and size are equal in {equal} of {len(told)} programs of JAX."
     yield f"The peak is within {100 * here.PEAK:.0f} % in {len(rows) - len(off)} of {len(rows)} programs."
     if off:
-        yield f"It is further off in {figures.listed(off)}."
+        yield f"It is further off in {figures.join_names(off)}."
     packages = ", ".join(f"{name} {version(name)}" for name in ("jax", "torch"))
     yield f"\nMeasured with {packages} and Python {platform.python_version()}, on {platform.machine()}.\n"
     yield WHY

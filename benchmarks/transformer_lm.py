@@ -255,7 +255,7 @@ def missing(compiled_rows: Sequence[Row]) -> Iterator[str]:
     yield from refusals
     yield f"Arguments differ from what was counted by hand by {100 * apart:.2f} % at most."
     if absent := [row.name for row in EVERY if not row.file.exists()]:
-        yield f"\nNot compiled yet: {figures.listed(absent)}."
+        yield f"\nNot compiled yet: {figures.join_names(absent)}."
 
 
 def measured() -> Iterator[str]:

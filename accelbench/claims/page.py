@@ -226,7 +226,7 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
         ]
     targets = {str(result.case.accelerator.target) for result in results if result.compiled}
     if targets:
-        text = f"Programs were also compiled, without the device, for: {figures.listed(sorted(targets))}."
+        text = f"Programs were also compiled, without the device, for: {figures.join_names(sorted(targets))}."
         paragraphs.append(escaped(text))
     return paragraphs
 
@@ -257,7 +257,7 @@ def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
     checked_claims = [settled for settled in settled_claims if settled.deciding_runs and not settled.manifests_to_run]
     fully_checked = [settled for settled in checked_claims if not settled.verdict.startswith("untestable")]
     partly_checked = [f"row {settled.claim.row}" for settled in checked_claims if settled not in fully_checked]
-    partly_text = f", and {figures.listed(partly_checked)} in part" if partly_checked else ""
+    partly_text = f", and {figures.join_names(partly_checked)} in part" if partly_checked else ""
     seconds_by_row = [sum(seconds_by_run[run.name] for run in settled.deciding_runs) for settled in fully_checked]
     below_one_minute = sum(seconds <= ONE_MINUTE_SECONDS for seconds in seconds_by_row)
     below_ten_minutes = sum(seconds <= TEN_MINUTES_SECONDS for seconds in seconds_by_row)
@@ -335,7 +335,7 @@ def _claim_section(
     if settled.findings:
         paragraphs.append("\n".join(f"- {escaped(simplify_sentence(sentence))}" for sentence in settled.sentences))
     paragraphs += [*_conditions(settled), *_caveats(settled), *_history(claim), *_replaced_results(claim)]
-    devices = figures.listed(_devices(_results(settled))) if names_devices else ""
+    devices = figures.join_names(_devices(_results(settled))) if names_devices else ""
     links = _links(settled, results_link)
     paragraphs.append(f"{escaped(f'Measured on: {devices}.')} {links}" if devices else links)
     return paragraphs
@@ -367,11 +367,11 @@ def _deciding_hardware(settled: SettledClaim) -> str:
         return "The article gives a time on a machine that it does not name, so nothing can settle it."
     if claim.machine:
         return f"The article gives a time on one machine ({escaped(claim.machine)}), and no other can settle it."
-    sentence = f"Asked of: {figures.listed([HARDWARE_NAMES[hardware] for hardware in claim.hardware])}."
+    sentence = f"Asked of: {figures.join_names([HARDWARE_NAMES[hardware] for hardware in claim.hardware])}."
     measured = {_hardware_of_result(result) for result in _results(settled)}
     not_measured = [HARDWARE_NAMES[hardware] for hardware in claim.hardware if hardware not in measured]
     if measured and not_measured:
-        return f"{sentence} There is no result for {figures.listed(not_measured)}."
+        return f"{sentence} There is no result for {figures.join_names(not_measured)}."
     return sentence
 
 

@@ -123,7 +123,7 @@ def _comparison_text(result: Result, variant: VariantResult) -> str:
     if comparison is None:
         return "not compared"
     if comparison.speedup is None or comparison.lower is None or comparison.upper is None:
-        return f"invalid: {figures.listed(comparison.invalid)}" if comparison.invalid else "not compared"
+        return f"invalid: {figures.join_names(comparison.invalid)}" if comparison.invalid else "not compared"
     return times(float(comparison.speedup), float(comparison.lower), float(comparison.upper))
 
 

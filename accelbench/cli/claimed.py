@@ -54,7 +54,7 @@ class ClaimRun:
         """Return how to install the compilers that the targets need; empty if all are installed."""
         from accelbench import targets
 
-        advice = [targets.find(name).missing for name in self.targets]
+        advice = [targets.find(name).missing_message for name in self.targets]
         return "; ".join(dict.fromkeys(text for text in advice if text))
 
 

@@ -5,14 +5,14 @@ each a `Framework` (`accelbench.frameworks.descriptor`) under its own name.
 """
 
 from accelbench.extensions import Registry
-from accelbench.frameworks.descriptor import DoesNotComputeThereError, Framework, Mode, Options, not_installed
+from accelbench.frameworks.descriptor import Framework, Mode, Options, UnsupportedPlatformError, not_installed
 
 __all__ = [
-    "DoesNotComputeThereError",
     "Framework",
     "Mode",
     "Options",
     "UnknownFrameworkError",
+    "UnsupportedPlatformError",
     "every",
     "find",
     "names",
@@ -34,15 +34,15 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Framework:
-    """Return the framework of that name; raise UnknownFrameworkError."""
+    """Return the framework of that name; raises UnknownFrameworkError."""
     return _REGISTRY.find(name)
 
 
 def packages() -> frozenset[str]:
-    """Return the packages of all frameworks that a launch of another framework must not import."""
-    return frozenset[str]().union(*(framework.own for framework in every()))
+    """Return the packages of all frameworks that only a launch of the same framework may import."""
+    return frozenset(package for framework in every() for package in framework.own)
 
 
 def every() -> tuple[Framework, ...]:
-    """Return all frameworks that load, built-in ones first."""
+    """Return all valid frameworks, built-in ones first."""
     return _REGISTRY.every()

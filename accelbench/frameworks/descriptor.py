@@ -9,19 +9,19 @@ from pydantic import BaseModel, ConfigDict
 from accelbench.extensions import load
 
 
-class DoesNotComputeThereError(LookupError):
-    """Report that a framework does not support a platform; the message lists those that it supports."""
+class UnsupportedPlatformError(LookupError):
+    """Report that a framework does not support a platform; the message lists the supported platforms."""
 
 
 class Options(BaseModel):
-    """Base the options of a mode on this model; without fields, a mode has no options."""
+    """Base class of the options of a mode. A mode without options uses this class itself."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
 class Mode:
-    """Describe a way to run a plain step."""
+    """Describe a way in which a framework runs a step, such as compiled."""
 
     summary: str = ""
     """One sentence for users who choose a mode."""
@@ -46,37 +46,47 @@ class Framework:
     platforms: tuple[str, ...] = ("cpu",)
     """Supported platforms, by the framework's own names."""
     extra: str = ""
-    """accelbench's extra that installs it; empty if it comes with accelbench or with the package that describes it."""
+    """accelbench's extra that installs the framework.
+
+    Empty if accelbench, or the package that has this descriptor, depends on the framework anyway.
+    """
     own: frozenset[str] = frozenset()
     """Packages that a launch of another framework must not import."""
     caches: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables for its compile caches, each with the name of a folder for a launch."""
+    """Environment variables with the paths of compile caches, each with the name of the cache's folder in a launch."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Other environment variables of its launches."""
+    """Other environment variables for launches."""
 
     def backend(self, platform: str, backends: Mapping[str, str]) -> str:
-        """Return the framework's own name of a platform; raise DoesNotComputeThereError.
+        """Return the name that the framework uses for a platform; raises UnsupportedPlatformError.
 
-        `backends` are the platform's (`Platform.backends`), which take precedence.
+        Args:
+            platform: accelbench's name of the platform.
+            backends: Names that the platform's descriptor gives for some frameworks. They take precedence.
         """
         if self.name in backends:
             return backends[self.name]
         if platform not in self.platforms:
             supported = ", ".join(self.platforms)
-            raise DoesNotComputeThereError(f"{self.title} computes on {supported}, and not on {platform}")
+            raise UnsupportedPlatformError(f"{self.title} computes on {supported}, and not on {platform}")
         return platform
 
     @property
     def not_installed(self) -> str:
-        """Return the message for a missing package."""
+        """Return the message to show if the framework is not installed."""
         return not_installed(self.package, self.extra)
 
     def load_adapter(self) -> Any:
-        """Import the adapter's class, and with it the framework."""
+        """Import and return the adapter's class. This imports the framework too."""
         return load(self.adapter)
 
 
 def not_installed(package: str, extra: str) -> str:
-    """Return the message for a missing package, with the command that installs it."""
+    """Return the message to show if a package is not installed, with the command that installs it.
+
+    Args:
+        package: Name of the package.
+        extra: accelbench's extra that installs the package; empty if there is none.
+    """
     requirement = f"accelbench[{extra}]" if extra else package
     return f"{package} is not installed: pip install '{requirement}'"

@@ -44,7 +44,7 @@ def prepare_compilation(run: BenchmarkRun) -> BenchmarkRun:
     if problems:
         raise InvalidSpecError(run.metadata.name, problems)
     target_names = run.spec.accelerator.targets or ()
-    messages = [targets.find(name).missing for name in target_names]
+    messages = [targets.find(name).missing_message for name in target_names]
     distinct_messages = dict.fromkeys(message for message in messages if message)
     if distinct_messages:
         problems = tuple(Problem("spec.accelerator.targets", message) for message in distinct_messages)

@@ -139,7 +139,7 @@ def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Pro
     for index, variant in enumerate(run.spec.variants):
         try:
             frameworks.find(variant.use.partition("/")[0]).backend(platform.name, platform.backends)
-        except frameworks.DoesNotComputeThereError as error:
+        except frameworks.UnsupportedPlatformError as error:
             problems.append(Problem(f"spec.variants[{index}].use", str(error)))
         except frameworks.UnknownFrameworkError:
             continue  # a framework of a script, which its runner may know

@@ -23,10 +23,10 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Platform:
-    """Return the platform of that name; raise UnknownPlatformError."""
+    """Return the platform of that name; raises UnknownPlatformError."""
     return _REGISTRY.find(name)
 
 
 def every() -> tuple[Platform, ...]:
-    """Return all platforms that load, built-in ones first."""
+    """Return all valid platforms, built-in ones first."""
     return _REGISTRY.every()

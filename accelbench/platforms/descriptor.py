@@ -20,21 +20,23 @@ class Platform:
     monitor: str
     """`module:class` of its `DeviceMonitor` (`accelbench_runner.devices.monitor`), which only launches load."""
     own_users: bool = True
-    """True if it has users, clocks and memory apart from the processors'. If its monitor does not report them, the
-    effect of other users on a launch is unknown."""
+    """True if the device has its own users, clocks and memory, apart from the CPU's.
+
+    If its monitor does not report them, the effect of other users on a launch is unknown.
+    """
     files: tuple[str, ...] = ()
-    """Files of which one exists if the driver is loaded; empty if that cannot be detected."""
+    """Files of which at least one exists if the driver is loaded; empty if no file shows this."""
     backends: Mapping[str, str] = field(default_factory=dict)
-    """Names of it in frameworks that do not list it themselves (`Framework.platforms`)."""
+    """The platform's name in each framework that does not list it in `Framework.platforms`."""
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Unsupported precisions, each with the reason."""
     caches: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables for its driver's compile caches, each with the name of a folder for a launch."""
+    """Environment variables with the paths of the driver's compile caches, each with the name of the cache's folder."""
     largest_product: int = 8192
-    """Maximum rows of the matrix products that measure its limits."""
+    """Maximum number of rows of the matrix products that measure the device's limits."""
     triad_bytes: int = 1024 * MEBIBYTE
     """Maximum size of both arrays of the stream triad together."""
 
     def load_monitor(self) -> Any:
-        """Import the monitor's class."""
+        """Import and return the monitor's class."""
         return load(self.monitor)

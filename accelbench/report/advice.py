@@ -89,7 +89,7 @@ def _advice_on_restless_launches(result: Result) -> Iterator[str]:
         return  # Failed checks come with advice of their own.
     if restless := [variant.name for variant in result.variants if is_restless(variant, result)]:
         advice = shared_device.CHECK.advice(result.fingerprint)
-        yield f"launches of {figures.listed(restless)} are not alike: {advice}"
+        yield f"launches of {figures.join_names(restless)} are not alike: {advice}"
 
 
 def is_restless(variant: VariantResult, result: Result) -> bool:

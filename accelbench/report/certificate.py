@@ -76,7 +76,7 @@ def failure_lines(result: Result) -> tuple[str, ...]:
     failed = failed_checks(result)
     for name in dict.fromkeys(check.name for check in failed):
         first, *others = (check for check in failed if check.name == name)
-        also = figures.listed([check.variant for check in others if check.variant])
+        also = figures.join_names([check.variant for check in others if check.variant])
         words = [check_line(first), f"It failed for {also} too." if also else "", _remedy(name, result)]
         lines.append(" ".join(filter(None, words)))
     return tuple(lines)

@@ -1,6 +1,7 @@
-"""Describe targets: devices that a program can be compiled for without having them. Compiling yields facts, not times.
+"""Describe compile targets: devices for which a program can be compiled on a machine without such devices.
 
-A target is a number of chips of one kind: `h100`, `h100x8`, `v5e-16`. Add a chip in `chips.yaml`.
+A target is a number of chips of one kind: `h100`, `h100x8`, `v5e-16`. Add a kind of chip in `chips.yaml`. Compiling
+gives facts about the compiled program, such as its memory, but no times.
 """
 
 import functools
@@ -36,11 +37,11 @@ class UnknownTargetError(LookupError):
 
 
 class UnevenMeshError(ValueError):
-    """Report axes that do not fit the devices; the message suggests what to change."""
+    """Report axes whose product is not the number of devices; the message suggests what to change."""
 
 
 class Specification(Document):
-    """Hold the figures of a GPU that its driver would report to XLA's compiler."""
+    """Hold the properties of a GPU that XLA's compiler reads from the driver if the GPU is present."""
 
     name: str
     major: int
@@ -65,21 +66,21 @@ class Chip(Document):
     memory_bytes: int | None = None
     """Memory available to a program; None for this machine's memory."""
     per_host: int = 1
-    """Number of chips in one host."""
+    """Maximum number of chips in one host."""
     links: str = ""
-    """Connections between chips, for people."""
+    """Description of the connections between chips."""
     source: str = Field(min_length=1)
-    """Source of these figures."""
+    """Document that these figures are from."""
     specification: Specification | None = None
     slices: dict[int, str] = {}
     """Topology of each TPU slice, by the number in its name."""
 
     @model_validator(mode="after")
     def _check_platform_fields(self) -> Self:
-        """Raise ValueError for fields that belong to another platform, or that this one lacks."""
-        if (self.platform == "cuda") != (self.specification is not None) or (self.platform == "tpu") != bool(
-            self.slices
-        ):
+        """Raise ValueError if a field of this platform is missing, or if a field of another platform is set."""
+        specification_is_right = (self.specification is not None) == (self.platform == "cuda")
+        slices_are_right = bool(self.slices) == (self.platform == "tpu")
+        if not specification_is_right or not slices_are_right:
             raise ValueError(
                 f"{self.name}: a GPU needs a specification, a TPU needs slices, and no other chip has either"
             )
@@ -103,21 +104,22 @@ class Target:
 
     @property
     def extra(self) -> str:
-        """Return accelbench's extra that installs the compiler; empty if JAX contains it."""
+        """Return the name of accelbench's extra that installs the compiler; empty if JAX contains the compiler."""
         return EXTRAS.get(self.platform, "")
 
     @property
-    def missing(self) -> str:
-        """Return the message for missing packages of the target's compiler; empty if all are installed."""
-        missing = [name for name in NEEDS.get(self.platform, ()) if not _is_installed(name)]
-        if not missing:
+    def missing_message(self) -> str:
+        """Return which packages of the target's compiler are missing, and how to install them; empty if none is."""
+        missing_packages = [name for name in NEEDS.get(self.platform, ()) if not _is_installed(name)]
+        if not missing_packages:
             return ""
-        return f"compiling for {self.name} needs {figures.listed(missing)}: pip install 'accelbench[{self.extra}]'"
+        packages = figures.join_names(missing_packages)
+        return f"compiling for {self.name} needs {packages}: pip install 'accelbench[{self.extra}]'"
 
 
 @functools.cache
 def chips() -> Mapping[str, Chip]:
-    """Return all chips by name."""
+    """Return the chips of `chips.yaml` by name."""
     entries = yaml.safe_load(CHIPS.read_text(encoding="utf-8"))
     return {name: Chip.model_validate({"name": name, **entry}) for name, entry in entries.items()}
 
@@ -136,50 +138,57 @@ def find(name: str) -> Target:
 
 
 def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
-    """Return the number of devices along each axis, in the order of `axes`; raise UnevenMeshError.
+    """Return the size of each axis of a mesh, in the order of `axes`; raises UnevenMeshError if they do not fit.
 
-    An axis of 0 gets the devices that the other axes leave. On a single device, every axis has size 1.
+    The size of one axis may be 0: then it is the number of devices divided by the product of the other sizes. On a
+    single device, every axis has size 1.
     """
     if devices == 1:
         return dict.fromkeys(axes, 1)
-    unset = [name for name, count in axes.items() if not count]
-    if len(unset) > 1:
+    free_axes = [name for name, size in axes.items() if size == 0]
+    if len(free_axes) > 1:
         raise UnevenMeshError(
-            f"{figures.listed(unset)} cannot both be 0 (the rest of {devices} devices): set one of them"
+            f"{figures.join_names(free_axes)} cannot both be 0 (the rest of {devices} devices): set one of them"
         )
-    fixed = {name: count for name, count in axes.items() if count}
-    product = math.prod(fixed.values())
-    text = " x ".join(f"{name} {count}" for name, count in fixed.items())
-    if unset and devices % product:
-        raise UnevenMeshError(f"{text} do not divide {devices} devices, so {unset[0]} cannot be 0 (the rest)")
-    if not unset and product != devices:
+    fixed_sizes = {name: size for name, size in axes.items() if size != 0}
+    product = math.prod(fixed_sizes.values())
+    text = " x ".join(f"{name} {size}" for name, size in fixed_sizes.items())
+    if free_axes and devices % product:
+        raise UnevenMeshError(f"{text} do not divide {devices} devices, so {free_axes[0]} cannot be 0 (the rest)")
+    if not free_axes and product != devices:
         raise UnevenMeshError(f"{text} are {product} devices, not {devices}: set one of them to 0 (the rest)")
-    return {name: count or devices // product for name, count in axes.items()}
+    return {name: fixed_sizes.get(name, devices // product) for name in axes}
 
 
 @functools.cache
 def _targets_by_name() -> Mapping[str, Target]:
+    """Return the targets of all chips by name."""
     return {target.name: target for chip in chips().values() for target in _targets_of(chip)}
 
 
 def _targets_of(chip: Chip) -> list[Target]:
-    """Return the targets of a chip: each slice of a TPU, each supported number of a GPU, or one device."""
+    """Return the targets of a chip.
+
+    A TPU has one for each slice, a GPU one for each of `GPU_COUNTS`, and any other chip has a single device.
+    """
     match chip.platform:
         case "tpu":
             return [
-                Target(f"{chip.name}-{number}", chip, _chip_count(topology), topology)
-                for number, topology in chip.slices.items()
+                Target(f"{chip.name}-{slice_number}", chip, _chip_count(topology), topology)
+                for slice_number, topology in chip.slices.items()
             ]
         case "cuda":
-            return [
-                Target(f"{chip.name}x{count}" if count > 1 else chip.name, chip, count, _gpu_topology(count, chip))
-                for count in GPU_COUNTS
-            ]
+            gpu_targets = []
+            for count in GPU_COUNTS:
+                name = chip.name if count == 1 else f"{chip.name}x{count}"
+                gpu_targets.append(Target(name, chip, count, _gpu_topology(count, chip)))
+            return gpu_targets
         case _:
             return [Target(chip.name, chip, 1)]
 
 
 def _is_installed(distribution: str) -> bool:
+    """Return True if a distribution of that name is installed."""
     try:
         version(distribution)
     except PackageNotFoundError:
@@ -193,12 +202,15 @@ def _chip_count(topology: str) -> int:
 
 
 def _gpu_topology(count: int, chip: Chip) -> str:
-    """Return `SLICESxHOSTSxGPUS` for `count` GPUs in as few hosts as possible."""
-    return f"1x{max(1, count // chip.per_host)}x{min(count, chip.per_host)}"
+    """Return the topology `SLICESxHOSTSxGPUS` for `count` GPUs in as few hosts as possible; there is one slice."""
+    hosts = max(1, count // chip.per_host)
+    gpus_per_host = min(count, chip.per_host)
+    return f"1x{hosts}x{gpus_per_host}"
 
 
 def _suggestions(name: str) -> list[str]:
-    """Return the targets of the chip whose name begins like `name`, otherwise one target of every chip."""
-    chip_name = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
-    targets_of_chip = [target for target in names() if chip_name and target.startswith(chip_name[0])]
+    """Return the targets of the chip that `name` begins with, or the first target of every chip if there is none."""
+    # The chip's name ends before `x8` or `-16`, the number of devices.
+    match = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
+    targets_of_chip = [target for target in names() if match and target.startswith(match[0])]
     return targets_of_chip or [_targets_of(chip)[0].name for chip in chips().values()]

@@ -43,10 +43,10 @@ def test_a_name_that_nothing_has_is_refused_with_the_nearest(name: str, said: st
 
 def test_a_compiler_that_is_missing_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets, "NEEDS", {"tpu": ("a-package-that-nobody-has",)})
-    assert targets.find("v5e-16").missing == (
+    assert targets.find("v5e-16").missing_message == (
         "compiling for v5e-16 needs a-package-that-nobody-has: pip install 'accelbench[targets-tpu]'"
     )
-    assert not targets.find("cpu").missing
+    assert not targets.find("cpu").missing_message
 
 
 def test_a_profile_names_a_target_in_place_of_devices() -> None:

@@ -118,8 +118,8 @@ def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
 
     Raises UnsupportedError if the target's compiler is not installed, or if the axes do not divide its devices.
     """
-    if target.missing:
-        raise UnsupportedError(target.missing)
+    if target.missing_message:
+        raise UnsupportedError(target.missing_message)
     try:
         sizes = divide_mesh(axes, target.devices)
     except UnevenMeshError as error:

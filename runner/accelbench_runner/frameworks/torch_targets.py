@@ -60,7 +60,7 @@ class TorchTargets(Targets):
         if self._compiles:
             raise UnsupportedError(NO_DRIVER)
         if target.platform not in FRAMEWORK.platforms:
-            supported = figures.listed(FRAMEWORK.platforms)
+            supported = figures.join_names(FRAMEWORK.platforms)
             raise UnsupportedError(f"{FRAMEWORK.title} computes on {supported}, and not on {target.platform}")
         return self._simulate(target)
 

@@ -23,7 +23,7 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
     framework, precision = frameworks.find(task.kind.framework), task.request.case.measurement.precision
     try:
         backend = framework.backend(task.platform.name, task.platform.backends)
-    except frameworks.DoesNotComputeThereError as error:
+    except frameworks.UnsupportedPlatformError as error:
         raise UnsupportedError(str(error)) from error
     settings = AdapterSettings(
         mode=task.kind.mode,
