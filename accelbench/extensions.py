@@ -70,7 +70,7 @@ class Registry(Generic[D]):
         elif name in self._installed:
             descriptor = self._load_installed(self._installed[name])
         else:
-            raise self._error(describe_unknown(self._word, name, self.names))
+            raise self._error(describe_unknown(self._kind_name, name, self.names))
         if not isinstance(descriptor, self._kind) or descriptor.name != name:
             raise self._error(f"{self._kind_name} {name}: its entry point is not a {self._kind.__name__} of that name")
         return descriptor

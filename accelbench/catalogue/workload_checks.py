@@ -292,8 +292,10 @@ def _mode_problems(modes: object) -> Iterator[str]:
         except frameworks.UnknownFrameworkError as error:
             yield f"modes: {error}"
             continue
-        if not isinstance(named, tuple | list):
-            yield f"modes: {framework} has a {type(named).__name__}; it has to be a tuple of modes, {example}"
-        else:
-            unknown_modes = [str(mode) for mode in named if str(mode) not in known]
-            yield from (f"modes: {framework}: {describe_unknown('mode', mode, known)}" for mode in unknown_modes)
+        if not isinstance(framework_modes, tuple | list):
+            kind = type(framework_modes).__name__
+            yield f"modes: {framework} has a {kind}; it has to be a tuple of modes, {example}"
+            continue
+        for mode in framework_modes:
+            if str(mode) not in known_modes:
+                yield f"modes: {framework}: {describe_unknown('mode', str(mode), known_modes)}"

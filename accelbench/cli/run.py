@@ -103,7 +103,12 @@ def _read_runs(
 
     With `compiles_only`, drop the expectations that compiling alone cannot decide.
     """
-    from accelbench.local.device import platform_of, require_a_framework, prepare_compilation, without_timed_expectations
+    from accelbench.local.device import (
+        platform_of,
+        prepare_compilation,
+        require_a_framework,
+        without_timed_expectations,
+    )
     from accelbench.local.manifests import read_target
 
     runs = list(read_target(file, variants, assignments))

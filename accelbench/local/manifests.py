@@ -228,10 +228,10 @@ def _with_parameter_path(assignment: str, manifest: Any) -> str:
     return assignment
 
 
-def _suggestion(name: str, known: Sequence[str]) -> str:
-    """Return `; did you mean NAME?` if one of the known names is similar, else an empty text."""
-    near = find_similar(name, known)
-    return f"; did you mean {near}?" if near else ""
+def _suggest(name: str, known_names: Sequence[str]) -> str:
+    """Return `; did you mean NAME?` with the most similar known name; empty if none is similar."""
+    similar_name = find_similar(name, known_names)
+    return f"; did you mean {similar_name}?" if similar_name else ""
 
 
 def read_text(file: str) -> str:
@@ -241,7 +241,8 @@ def read_text(file: str) -> str:
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
         if isinstance(error, FileNotFoundError):
-            if WORKLOAD_NAME.fullmatch(file.replace("_", "-")):
+            looks_like_a_workload = WORKLOAD_NAME.fullmatch(file.replace("_", "-"))
+            if looks_like_a_workload:
                 message += f", and no workload has this name; {suggest_name(file, names())}"
             else:
                 message += _suggest(Path(file).name, [path.name for path in Path(file).parent.glob("*")])

@@ -85,18 +85,7 @@ def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
         advice = f"compiling needs no device, but profile {profile.name} has one; use a profile with platform: cpu"
         problems.append(Problem("spec.accelerator.profile", advice))
     for index, expectation in enumerate(run.spec.expectations):
-        where = f"spec.expectations[{index}]"
-        if expectation.target is not None and expectation.target not in names:
-            message = (
-                describe_unknown("target", expectation.target, names) if names else "the run has no compile target"
-            )
-            problems.append(Problem(f"{where}.target", message))
-        if names and expectation.subject not in KNOWN_AFTER_COMPILING:
-            offered = ", ".join(sorted(KNOWN_AFTER_COMPILING))
-            message = (
-                f"{expectation.subject} is not known for a case that is compiled for a target; expect one of: {offered}"
-            )
-            problems.append(Problem(f"{where}.{'metric' if expectation.metric else 'observation'}", message))
+        problems += _check_expectation_of_targets(f"spec.expectations[{index}]", expectation, target_names)
     return tuple(problems)
 
 
@@ -113,7 +102,7 @@ def _check_expectation_of_targets(
     if expectation.target is not None and expectation.target not in target_names:
         message = "the run has no compile target"
         if target_names:
-            message = unknown("target", expectation.target, target_names)
+            message = describe_unknown("target", expectation.target, target_names)
         yield Problem(f"{path}.target", message)
     if target_names and expectation.subject not in KNOWN_AFTER_COMPILING:
         known_subjects = ", ".join(sorted(KNOWN_AFTER_COMPILING))
@@ -206,7 +195,7 @@ def _why_no_variant(workload: Workload, use: str) -> str:
         return f"{workload.name} cannot run as {use}; it offers {uses}"
     if not mode:
         return f"{use}: a variant is a framework and a mode; {workload.name} offers {uses}"
-    return f"{use}: {describe_unknown('mode', mode, modes)}"
+    return f"{use}: {describe_unknown('mode', mode, offered_modes)}"
 
 
 def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
@@ -249,8 +238,9 @@ def _check_expectations(run: BenchmarkRun, workload: Workload, protocol: Protoco
                 yield Problem(f"{path}.metric", message)
         elif not is_observed:
             yield Problem(f"{path}.observation", f"{workload.name} is timed ({protocol}); expect a metric")
-        elif expectation.observation is not None and expectation.observation not in known:
-            yield Problem(f"{path}.observation", describe_unknown("observation", expectation.observation, known))
+        elif expectation.observation not in known_observations:
+            message = describe_unknown("observation", expectation.observation, known_observations)
+            yield Problem(f"{path}.observation", message)
 
 
 BOUNDS = {
@@ -294,15 +284,16 @@ class Fields:
             return f"{self.owner} takes no {self.kind}s"
         return describe_unknown(self.kind, name, self.model.model_fields)
 
-    def _sentence(self, name: str, detail: ErrorDetails) -> str:
-        """Describe what pydantic found wrong with the field `name`."""
-        value, error = detail["input"], detail["type"]
-        if error == "extra_forbidden":
-            return self.unknown(name)
-        if error == "literal_error":
-            return describe_unknown("value", str(value), map(str, get_args(self.model.model_fields[name].annotation)))
-        if error in BOUNDS:
-            return f"{value} {BOUNDS[error].format(**detail['ctx'])}"
+    def _describe_error(self, name: str, detail: ErrorDetails) -> str:
+        """Describe an error that pydantic found in the field `name`."""
+        value, error_type = detail["input"], detail["type"]
+        if error_type == "extra_forbidden":
+            return self.describe_unknown(name)
+        if error_type == "literal_error":
+            allowed_values = get_args(self.model.model_fields[name].annotation)
+            return describe_unknown("value", str(value), map(str, allowed_values))
+        if error_type in BOUNDS:
+            return f"{value} {BOUNDS[error_type].format(**detail['ctx'])}"
         return f'"{value}": {_pydantic_message(detail)}'
 
 

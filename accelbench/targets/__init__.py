@@ -131,8 +131,9 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Target:
-    """Return the target of that name; raise UnknownTargetError."""
-    if (target := _targets_by_name().get(name)) is None:
+    """Return the target of that name; raises UnknownTargetError."""
+    target = _targets_by_name().get(name)
+    if target is None:
         raise UnknownTargetError(describe_unknown("target", name, _suggestions(name)))
     return target
 
