@@ -28,26 +28,26 @@ def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str],
         fingerprint: Fingerprint of the machine.
         others: Further advice.
     """
-    names = {reason.partition(" ")[0] for reason in reasons}
-    parts = [advice(fingerprint) for name, advice in ADVICE_BY_CHECK.items() if name in names]
-    return f"What to do: {'; '.join([*parts, *others, f'or {ACCEPT_NOISE}'])}."
+    check_names = {reason.partition(" ")[0] for reason in reasons}
+    suggestions = [advice(fingerprint) for name, advice in ADVICE_BY_CHECK.items() if name in check_names]
+    return f"What to do: {'; '.join([*suggestions, *others, f'or {ACCEPT_NOISE}'])}."
 
 
 def on_disturbed_rounds(result: Result) -> tuple[str, ...]:
-    """Return a sentence about disturbed rounds that count, one about discarded rounds, and one with advice.
+    """Return sentences about disturbed rounds: those that count, those that were discarded, and what to do.
 
-    The advice is given only if discarded rounds prevented a verdict. The reason is given for discarded rounds only, and
-    only if no failed check gives it.
+    What to do is stated only if the discarded rounds prevent a verdict.
     """
     lines = []
     if result.noisy:
         lines.append(f"{_name_rounds(result.noisy)} disturbed and counted, as noise was accepted.")
     if result.quarantined:
-        check_failed = any(
-            check.name in ADVICE_BY_CHECK for check in result.certificate.checks if check.outcome == "failed"
-        )
-        why = "" if check_failed else f" {_first_reason(result.quarantined)}"
-        lines.append(f"{_name_rounds(result.quarantined)} discarded for every variant.{why}")
+        line = f"{_name_rounds(result.quarantined)} discarded for every variant."
+        failed_names = {check.name for check in result.certificate.checks if check.outcome == "failed"}
+        # A failed check states the reason elsewhere in the report.
+        if failed_names.isdisjoint(ADVICE_BY_CHECK):
+            line += f" {_first_reason(result.quarantined)}"
+        lines.append(line)
         if disturbances_prevent_verdict(result):
             reasons = [reason for disturbed in result.quarantined for reason in disturbed.reasons]
             others = [MORE_TIME] if result.stopped == StopReason.TIME_LIMIT_REACHED else []
@@ -56,57 +56,60 @@ def on_disturbed_rounds(result: Result) -> tuple[str, ...]:
 
 
 def disturbances_prevent_verdict(result: Result) -> bool:
-    """Return True if rounds were discarded, and the result is not valid or its time was up."""
+    """Return True if rounds were discarded, and either the time limit was reached or the result is not valid."""
     return bool(result.quarantined) and (result.stopped == StopReason.TIME_LIMIT_REACHED or not result.valid)
 
 
-def _name_rounds(disturbed: Sequence[Disturbed]) -> str:
+def _name_rounds(rounds: Sequence[Disturbed]) -> str:
     """Return `Rounds 3, 5 and 8 were` or `Round 3 was`."""
-    *others, last = [str(one.round) for one in disturbed]
+    *others, last = [str(disturbed.round) for disturbed in rounds]
     return f"Rounds {', '.join(others)} and {last} were" if others else f"Round {last} was"
 
 
-def _first_reason(disturbed: Sequence[Disturbed]) -> str:
-    """Return a sentence with the first reason of the first disturbed round."""
-    in_round = f" in round {disturbed[0].round}" if len(disturbed) > 1 else ""
-    return f"The reason{in_round}: {disturbed[0].reasons[0]}."
+def _first_reason(rounds: Sequence[Disturbed]) -> str:
+    """Return a sentence with the first reason of the first of these rounds."""
+    in_round = f" in round {rounds[0].round}" if len(rounds) > 1 else ""
+    return f"The reason{in_round}: {rounds[0].reasons[0]}."
 
 
 def on_missing_verdicts(result: Result) -> tuple[str, ...]:
-    """Return a sentence with advice against restless launches and for undecided comparisons; empty without advice.
+    """Return at most one sentence: what to do about launches that differ and comparisons that are undecided.
 
-    It is also empty if noise was accepted, or if the disturbed rounds come with advice of their own.
+    There is none if noise was accepted, or if `on_disturbed_rounds` gives advice.
     """
     if disturbances_prevent_verdict(result) or result.noisy:
         return ()
-    parts = [*_advice_on_restless_launches(result), *_advice_on_undecided_comparisons(result)]
-    return (f"What to do: {'; '.join(parts)}.",) if parts else ()
+    suggestions = [*_advice_on_restless_launches(result), *_advice_on_undecided_comparisons(result)]
+    return (f"What to do: {'; '.join(suggestions)}.",) if suggestions else ()
 
 
 def _advice_on_restless_launches(result: Result) -> Iterator[str]:
     """Yield advice if launches of a variant differ widely; nothing if a check failed."""
     if any(check.outcome == "failed" for check in result.certificate.checks):
-        return  # Failed checks come with advice of their own.
-    if restless := [variant.name for variant in result.variants if is_restless(variant, result)]:
+        return  # The report gives advice with each failed check.
+    restless_variants = [variant.name for variant in result.variants if is_restless(variant, result)]
+    if restless_variants:
         advice = shared_device.CHECK.advice(result.fingerprint)
-        yield f"launches of {figures.join_names(restless)} are not alike: {advice}"
+        yield f"launches of {figures.join_names(restless_variants)} are not alike: {advice}"
 
 
 def is_restless(variant: VariantResult, result: Result) -> bool:
     """Return True if the variant's launches spread widely or form two groups.
 
-    False for fewer than `MINIMUM_LAUNCHES`.
+    The answer is False for fewer than `MINIMUM_LAUNCHES` launches.
     """
-    quantiles, seconds = variant.seconds, [float(launch.seconds) for launch in variant.launches]
+    quantiles = variant.seconds
+    seconds = [float(launch.seconds) for launch in variant.launches]
     if quantiles is None or len(seconds) < MINIMUM_LAUNCHES:
         return False
     half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
-    wide = half_range > WIDE_SPREAD * float(quantiles.geometric_mean_seconds)
-    return wide or find_gap(seconds, float(result.case.measurement.target_relative_error)) is not None
+    if half_range > WIDE_SPREAD * float(quantiles.geometric_mean_seconds):
+        return True
+    return find_gap(seconds, float(result.case.measurement.target_relative_error)) is not None
 
 
 def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
-    """Yield the setting to change if a comparison is undecided, by the reason that ended the rounds."""
+    """Yield which setting to change if a comparison is undecided; it depends on why there were no more rounds."""
     if not any(map(_is_undecided, result.comparisons)):
         return
     measurement = result.case.measurement
@@ -124,6 +127,10 @@ def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
 
 
 def _is_undecided(comparison: Comparison) -> bool:
-    """Return True if the comparison is inconclusive, or has a speedup, no accepted noise and no verdict."""
-    measured = comparison.speedup is not None and not comparison.noisy
-    return comparison.verdict == "inconclusive" or (measured and comparison.verdict is None)
+    """Return True if the comparison has a speedup but no verdict, or the verdict is `inconclusive`.
+
+    The answer is False if there is no verdict because noise was accepted.
+    """
+    if comparison.verdict is not None:
+        return comparison.verdict == "inconclusive"
+    return comparison.speedup is not None and not comparison.noisy

@@ -37,19 +37,21 @@ def tail(result: Result) -> Table | None:
 def first_calls(result: Result) -> Table | None:
     """Return a table of first calls with cold and warm cache, and when they pay back.
 
-    None if no variant has launches with a warm cache, and no comparison has an answer.
+    The answer is None if no variant has launches with a warm cache and no comparison states when it pays back.
     """
-    answers = {comparison.variant: comparison.pays_back for comparison in result.comparisons}
-    if not any(variant.warm_phases for variant in result.variants) and not any(answers.values()):
+    answers = {comparison.variant: comparison.pays_back for comparison in result.comparisons if comparison.pays_back}
+    if not answers and not any(variant.warm_phases for variant in result.variants):
         return None
     rows = []
     for variant in view.baseline_first(result):
-        answer = answers.get(variant.name)
-        words = "baseline" if variant.name == result.case.baseline else pays_back(answer, result.unit) if answer else ""
-        if variant.phases:
-            rows.append((variant.name, words, _first_call(variant.phases), _first_call(variant.warm_phases)))
-    if not any(answers.values()):
-        rows = [(row[0], "", *row[2:]) for row in rows]
+        if not variant.phases:
+            continue
+        text = ""
+        if answers and variant.name == result.case.baseline:
+            text = "baseline"
+        elif variant.name in answers:
+            text = pays_back(answers[variant.name], result.unit)
+        rows.append((variant.name, text, _first_call_seconds(variant.phases), _first_call_seconds(variant.warm_phases)))
     columns = (
         TableColumn("variant"),
         TableColumn("pays back", kind="sentence"),
@@ -62,7 +64,8 @@ def first_calls(result: Result) -> Table | None:
 def pays_back(answer: Payback, unit: str) -> str:
     """Return when the first call pays back: `after 1,240 steps (1,180 to 1,310)`, `never`, `at once`.
 
-    It is `costs nothing more` if the extra seconds are negligible, and ends with `if ever` if it may be never.
+    If the first call takes hardly longer than the baseline's, the text is `costs nothing more`. If it may never pay
+    back, the text ends with `if ever`.
     """
     if abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return "costs nothing more"
@@ -82,39 +85,44 @@ def _interval_of_steps(answer: Payback) -> str:
     return f" ({figures.count(answer.lower)} to {figures.count(answer.upper)})"
 
 
-def _first_call(phases: Iterable[PhaseTime]) -> str:
-    """Return the sum of compiling and first step, as text; empty if neither was reached."""
+def _first_call_seconds(phases: Iterable[PhaseTime]) -> str:
+    """Return the time of compiling and first step together, as text; empty if no launch reached either."""
     seconds = [float(time.median_seconds) for time in phases if time.phase in FIRST_CALL]
     return view.phase_seconds(sum(seconds)) if seconds else ""
 
 
-def work(result: Result, *, whole: bool = True) -> Table | None:
-    """Return a table of rates, shares of the device's limit and memory; without `whole`, only of `brief` numbers."""
-    return _numbers("Work and memory", "work", result, whole=whole)
+def work(result: Result, *, brief: bool = False) -> Table | None:
+    """Return a table of rates, shares of the device's limit and memory; with `brief`, only the main columns."""
+    return _numbers_table("Work and memory", "work", result, brief=brief)
 
 
 def programs(result: Result) -> Table | None:
     """Return a table of the numbers of compiled programs."""
-    return _numbers("What was compiled", "program", result)
+    return _numbers_table("What was compiled", "program", result)
 
 
-def _numbers(caption: str, table: str, result: Result, *, whole: bool = True) -> Table | None:
-    """Return a table of the numbers whose `table` is this one; without `whole`, only of those that are `brief`."""
-    shown = {field: number for field, number in MEASURED.items() if number.table == table and (whole or number.brief)}
+def _numbers_table(caption: str, table: str, result: Result, *, brief: bool = False) -> Table | None:
+    """Return a table of the numbers that belong to `table`; with `brief`, only those marked as brief."""
+    numbers = {field: number for field, number in MEASURED.items() if number.table == table}
+    if brief:
+        numbers = {field: number for field, number in numbers.items() if number.brief}
     currency = result.case.accelerator.currency
     columns = [
         TableColumn(number.heading.format(unit=result.unit, currency=currency), number=True)
-        for number in shown.values()
+        for number in numbers.values()
     ]
     rows = (
-        (variant.name, *(number_text(variant.numbers, field, variant.bound) for field in shown))
+        (variant.name, *(number_text(variant.numbers, field, variant.bound) for field in numbers))
         for variant in view.baseline_first(result)
     )
     return filled(caption, (TableColumn("variant"), *columns), rows)
 
 
 def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
-    """Return a number with its unit, empty if it was not measured; `bound` is the limit that a share refers to."""
+    """Return a number with its unit; empty if it was not measured.
+
+    `bound` is the limit of the device that a share refers to.
+    """
     value, unit = numbers.value(field), MEASURED[field].unit
     if value is None:
         return ""
@@ -130,7 +138,7 @@ def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str
 
 
 def spread(result: Result) -> Table | None:
-    """Return a table of outliers, which stay in all statistics, and of the sources of variance."""
+    """Return a table of outliers and of the sources of variance; no statistic leaves outliers out."""
     columns = (
         TableColumn("variant"),
         TableColumn("launches", number=True),
@@ -144,7 +152,7 @@ def spread(result: Result) -> Table | None:
 
 
 def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
-    """Return a row: launches, outliers, share of variance between launches, effective number of blocks."""
+    """Return a variant's row of the table of spread."""
     return (
         name,
         str(spread.launch_outliers.of),
@@ -157,8 +165,13 @@ def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
 
 def outliers(counts: OutlierCounts) -> str:
     """Return `12 of 240 (3 far out, 2 of them fast)` or `none of 240`: of 12 outliers, 3 are severe and 2 are fast."""
-    severe, low = counts.low_severe + counts.high_severe, counts.low_severe + counts.low_mild
-    beyond = severe + counts.low_mild + counts.high_mild
-    parts = [f"{severe} far out"] if severe else []
-    parts += [f"{low} of them fast"] if low else []
-    return f"{beyond or 'none'} of {counts.of}" + (f" ({', '.join(parts)})" if parts else "")
+    severe_count = counts.low_severe + counts.high_severe
+    fast_count = counts.low_severe + counts.low_mild
+    outlier_count = severe_count + counts.low_mild + counts.high_mild
+    details = []
+    if severe_count:
+        details.append(f"{severe_count} far out")
+    if fast_count:
+        details.append(f"{fast_count} of them fast")
+    text = f"{outlier_count or 'none'} of {counts.of}"
+    return f"{text} ({', '.join(details)})" if details else text

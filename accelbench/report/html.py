@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NEEDS = ("jinja2", "matplotlib")
 COMMAND_ABOUT = "Paste this into a shell where accelbench is installed; or save the manifest and apply it with kubectl."
 MAXIMUM_DRAWN_CASES = 24
-"""Most cases with all plots; with more, only speedups are drawn, so that a phone can open the page."""
+"""Maximum number of cases with all plots; with more, only speedups are drawn, so that a phone can open the page."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
     Args:
         name: Heading of the page, usually the run's name.
         cases: The cases to show, in order.
-        manifest: The run's manifest, for the command that measures it again. Without one, a single case has the
-            manifest that its result implies, and several cases have no command.
+        manifest: The run's manifest, for the command that measures it again. If it is None, a single case gets a
+            manifest from its result, and several cases get no command.
     """
     import jinja2
 
@@ -89,7 +89,7 @@ class _CasePage:
     """Compute what the template shows of one case."""
 
     def __init__(self, identity: str, case: MeasuredCase, *, all_plots: bool) -> None:
-        """Prefix the ids of this case with `identity`; without `all_plots`, draw only speedups."""
+        """Prefix the ids of this case with `identity`; if `all_plots` is False, draw only speedups."""
         self.id = identity
         self.result = redact_invalid(case.result)
         self.expectations = case.expectations
@@ -108,12 +108,12 @@ class _CasePage:
         return targets.sentences(self.result) if self._compiled else view.sentences(self.result)
 
     @property
-    def trouble(self) -> tuple[str, ...]:
-        """Return failures and failed checks; the sentences of a compiled case already contain its failures."""
+    def failure_lines(self) -> tuple[str, ...]:
+        """Return failures and failed checks; empty for a compiled case, whose sentences contain its failures."""
         return () if self._compiled else certificate.failure_lines(self.result)
 
     @property
-    def finding(self) -> str:
+    def table_heading(self) -> str:
         """Return the heading of the first table."""
         if self._compiled:
             return "Compiled, not run"
@@ -131,8 +131,11 @@ class _CasePage:
     @property
     def basis(self) -> str:
         """Return sentences about rounds, confidence and the meaning of the times."""
-        lines = targets.footnotes([self.result]) if self._compiled else (view.basis(self.result),)
-        return " ".join(map(_sentence, (*lines, *(() if self._compiled else view.time_notes(self.result)))))
+        if self._compiled:
+            texts = targets.footnotes([self.result])
+        else:
+            texts = (view.basis(self.result), *view.time_notes(self.result))
+        return " ".join(map(_sentence, texts))
 
     @property
     def work(self) -> Table | None:
@@ -145,18 +148,19 @@ class _CasePage:
         return targets.programs([self.result]) if self._compiled else details.programs(self.result)
 
     @property
-    def work_about(self) -> str:
-        """Return where limits come from; empty if no share of a limit is shown."""
+    def work_note(self) -> str:
+        """Return the source of the device's limits; empty if no share of a limit is shown."""
         sources = {variant.limits for variant in self.result.variants if variant.numbers.share_of_limit}
-        limits = {
+        descriptions = {
             "measured": "the best matrix product and stream triad of any launch of this case",
             "data-sheet": "the device's data sheet",
         }
-        origin = " and ".join(limits[source] for source in sorted(filter(None, sources)))
+        origin = " and ".join(descriptions[source] for source in sorted(filter(None, sources)))
         return f"Work is counted from the workload's formulas; limits are {origin}." if origin else ""
 
     @cached_property
     def forest(self) -> "Plot | None":
+        """Draw the speedups with their intervals."""
         from accelbench.report.plots import forest
 
         return forest.plot(self.result, f"{self.id}-forest")
@@ -174,26 +178,28 @@ class _CasePage:
 
     @cached_property
     def phases_plot(self) -> "Plot | None":
+        """Draw how long each phase takes."""
         from accelbench.report.plots import phases
 
         return phases.plot(self.result, f"{self.id}-phases") if self._all_plots else None
 
     @cached_property
     def payback(self) -> "Plot | None":
+        """Draw after how many steps compiling pays back."""
         from accelbench.report.plots import payback
 
         return payback.plot(self.result, f"{self.id}-payback") if self._all_plots else None
 
     @cached_property
     def blocks(self) -> "Plot | None":
-        """Draw all blocks, or the summaries of launches if the blocks are not available."""
+        """Draw all blocks of every launch, or the quantiles of launches if the blocks are not available."""
         from accelbench.report.plots import blocks
 
         if not self._all_plots:
             return None
         series_by_variant = self._series or launches.of_result(self.result)
-        timed = [variant.name for variant in view.baseline_first(self.result) if variant.seconds]
-        series = {name: series_by_variant[name] for name in timed if name in series_by_variant}
+        timed_variants = [variant.name for variant in view.baseline_first(self.result) if variant.seconds]
+        series = {name: series_by_variant[name] for name in timed_variants if name in series_by_variant}
         quarantined = {disturbed.round for disturbed in self.result.quarantined}
         return blocks.plot(series, f"{self.id}-blocks", quarantined=quarantined)
 
@@ -215,6 +221,7 @@ class _CasePage:
 
     @property
     def checks_summary(self) -> str:
+        """Return how many checks passed, and which did not."""
         return _sentence(certificate.summary(self.result))
 
     @property
@@ -225,6 +232,7 @@ class _CasePage:
 
     @property
     def passed_checks(self) -> Table:
+        """Return the table of checks that passed."""
         passed = [check for check in self.result.certificate.checks if check.outcome == "passed"]
         return _check_table(f"Checks that passed, each with its reading: {len(passed)}", passed)
 
@@ -241,7 +249,7 @@ def _sentence(text: str) -> str:
 
 
 def _check_table(caption: str, checks: Sequence[Check]) -> Table:
-    """Return a table of the checks, failed ones first; equal readings of several variants share a row."""
+    """Return a table of the checks, failed ones first; variants with equal readings share a row."""
     ordered = sorted(checks, key=lambda check: check.outcome != "failed")
     columns = (
         TableColumn("check"),
@@ -262,22 +270,30 @@ def _check_table(caption: str, checks: Sequence[Check]) -> Table:
 
 
 def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return one to three sentences over all cases; for a single case that was measured, its findings."""
-    if results and all(map(targets.is_compiled, results)):
-        return tuple(f"{one.headline}." for result in results for one in result.compiled)[: view.MAXIMUM_SENTENCES]
-    if len(results) == 1:
-        return view.sentences(results[0])
+    """Return sentences over all cases; for a single case that was measured, its findings.
+
+    The sentences about several cases count the outcomes, and describe the largest and the smallest speedup.
+    """
     if not results:
         return ("No case has a result.",)
-    pairs = [(result, comparison) for result in results for comparison in result.comparisons]
-    if not pairs:
+    if all(map(targets.is_compiled, results)):
+        headlines = [f"{compiled.headline}." for result in results for compiled in result.compiled]
+        return tuple(headlines[: view.MAXIMUM_SENTENCES])
+    if len(results) == 1:
+        return view.sentences(results[0])
+    comparisons = [(result, comparison) for result in results for comparison in result.comparisons]
+    if not comparisons:
         return (f"{len(results)} cases, and nothing to compare in them.",)
-    counts = Counter(_outcome(comparison) for _, comparison in pairs)
+    counts = Counter(_outcome(comparison) for _, comparison in comparisons)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
-    first = f"{len(pairs)} comparisons in {len(results)} cases: {outcomes}."
-    ranked = sorted((pair for pair in pairs if pair[1].verdict), key=lambda pair: float(pair[1].speedup or 0))
-    extremes = [ranked[-1], ranked[0]] if len(ranked) > 1 else ranked
-    return (first, *(f"With {case_label(result)}: {comparison.sentence}" for result, comparison in extremes))
+    sentences = [f"{len(comparisons)} comparisons in {len(results)} cases: {outcomes}."]
+    decided = [
+        (float(comparison.speedup or 0), result, comparison) for result, comparison in comparisons if comparison.verdict
+    ]
+    decided.sort(key=lambda item: item[0])
+    extremes = [decided[-1], decided[0]] if len(decided) > 1 else decided
+    sentences += [f"With {case_label(result)}: {comparison.sentence}" for _, result, comparison in extremes]
+    return tuple(sentences)
 
 
 def overview_table(results: Sequence[Result]) -> Table | None:
@@ -299,13 +315,13 @@ def overview_table(results: Sequence[Result]) -> Table | None:
 
 
 def case_label(result: Result) -> str:
-    """Return what distinguishes the case from the others of its run: `size 512`."""
+    """Return what distinguishes the case from the other cases of its run: `size 512`."""
     swept = result.case.swept or result.case.parameters
     return ", ".join(f"{name} {value}" for name, value in swept.items()) or result.case.name
 
 
 def _cell(comparison: Comparison) -> str:
-    """Return `2.04x faster`, or only the outcome without a speedup."""
+    """Return `2.04x faster`; only the outcome if there is no speedup."""
     speedup = f"{figures.speedup(float(comparison.speedup))} " if comparison.speedup else ""
     return f"{speedup}{_outcome(comparison)}"
 
@@ -314,15 +330,18 @@ def _outcome(comparison: Comparison) -> str:
     """Return the verdict, `noisy`, `invalid`, or `not compared`."""
     if comparison.noisy:
         return "noisy"
-    return "invalid" if comparison.invalid else comparison.verdict or "not compared"
+    if comparison.invalid:
+        return "invalid"
+    return comparison.verdict or "not compared"
 
 
 def _verdict_class(verdict: str) -> str:
-    """Return the CSS classes of a verdict: its words before a colon."""
+    """Return the CSS classes of a verdict: the words before its colon, as `baseline invalid`."""
     return verdict.partition(":")[0].strip().replace(", ", " ")
 
 
 def _first_sentence(text: str) -> tuple[str, str]:
-    """Split a finding into its first sentence, which is shown large, and the rest."""
-    first, *rest = re.split(r"(?<=[.!?]) (?=[A-Z])", text, maxsplit=1)
-    return first, "".join(rest)
+    """Split a finding into its first sentence, which is shown large, and the other sentences."""
+    # A sentence ends where a capital letter follows its full stop.
+    first, *others = re.split(r"(?<=[.!?]) (?=[A-Z])", text, maxsplit=1)
+    return first, "".join(others)

@@ -8,23 +8,28 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from accelbench.api.result import Result
+from accelbench.api.result import LaunchSummary, Result
 from accelbench.launch.record import LaunchRecord
 
 
 @dataclass(frozen=True)
 class LaunchSeries:
-    """Hold one launch: seconds per unit of each block, in order; `whole` is False if only a summary is known."""
+    """Hold the times of one launch."""
 
     round: int
     seconds: tuple[float, ...]
+    """Seconds per unit of each block, in order, or quantiles of them."""
     value: float
     """Seconds per unit of the launch, on which the verdict rests."""
-    whole: bool = True
+    has_blocks: bool = True
+    """False if `seconds` are only quantiles."""
 
 
 def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]]:
-    """Return the launches of each variant by round, without those that have no time or were not checked for parity."""
+    """Return the launches of each variant, in the order of their rounds.
+
+    A launch is skipped if it has no time, if its outputs were not compared (parity), or if its document is not valid.
+    """
     launches: dict[str, list[LaunchSeries]] = {}
     for document in documents:
         try:
@@ -39,17 +44,14 @@ def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]
 
 
 def of_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:
-    """Return the 5 % quantile, the median and the 95 % quantile of each launch, as the result has them."""
+    """Return the launches of each variant, with the quantiles that the result has instead of blocks."""
     return {
-        variant.name: tuple(
-            LaunchSeries(
-                launch.round,
-                tuple(float(value) for value in (launch.p5_seconds, launch.seconds, launch.p95_seconds) if value),
-                float(launch.seconds),
-                whole=False,
-            )
-            for launch in variant.launches
-        )
-        for variant in result.variants
-        if variant.launches
+        variant.name: tuple(map(_from_summary, variant.launches)) for variant in result.variants if variant.launches
     }
+
+
+def _from_summary(launch: LaunchSummary) -> LaunchSeries:
+    """Return a launch with its 5 % quantile, its time and its 95 % quantile, as far as they are known."""
+    quantiles = (launch.p5_seconds, launch.seconds, launch.p95_seconds)
+    seconds = tuple(float(value) for value in quantiles if value)
+    return LaunchSeries(launch.round, seconds, float(launch.seconds), has_blocks=False)

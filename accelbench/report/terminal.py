@@ -121,7 +121,7 @@ def _phases(result: Result) -> Iterable[RenderableType]:
 
 def _detail_tables(result: Result) -> Iterable[RenderableType]:
     """Yield the tables of details, without the spread of times, which `_outliers` sums up."""
-    for table in (details.tail(result), details.first_calls(result), details.work(result, whole=False)):
+    for table in (details.tail(result), details.first_calls(result), details.work(result, brief=True)):
         if table is not None:
             # The head of the first column has room for the caption, which would take a line of its own.
             yield Padding(FittedTable(table, first=table.caption.partition(" (")[0].lower()), (0, 0, 1, 0))

@@ -68,7 +68,7 @@ def test_money_stands_under_its_currency_and_is_no_reason_not_to_compare() -> No
     first, *others = sample.result().variants
     costly = first.model_copy(update={"numbers": Numbers(price_per_unit="0.0000614")})
     result = sample.result(case=priced, variants=(costly, *others))
-    table = details.work(result, whole=False)
+    table = details.work(result, brief=True)
     assert table is not None
     place = [column.name for column in table.columns].index(f"USD per {result.unit}")
     assert {row[0]: row[place] for row in table.rows}[first.name] == "0.0000614"

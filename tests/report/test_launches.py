@@ -48,7 +48,7 @@ def test_what_is_no_launch_with_blocks_is_left_out() -> None:
 def test_a_result_gives_each_launchs_summary() -> None:
     found = launches.of_result(sample.result())
     assert [len(each) for each in found.values()] == [6, 6, 6]
-    assert not any(each.whole for series in found.values() for each in series)
+    assert not any(each.has_blocks for series in found.values() for each in series)
 
 
 @given(st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=500), st.integers(2, 100))

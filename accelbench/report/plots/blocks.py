@@ -86,9 +86,9 @@ def _draw_panel(
     for launch in launches:
         slot = rounds.index(launch.round)
         ink = Ink.GREY if launch.round in quarantined else Ink.SERIES_1
-        if not launch.whole:
+        if not launch.has_blocks:
             axes.plot([slot + 0.5] * 2, [min(launch.seconds), max(launch.seconds)], color=ink.value, linewidth=2)
-        for index in sample_indices(launch.seconds, most) if launch.whole else ():
+        for index in sample_indices(launch.seconds, most) if launch.has_blocks else ():
             at = slot + 0.06 + 0.88 * (index + 0.5) / len(launch.seconds)
             # A line of zero length with round ends is a dot; this way all dots are one path.
             dots[ink][0].extend((at, at, float("nan")))
@@ -128,5 +128,9 @@ def _describe(shown: Mapping[str, Sequence[LaunchSeries]], ordered: Sequence[str
         values = _values(shown[variant])
         launches = f"{len(shown[variant])} launches"
         ranges.append(f"{variant} {figures.seconds(min(values))} to {figures.seconds(max(values))} ({launches})")
-    what = "of every block" if all(launch.whole for variant in ordered for launch in shown[variant]) else "of launches"
+    what = (
+        "of every block"
+        if all(launch.has_blocks for variant in ordered for launch in shown[variant])
+        else "of launches"
+    )
     return f"Time per step {what}, in run order: {'; '.join(ranges)}."
