@@ -31,7 +31,7 @@ from accelbench_runner.protocol import MACHINE_DIRECTORY, Purpose
 from accelbench_runner.supervisor import preflight, processors
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS
 from accelbench_runner.supervisor.case_file import InvalidCaseError, read_case
-from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans, terminate_with
+from accelbench_runner.supervisor.children import Interruption, UnkillableError, adopt_orphans, terminate_with_parent
 from accelbench_runner.supervisor.experiment import ProbeError, Supervisor
 from accelbench_runner.supervisor.judge_process import Judge, JudgeError, JudgeKilledError, NothingToJudge
 from accelbench_runner.supervisor.launcher import Launcher, compiler_memory_limit
@@ -67,7 +67,7 @@ def main(
     interruption = Interruption()
     interruption.listen()
     if parent := os.environ.get("ACCELBENCH_ENDS_WITH"):
-        terminate_with(int(parent))
+        terminate_with_parent(int(parent))
     log = LogWriter(STANDARD_OUTPUT)
     termination = TerminationMessage(_termination_log(), complain=log.notice)
     try:

@@ -46,7 +46,9 @@ class Interruption:
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
+        """The signal that came; the last one if several came."""
         self.group: int | None = None
+        """Process group of the running child."""
 
     def listen(self) -> None:
         """Install handlers of SIGINT and SIGTERM."""
@@ -77,11 +79,11 @@ class Listener(Protocol):
         ...
 
     def grace_seconds(self) -> float | None:
-        """Return how long the child may still take to exit; None if only its limit applies."""
+        """Return how many seconds the child may still take to exit; None if only its limit applies."""
         ...
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds left of the child's limit, `elapsed` seconds after its start; called after every read."""
+        """Return the seconds until the child's limit, `elapsed` seconds after its start; called after each read."""
         ...
 
 
@@ -96,10 +98,10 @@ class ChildExit:
     wall_seconds: float
 
 
-def terminate_with(parent: int) -> None:
-    """Have the kernel send SIGTERM to this process when its parent process, `parent`, is killed."""
+def terminate_with_parent(parent: int) -> None:
+    """Have the kernel send SIGTERM to this process when its parent, the process `parent`, ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
+    if os.getppid() != parent:  # it ended before the kernel was told
         os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -117,10 +119,10 @@ def run_child(
     interruption: Interruption,
     messages: tuple[int, int] | None = None,
 ) -> ChildExit:
-    """Run `command` with the file `request` as standard input, until it and all its descendants have ended.
+    """Run `command` with the file `request` as standard input. On return, it and all its descendants have ended.
 
-    `messages` is a pipe (reading end, writing end). The child inherits the writing end under the same number; both ends
-    are closed on return. Raises UnkillableError, and OSError if the command cannot be started.
+    `messages` is a pipe (reading end, writing end). The child inherits the writing end under the same number. Both ends
+    are closed on return. Raises OSError if the command cannot be started, and UnkillableError.
     """
     started = time.monotonic()
     pipes: dict[Channel, tuple[int, int]] = {"stdout": os.pipe(), "stderr": os.pipe()}
@@ -154,9 +156,15 @@ def run_child(
 
 
 def kill_descendants(*, except_for: int | None = None) -> None:
-    """Kill and reap all descendants of this process, and those that appear meanwhile; raise UnkillableError."""
+    """Kill and reap all descendants of this process except `except_for`, until none is left.
+
+    Raises UnkillableError if some are left after `KILL_SECONDS`.
+    """
     deadline = time.monotonic() + KILL_SECONDS
-    while alive := [process for process in descendants(os.getpid()) if process != except_for]:
+    while True:
+        alive = [process for process in descendants(os.getpid()) if process != except_for]
+        if not alive:
+            return
         if time.monotonic() > deadline:
             raise UnkillableError(f"processes {alive} do not end by SIGKILL: a device's driver may hang")
         for process in alive:
@@ -170,11 +178,11 @@ def kill_descendants(*, except_for: int | None = None) -> None:
 def _start(
     command: Sequence[str], request: Path, environment: Mapping[str, str], pipes: Mapping[Channel, tuple[int, int]]
 ) -> subprocess.Popen[bytes]:
-    """Start the child in a session of its own, so that the kernel kills it when this process ends."""
+    """Start the child in a new session. The kernel kills the child when this process ends."""
     parent = os.getpid()
 
     def die_with_parent() -> None:
-        """Have the kernel kill the child when its parent dies; exit if the parent died before."""
+        """Have the kernel kill this child when its parent ends. If the parent has already ended, exit."""
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
@@ -195,32 +203,43 @@ def _start(
 def _wait(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, started: float
 ) -> Reason | None:
-    """Read the pipes until the process ends or has to be killed; return the reason to kill it.
+    """Read the pipes until the process ends, or until there is a reason to kill it; return the reason.
 
     At its limit, the process gets SIGABRT, and `DUMP_SECONDS` to write its stacks.
     """
-    dismissed_at = kill_at = math.inf
+    dismissed_at = math.inf  # when the process has to have exited by itself
+    kill_at = math.inf  # finite once SIGABRT was sent
     while True:
         now = time.monotonic()
-        if (grace := listener.grace_seconds()) is not None:
-            dismissed_at = min(dismissed_at, now + grace)
-        limit_at = min(dismissed_at, now + listener.seconds_left(now - started)) if kill_at == math.inf else kill_at
-        if now >= limit_at:
-            if now >= kill_at:
+        grace_seconds = listener.grace_seconds()
+        if grace_seconds is not None:
+            dismissed_at = min(dismissed_at, now + grace_seconds)
+        was_aborted = kill_at < math.inf
+        wake_at = kill_at if was_aborted else min(dismissed_at, now + listener.seconds_left(now - started))
+        if now >= wake_at:
+            if was_aborted:
                 return "limit"
             if dismissed_at < math.inf:
                 return "dismissed"
             kill_at = now + DUMP_SECONDS
             os.kill(pid, signal.SIGABRT)
             continue
-        ready = selector.select(limit_at - now)
-        for key, _ in ready:
-            if key.data is not None:
-                _read(selector, key, listener)
+        has_ended = _read_ready_pipes(selector, wake_at - now, listener)
         if interruption.signal is not None:
             return "interrupted"
-        if any(key.data is None for key, _ in ready):
-            return "limit" if kill_at < math.inf else None
+        if has_ended:
+            return "limit" if was_aborted else None
+
+
+def _read_ready_pipes(selector: selectors.BaseSelector, timeout_seconds: float, listener: Listener) -> bool:
+    """Wait until something can be read, then read one chunk of each pipe; return True if the process has ended."""
+    has_ended = False
+    for key, _ in selector.select(timeout_seconds):
+        if key.data is None:  # the pidfd is the only key without a channel
+            has_ended = True
+        else:
+            _read(selector, key, listener)
+    return has_ended
 
 
 def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener: Listener) -> int:
@@ -238,12 +257,15 @@ def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener
 
 
 def _drain(selector: selectors.BaseSelector, listener: Listener) -> None:
-    """Read the rest of every pipe after the child and its descendants have ended."""
+    """Read what is left in the pipes after the processes have ended, at most `DRAINED_BYTES` of each."""
     for key in list(selector.get_map().values()):
         if key.data is not None:
-            remaining = DRAINED_BYTES
-            while remaining > 0 and (count := _read(selector, key, listener)):
-                remaining -= count
+            remaining_bytes = DRAINED_BYTES
+            while remaining_bytes > 0:
+                read_bytes = _read(selector, key, listener)
+                if read_bytes == 0:
+                    break
+                remaining_bytes -= read_bytes
 
 
 def _reap(process: subprocess.Popen[bytes]) -> int:
@@ -258,23 +280,26 @@ def _reap(process: subprocess.Popen[bytes]) -> int:
 
 def descendants(root: int) -> list[int]:
     """Return every descendant of the process `root`, zombies included."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with contextlib.suppress(OSError):
-                children.setdefault(int(stat_fields(int(entry.name))[1]), []).append(int(entry.name))
+    children_by_parent: dict[int, list[int]] = {}
+    processes = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    for process in processes:
+        with contextlib.suppress(OSError):  # it has ended
+            _state, parent, *_ = stat_fields(process)
+            children_by_parent.setdefault(int(parent), []).append(process)
     found_processes: list[int] = []
     unvisited = [root]
     while unvisited:
-        direct = children.get(unvisited.pop(), [])
-        found_processes += direct
-        unvisited += direct
+        children = children_by_parent.get(unvisited.pop(), [])
+        found_processes += children
+        unvisited += children
     return found_processes
 
 
 def stat_fields(process: int) -> list[str]:
     """Return the fields of /proc/PID/stat after the process's name: state, parent, and so on.
 
-    The name stands in parentheses and may hold anything. Raises OSError if the process has ended.
+    Raises OSError if the process has ended.
     """
-    return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    text = Path(f"/proc/{process}/stat").read_text(errors="replace")
+    _, _, fields = text.rpartition(")")  # the name is in parentheses and may contain spaces and parentheses
+    return fields.split()

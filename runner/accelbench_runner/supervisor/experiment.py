@@ -49,7 +49,7 @@ COLD_PHASES = {"import", "device-init", "setup", "compile", "first-step"}
 
 
 class ProbeError(Exception):
-    """Report that a probe of accelbench's own ended a launch again, although the launch was asked to skip it."""
+    """Report that a probe of accelbench's own ended a launch that the supervisor had told to skip the probe."""
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Supervisor:
     clock: Callable[[], float] = time.monotonic
 
     _launches: list[LaunchRecord] = field(default_factory=list)
-    """Launches of counted rounds, and all that failed."""
+    """Launches of rounds that count, and all failed launches."""
     _discarded: list[LaunchRecord] = field(default_factory=list)
     """Other launches, which count only as overhead."""
     _failed: dict[str, Failure] = field(default_factory=dict)
@@ -94,10 +94,12 @@ class Supervisor:
         Raises JudgeError, JudgeKilledError, ProbeError and UnkillableError.
         """
         round_number = 0
-        while (stopped := self._stop_reason()) is None:
+        stopped = self._stop_reason()
+        while stopped is None:
             round_number += 1
-            if (stopped := self._run_round(round_number)) is not None:
-                break
+            stopped = self._run_round(round_number)
+            if stopped is None:
+                stopped = self._stop_reason()
         result = self._deliver("result", complete=stopped != StopReason.INTERRUPTED, stopped=stopped)
         signal = self.interruption.signal
         message = f"interrupted by {signal.name}" if signal and stopped == StopReason.INTERRUPTED else ""
@@ -112,7 +114,7 @@ class Supervisor:
         self._write_headline("failed", message=error)
 
     @property
-    def _rounds(self) -> int:
+    def _counted_rounds(self) -> int:
         """Return the number of complete rounds that count."""
         return self._assessment.rounds if self._assessment else 0
 
@@ -124,73 +126,83 @@ class Supervisor:
             return self._assessment.stop
         if len(self._failed) == len(self.case.variants):
             return StopReason.NOTHING_TO_COMPARE
-        if self._rounds >= self.case.measurement.rounds_max:
+        if self._counted_rounds >= self.case.measurement.rounds_max:
             return StopReason.MAXIMUM_ROUNDS_REACHED
         return self._time_stop_reason()
 
     def _time_stop_reason(self) -> StopReason | None:
-        """Return a reason if the time limit is reached, or if less time is left than the shortest round took."""
-        left = self._deadline - self.clock()
-        if left <= 0:
+        """Return a reason to stop if no time is left, or less than the shortest round took; else None."""
+        remaining_seconds = self._deadline - self.clock()
+        if remaining_seconds <= 0:
             return StopReason.TIME_LIMIT_REACHED
-        if self._round_seconds and left < min(self._round_seconds):
-            return StopReason.NO_TIME_FOR_ROUND  # no round has been that short
+        if self._round_seconds and remaining_seconds < min(self._round_seconds):
+            return StopReason.NO_TIME_FOR_ROUND
         return None
 
     def _run_round(self, round_number: int) -> StopReason | None:
-        """Launch every variant that has not failed, and judge the round; return the reason if it was cut short.
+        """Launch every variant that has not failed, judge the round, and log a checkpoint.
 
-        A round that repeats a quarantined one has the same order: the schedule advances when a round counts.
+        Return None, or the reason if the round was cut short. If a round was quarantined, the next round has the same
+        order of variants.
         """
         began = self.clock()
         variants = [variant.name for variant in self.case.variants if variant.name not in self._failed]
-        order = round_order(variants, seed=self.case.measurement.seed, case=self.case.name, number=self._rounds + 1)
+        order = round_order(
+            variants, seed=self.case.measurement.seed, case=self.case.name, number=self._counted_rounds + 1
+        )
         directories = {variant: self.directory / f"{round_number}-{position}" for position, variant in enumerate(order)}
         launches, cut_reason = self._launch_all(round_number, directories)
-        counted = launches if cut_reason is None else self._counted_of_incomplete_round(launches, cut_reason)
-        judged = False
+        counted = launches if cut_reason is None else self._launches_that_count(launches, cut_reason)
+        is_judged = False
         try:
-            judged = self._judge(round_number, counted, directories)
+            is_judged = self._judge(round_number, counted, directories)
         finally:
-            self._store_round(counted if judged else [launch for launch in launches if launch.failure], launches)
+            if not is_judged:
+                counted = [launch for launch in launches if launch.failure]
+            self._store_round(counted, launches)
             for launch_directory in directories.values():
                 shutil.rmtree(launch_directory, ignore_errors=True)
-        assessed = self._assessment
-        if cut_reason or not judged or not assessed:
-            return cut_reason or StopReason.INTERRUPTED
+        if cut_reason is not None:
+            return cut_reason
+        assessment = self._assessment
+        if not is_judged or assessment is None:
+            return StopReason.INTERRUPTED
         result = self._deliver("checkpoint", complete=False, stopped=None)
-        quarantined = _reasons(round_number, assessed.quarantined)
+        quarantined = _disturbances_of_round(round_number, assessment.quarantined)
         event = RoundFinished(
             round=round_number,
             quarantined=quarantined,
             advice=advice.against_disturbances(quarantined, self.host) if quarantined else None,
-            noisy=_reasons(round_number, assessed.noisy),
+            noisy=_disturbances_of_round(round_number, assessment.noisy),
             times=times_so_far(result),
-            comparisons=assessed.comparisons,
+            comparisons=assessment.comparisons,
         )
         self.log.event(event)
         failed_seconds = sum(launch.wall_seconds for launch in launches if launch.failure)  # not launched again
         self._round_seconds.append(self.clock() - began - failed_seconds)
         return None
 
-    def _counted_of_incomplete_round(
-        self, launches: Sequence[LaunchRecord], cut_reason: StopReason
-    ) -> list[LaunchRecord]:
-        """Return the launches of a round cut short that count: always failures, and others if they can be used.
+    def _launches_that_count(self, launches: Sequence[LaunchRecord], cut_reason: StopReason) -> list[LaunchRecord]:
+        """Return the launches that count, of a round that was cut short. An unfinished launch never counts.
 
-        They can be used if the baseline and another variant succeeded, if the baseline has failed, or if nothing is
-        left to compare.
+        If the baseline and another variant succeeded, or if comparisons are no longer possible, all finished launches
+        count. Otherwise only the failed launches count.
         """
         finished = [launch for launch in launches if not launch.unfinished]
-        successful = {launch.variant for launch in finished if not launch.failure}
-        has_pairs = len(successful) > 1 and self.case.baseline in successful
-        nothing_to_pair = cut_reason == StopReason.NOTHING_TO_COMPARE or self.case.baseline in self._failed
-        return [launch for launch in finished if launch.failure or has_pairs or nothing_to_pair]
+        successful_variants = {launch.variant for launch in finished if not launch.failure}
+        has_pairs = len(successful_variants) > 1 and self.case.baseline in successful_variants
+        has_nothing_to_pair = cut_reason == StopReason.NOTHING_TO_COMPARE or self.case.baseline in self._failed
+        if has_pairs or has_nothing_to_pair:
+            return finished
+        return [launch for launch in finished if launch.failure]
 
     def _launch_all(
         self, round_number: int, directories: Mapping[str, Path]
     ) -> tuple[list[LaunchRecord], StopReason | None]:
-        """Launch the variants in order; return the records, and the reason if some are missing."""
+        """Launch the variants in the order of `directories`; return the records, and why the round was cut short.
+
+        The reason is None if every variant was launched and no launch was ended early.
+        """
         launches: list[LaunchRecord] = []
         for position, variant in enumerate(directories):
             if self.interruption.signal is not None:
@@ -199,39 +211,43 @@ class Supervisor:
                 return launches, StopReason.TIME_LIMIT_REACHED
             record = self._launch(variant, round_number, position, directories)
             launches.append(record)
+            if record.unfinished == "interrupted":
+                return launches, StopReason.INTERRUPTED
             if record.unfinished:
-                interrupted = record.unfinished == "interrupted"
-                return launches, StopReason.INTERRUPTED if interrupted else StopReason.TIME_LIMIT_REACHED
+                return launches, StopReason.TIME_LIMIT_REACHED
             if record.failure:
                 self._failed[variant] = record.failure
-                if position + 1 < len(directories) and self._leaves_no_comparison(record.failure):
+                is_last = position + 1 == len(directories)
+                if not is_last and self._leaves_no_comparison(record.failure):
                     return launches, StopReason.NOTHING_TO_COMPARE
         return launches, None
 
     def _leaves_no_comparison(self, failure: Failure) -> bool:
-        """Return True if `failure`, in the first round and before the steady phase, leaves nothing to compare.
+        """Return True if the baseline or all variants but one have failed, so that nothing can be compared.
 
-        Nothing is left to compare if the baseline has failed, or all variants but one.
+        False if the case compares nothing. A failure in a later round or in the steady phase does not end the round.
         """
         if not self.compares or failure.round > 1 or failure.phase == "steady":
             return False
-        return self.case.baseline in self._failed or len(self.case.variants) - len(self._failed) < 2  # noqa: PLR2004
+        remaining_variants = len(self.case.variants) - len(self._failed)
+        return self.case.baseline in self._failed or remaining_variants <= 1
 
     def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
-        """Launch `variant`; if a probe of accelbench's own ends the launch, launch it again without that probe.
+        """Launch `variant`. If a probe of accelbench's own ends the launch, launch it again without that probe.
 
-        Raises ProbeError if the probe ends the second launch too.
+        Raises ProbeError if a probe ends a launch that was told to skip it.
         """
         while True:
             record = self._launch_once(variant, round_number, position, directories)
-            if record.ended_by is None or record.unfinished not in {None, "probe"}:
+            probe = record.ended_by
+            if probe is None or record.unfinished in {"interrupted", "time-limit"}:
                 return record
-            repeated = record.ended_by in self._skipped
-            self._skipped[record.ended_by] = record.unchecked[record.ended_by]
-            if record.unfinished is None:
+            was_told_to_skip = probe in self._skipped
+            self._skipped[probe] = record.unchecked[probe]
+            if record.unfinished is None:  # the measurement was complete before the probe ended the launch
                 return record
-            if repeated:
-                raise ProbeError(f"{self._skipped[record.ended_by]}, although it was to be left out")
+            if was_told_to_skip:
+                raise ProbeError(f"{self._skipped[probe]}, although it was to be left out")
             if self.clock() >= self._deadline:
                 return record.model_copy(update={"unfinished": "time-limit"})
             self._discarded.append(record)
@@ -240,23 +256,22 @@ class Supervisor:
     def _launch_once(
         self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]
     ) -> LaunchRecord:
-        """Launch `variant`, and start it again with warm caches if a warm probe is wanted."""
+        """Launch `variant` and log its progress. If `_wants_warm_probe`, start it again with warm caches."""
         measurement = self.case.measurement
         directory = directories[variant]
         directory.mkdir()
+        earlier_launches = [launch for launch in self._launches if launch.variant == variant]
         self._write_headline("running", running=variant, round_number=round_number)
         self.log.event(LaunchStarted(variant=variant, round=round_number, position=position, of=len(directories)))
         forward = OutputForwarder(self.log, f"{variant} round {round_number}")
-        remaining = self._deadline - self.clock()
+        remaining_seconds = self._deadline - self.clock()
         limit = launch_limit(
-            remaining,
+            remaining_seconds,
             time_limit=measurement.time_limit_seconds,
             round_launches=len(directories),
             launches_left=len(directories) - position,
             rounds_min=measurement.rounds_min,
-            earlier_seconds=[
-                earlier.wall_seconds - earlier.probe_seconds for earlier in self._launches if earlier.variant == variant
-            ],
+            earlier_seconds=[launch.wall_seconds - launch.probe_seconds for launch in earlier_launches],
         )
 
         def phase_reached(phase: Phase) -> None:
@@ -268,87 +283,86 @@ class Supervisor:
             position=position,
             directory=directory,
             limit=limit,
-            case_seconds=remaining,
+            case_seconds=remaining_seconds,
             skip=self._skipped,
             forward=forward,
             phase_reached=phase_reached,
         )
         if self._wants_warm_probe(record):
-            cold = sum(phase.seconds for phase in record.phases if phase.phase in COLD_PHASES)
+            cold_seconds = sum(phase.seconds for phase in record.phases if phase.phase in COLD_PHASES)
             warm = self.launcher.warm_probe(
                 variant,
                 round_number=round_number,
                 directory=directory,
-                limit=warm_limit(cold, self.launcher.probe_seconds),
+                limit=warm_limit(cold_seconds, self.launcher.probe_seconds),
                 case_seconds=self._deadline - self.clock(),
                 forward=forward,
                 phase_reached=phase_reached,
             )
             record = record.model_copy(update={"warm": warm})
         forward.finish()
+        warm_seconds = record.warm.wall_seconds if record.warm else 0.0
         self.log.event(
             LaunchFinished(
                 variant=variant,
                 round=round_number,
                 failure=record.failure.reason if record.failure else None,
                 unfinished=record.unfinished,
-                wall_seconds=decimal_string(record.wall_seconds + (record.warm.wall_seconds if record.warm else 0.0)),
+                wall_seconds=decimal_string(record.wall_seconds + warm_seconds),
             )
         )
         return record
 
     def _wants_warm_probe(self, record: LaunchRecord) -> bool:
-        """Return True if a launch that reported its compile cache succeeded, and fewer than `rounds_min` rounds count.
+        """Return True if a warm probe has to follow the launch: it succeeded, and it reported its compile cache.
 
-        False as well if times are not measured, no time is left, or a warm probe of the variant failed before.
+        False if times are not measured, if a warm probe of the variant failed before, if no time is left, or if
+        `rounds_min` rounds count already.
         """
         if self.launcher.purpose != "measure" or not is_reported(record.facts.compile_cache):
             return False
         if record.failure or record.unfinished:
             return False
-        if any(
-            earlier.warm and earlier.warm.failure for earlier in self._launches if earlier.variant == record.variant
-        ):
+        warm_probes = [launch.warm for launch in self._launches if launch.variant == record.variant and launch.warm]
+        if any(probe.failure for probe in warm_probes):
             return False
         if self.interruption.signal is not None or self.clock() >= self._deadline:
             return False
-        return self._rounds < self.case.measurement.rounds_min
+        return self._counted_rounds < self.case.measurement.rounds_min
 
     def _judge(self, round_number: int, counted: Sequence[LaunchRecord], directories: Mapping[str, Path]) -> bool:
-        """Judge all rounds so far with `counted`; return False if there is nothing to judge, or no time.
+        """Have the judge assess `counted` and the launches of earlier rounds; return True if it did.
 
-        A signal ends the judge, which is then started once more with little time.
+        If a signal ends the judge, it is started once more, for at most `LAST_JUDGE_SECONDS`.
         """
         if not counted:
             return False
         self._write_headline("running", round_number=round_number, message="judging")
-        assessment, is_last_try = None, False
-        while assessment is None and not is_last_try:
+        successful_variants = [launch.variant for launch in counted if not launch.failure]
+        launches = [*self._launches, *counted]
+        outputs = {f"{round_number}/{variant}": directories[variant] for variant in successful_variants}
+        is_last_try = False
+        while not is_last_try:
             began = self.clock()
             is_last_try = self.interruption.signal is not None
-            assessment = self.judge.assess(
-                self.case,
-                [*self._launches, *counted],
-                {
-                    f"{round_number}/{launch.variant}": directories[launch.variant]
-                    for launch in counted
-                    if not launch.failure
-                },
-                limit_seconds=LAST_JUDGE_SECONDS if is_last_try else max(JUDGE_SECONDS, self._deadline - began),
-            )
+            limit_seconds = LAST_JUDGE_SECONDS if is_last_try else max(JUDGE_SECONDS, self._deadline - began)
+            assessment = self.judge.assess(self.case, launches, outputs, limit_seconds=limit_seconds)
             self._judge_seconds += self.clock() - began
-        if assessment is None:
-            return False
-        self._assessment = assessment
-        return True
+            if assessment is not None:
+                self._assessment = assessment
+                return True
+        return False
 
     def _store_round(self, counted: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
-        """Store the launches that count apart from the others, and write all of them to the log with their parity."""
+        """Store the launches of a round, those in `counted` as launches that count, and write all to the log."""
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
             key = f"{launch.round}/{launch.variant}"
             record = launch.model_copy(update={"parity": parity.get(key)})
-            (self._launches if launch in counted else self._discarded).append(record)
+            if launch in counted:
+                self._launches.append(record)
+            else:
+                self._discarded.append(record)
             self.log.document("launch", key, record.to_json())
 
     def _deliver(
@@ -378,7 +392,10 @@ class Supervisor:
         round_number: int | None = None,
         message: str = "",
     ) -> None:
-        """Rewrite the termination message: `running` is the variant; the round is by default the last complete one."""
+        """Rewrite the termination message.
+
+        `running` is the variant of the current launch. The default of `round_number` is the number of complete rounds.
+        """
         self.termination.write(
             Headline(
                 case=self.case.name,
@@ -394,7 +411,7 @@ class Supervisor:
 
 
 def times_so_far(result: Result) -> tuple[TimeNow, ...]:
-    """Return each variant's time so far, or the checks that reject it; variants that failed are left out."""
+    """Return the time of each variant so far, or the checks that reject it. Failed variants are left out."""
     return tuple(
         TimeNow(
             variant=variant.name,
@@ -406,6 +423,9 @@ def times_so_far(result: Result) -> tuple[TimeNow, ...]:
     )
 
 
-def _reasons(round_number: int, disturbed_rounds: Sequence[Disturbed]) -> tuple[str, ...]:
-    """Return why the round was disturbed; empty if it was not."""
-    return next((disturbed.reasons for disturbed in disturbed_rounds if disturbed.round == round_number), ())
+def _disturbances_of_round(round_number: int, disturbed_rounds: Sequence[Disturbed]) -> tuple[str, ...]:
+    """Return what disturbed the round; empty if the round is not in `disturbed_rounds`."""
+    for disturbed in disturbed_rounds:
+        if disturbed.round == round_number:
+            return disturbed.reasons
+    return ()

@@ -14,23 +14,27 @@ from accelbench.machine import memory
 from accelbench_runner.protocol import LaunchRequest, Purpose
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS, Allowance, Limit
 from accelbench_runner.supervisor.children import ChildExit, Interruption, UnkillableError, run_child
-from accelbench_runner.supervisor.listener import Forward, LaunchListener, describe
+from accelbench_runner.supervisor.listener import Forward, LaunchListener, describe_probe
 from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpret, running_probe
 from accelbench_runner.supervisor.processors import ProcessorUse
 
 MAXIMUM_COMPILER_BYTES = 8 * 1024**3
 """Maximum data of a compiler; the largest that was measured took 1.55 GiB, for 256 chips (docs/adr/0043)."""
 MINIMUM_COMPILER_BYTES = 1024**3
-COMPILER_SHARE = 0.8
+MAXIMUM_COMPILER_SHARE = 0.8
 """Maximum share of the available memory for a compiler, so that the supervisor survives."""
 
 
 def compiler_memory_limit() -> int:
-    """Return the maximum bytes of data of a launch that compiles for a target."""
-    available = memory.available()
-    if available is None:
+    """Return the memory limit, in bytes, of a launch that compiles for a target.
+
+    The limit is a share of the available memory, between `MINIMUM_COMPILER_BYTES` and `MAXIMUM_COMPILER_BYTES`.
+    """
+    available_bytes = memory.available()
+    if available_bytes is None:
         return MAXIMUM_COMPILER_BYTES
-    return max(MINIMUM_COMPILER_BYTES, min(MAXIMUM_COMPILER_BYTES, int(COMPILER_SHARE * available)))
+    share_bytes = int(MAXIMUM_COMPILER_SHARE * available_bytes)
+    return max(MINIMUM_COMPILER_BYTES, min(MAXIMUM_COMPILER_BYTES, share_bytes))
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,18 @@ class Launcher:
         forward: Forward,
         phase_reached: Callable[[Phase], None],
     ) -> LaunchRecord:
-        """Measure `variant` once; every launch gives a record, however it ends.
+        """Launch `variant` in a new process, and return the record of the launch, even if it fails.
 
-        `case_seconds` are left of the case's time limit; `skip` has the reason for each probe to leave out.
+        Args:
+            variant: Name of the variant.
+            round_number: Number of the round, from 1.
+            position: Position of the launch in the round, from 0.
+            directory: Directory for the launch's files.
+            limit: Limit of the launch.
+            case_seconds: Seconds left of the case's time limit.
+            skip: Probes that the launch must not run, each with the reason.
+            forward: Receives what the launch prints.
+            phase_reached: Is called when the launch enters a phase.
         """
         request = self._request(variant, round_number, directory, tuple(skip))
         listener = self._listener(limit, case_seconds, forward, phase_reached)
@@ -98,9 +111,9 @@ class Launcher:
         forward: Forward,
         phase_reached: Callable[[Phase], None],
     ) -> WarmProbe | None:
-        """Start `variant` again with the caches that its launch left in `directory`, and stop after its first step.
+        """Start `variant` again with the caches that its launch left in `directory`, and measure up to its first step.
 
-        None if a signal or the case's time limit ended it.
+        None if a signal or the case's time limit ended the probe.
         """
         request = self._request(variant, round_number, directory, PROBES).model_copy(update={"purpose": "probe"})
         listener = self._listener(limit, case_seconds, forward, phase_reached)
@@ -115,6 +128,7 @@ class Launcher:
         )
 
     def _request(self, variant: str, round_number: int, directory: Path, skip: tuple[Probe, ...]) -> LaunchRequest:
+        """Return the request for a launch; `_run` sets its descriptor."""
         return LaunchRequest(
             case=self.case,
             variant=variant,
@@ -131,7 +145,7 @@ class Launcher:
     def _listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
-        """Return a listener that counts the processor time of others from now on."""
+        """Return the listener of a launch that starts now: it counts the processor time of others from now on."""
         before = ProcessorUse.read()
         allowance = Allowance(
             launch_limit=limit,
@@ -142,7 +156,7 @@ class Launcher:
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
-        """Run a launch to its end, and interpret the end."""
+        """Run a launch until it ends; return how its process ended, and what that means for the variant."""
         read_end, write_end = os.pipe()
         directory = Path(request.directory)
         request_file = directory / "request.json"
@@ -158,28 +172,31 @@ class Launcher:
                 messages=(read_end, write_end),
             )
         except UnkillableError as error:
-            if probe := running_probe(listener, directory):
-                raise UnkillableError(f"{describe(probe)} hangs: {error}") from error
-            raise
-        memory_events, others_share = MemoryEvents.read().since(memory_before), listener.allowance.others_share()
+            probe = running_probe(listener, directory)
+            if probe is None:
+                raise
+            raise UnkillableError(f"{describe_probe(probe)} hangs: {error}") from error
+        memory_events = MemoryEvents.read().since(memory_before)
+        others_share = listener.allowance.others_share()
         return child_exit, interpret(listener, child_exit, request, memory_events, others_share)
 
 
 def launch_environment(directory: Path) -> dict[str, str]:
-    """Create folders for all caches and files in the launch's directory, and return the variables that name them.
+    """Create folders for caches and temporary files in the launch's directory; return the launch's own variables.
 
-    So every launch starts cold. Inductor's precompiled headers follow TMPDIR alone.
+    Because every launch gets empty folders, every launch starts with cold caches.
     """
-    folders = {"HOME": "home", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}
-    for caches in [
-        *(extension.caches for extension in frameworks.every()),
-        *(extension.caches for extension in platforms.every()),
-    ]:
-        folders |= caches
+    folders = {"HOME": "home", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}  # Inductor caches headers below TMPDIR
+    settings: dict[str, str] = {}
+    for framework in frameworks.every():
+        folders |= framework.caches
+        settings |= framework.environment
+    for platform in platforms.every():
+        folders |= platform.caches
     for folder in folders.values():
         (directory / folder).mkdir(exist_ok=True)
     return {
         **{name: str(directory / folder) for name, folder in folders.items()},
-        **{name: value for framework in frameworks.every() for name, value in framework.environment.items()},
+        **settings,
         "PYTHONFAULTHANDLER": "1",  # writes the stacks of a launch that hangs or crashes
     }

@@ -31,6 +31,8 @@ EXIT_SECONDS = 10.0
 """Maximum time to exit after the final message: frameworks tear down threads and devices."""
 TAIL_BYTES = 64 * 1024
 """Bytes of standard error to keep: faulthandler writes up to 100 calls a thread, then all extension modules."""
+MAXIMUM_EXCERPT_BYTES = 100
+"""Maximum bytes of an unreadable message that the error shows."""
 REPEATING_PHASES: frozenset[Phase] = frozenset({"warm-up", "steady"})
 """Phases in which the steps run again and again."""
 
@@ -46,7 +48,7 @@ class LaunchListener:
         self._phase_reached = phase_reached
         self._incomplete_line = b""
         self._message_bytes = 0
-        self._closed = False
+        self._messages_closed = False
         self.phases: list[PhaseRecord] = []
         self.blocks: list[Block] = []
         self.facts: dict[str, Any] = {}
@@ -71,14 +73,18 @@ class LaunchListener:
         """Bytes printed in the phases whose steps repeat."""
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Parse messages, and forward output."""
-        if channel != "messages":
-            if channel == "stderr":
-                self.stderr_tail = (self.stderr_tail + data)[-TAIL_BYTES:]
-            if self.phase in REPEATING_PHASES:
-                self.printed_bytes += len(data)
-            self._forward(channel, data)
+        """Parse `data` if it comes from the channel for messages; forward it if the launch printed it."""
+        if channel == "messages":
+            self._receive_messages(data)
             return
+        if channel == "stderr":
+            self.stderr_tail = (self.stderr_tail + data)[-TAIL_BYTES:]
+        if self.phase in REPEATING_PHASES:
+            self.printed_bytes += len(data)
+        self._forward(channel, data)
+
+    def _receive_messages(self, data: bytes) -> None:
+        """Parse the complete lines of `data`. Too many bytes are a protocol error."""
         if self.final_message or self.protocol_error:
             return
         self._message_bytes += len(data)
@@ -89,24 +95,24 @@ class LaunchListener:
             self.protocol_error = f"it sent {self._message_bytes} bytes of messages, more than a launch may"
 
     def closed(self, channel: Channel) -> None:
-        """Note the end of the messages; an incomplete last one is a protocol error."""
+        """Note that no more messages follow. If the last message is incomplete, it is a protocol error."""
         if channel == "messages":
-            self._closed = True
+            self._messages_closed = True
             if self._incomplete_line and not self.final_message and not self.protocol_error:
                 self.protocol_error = f"its last message is cut off: {_excerpt(self._incomplete_line)}"
 
     def grace_seconds(self) -> float | None:
-        """Return how long the launch may take to exit; None while it may still send a message."""
+        """Return how many seconds the launch may take to exit; None while it may still send a message."""
         if self.protocol_error:
             return 0.0
-        return EXIT_SECONDS if self.final_message or self._closed else None
+        return EXIT_SECONDS if self.final_message or self._messages_closed else None
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds left of the nearest limit."""
+        """Return the seconds until the nearest limit, `elapsed` seconds after the launch began."""
         return self.allowance.seconds_left(elapsed)
 
     def _parse(self, line: bytes) -> None:
-        """Parse one message; after the final message or an error, ignore it."""
+        """Parse one message and store what it reports. Ignore it after the final message or an error."""
         if self.final_message or self.protocol_error:
             return
         try:
@@ -126,7 +132,7 @@ class LaunchListener:
             case PhaseEnded(phase=phase, seconds=seconds, parts=parts):
                 self.phases.append(PhaseRecord(phase=phase, seconds=seconds, parts=parts))
             case AsideStarted(name=name, alone=alone):
-                if alone and name in PROBES:
+                if alone and name in PROBES:  # a probe that runs no code of the variant
                     self.probe = name
                     self.allowance.probe_began()
                 else:
@@ -143,7 +149,7 @@ class LaunchListener:
                 self.final_message = message
 
     def _aside_ended(self, name: Aside, seconds: float, problem: str) -> None:
-        """Add the seconds of an aside or probe, and the problem of a probe that failed."""
+        """Add the seconds of an aside, and note that it no longer runs. If a probe raised an error, store the error."""
         self.asides[name] = self.asides.get(name, 0.0) + seconds
         if self.probe == name:
             self.probe = None
@@ -151,13 +157,15 @@ class LaunchListener:
         elif self.aside == name:
             self.aside = None
         if problem and name in PROBES:
-            self.unchecked[name] = f"{describe(name)} raised {problem}"
+            self.unchecked[name] = f"{describe_probe(name)} raised {problem}"
 
 
-def describe(probe: Probe) -> str:
-    """Return a name of the probe for messages."""
+def describe_probe(probe: Probe) -> str:
+    """Return the probe's name as messages show it."""
     return f"accelbench's own probe `{probe}`"
 
 
 def _excerpt(line: bytes) -> str:
-    return repr(line[:100].decode(errors="replace")) + ("..." if len(line) > 100 else "")  # noqa: PLR2004
+    """Return the beginning of a message, quoted, with `...` if the rest is left out."""
+    beginning = repr(line[:MAXIMUM_EXCERPT_BYTES].decode(errors="replace"))
+    return f"{beginning}..." if len(line) > MAXIMUM_EXCERPT_BYTES else beginning

@@ -63,7 +63,7 @@ class LogWriter:
         self._write("phase" if isinstance(event, PhaseReached) else "progress", [encode_event(event)])
 
     def document(self, kind: DocumentKind, identifier: str, text: str) -> str:
-        """Write a document whole, or not at all if its share is used up; return its digest."""
+        """Write a document and return its digest. If it does not fit into its share, none of its lines is written."""
         self._write(kind, list(encode_document(kind, identifier, text)))
         return digest_of(text)
 
@@ -76,67 +76,69 @@ class LogWriter:
         self._write("output", [line])
 
     def omission_notes(self) -> tuple[str, ...]:
-        """Return a note for each kind of line of which some were left out, with their number."""
+        """Return a note for each kind of line that exceeded its share, with the number of omissions."""
         return tuple(
             f"{count} {_LINES[share]} left out of the log: their share of {SHARES[share] // KIB} KiB is used up"
             for share, count in self._omitted.items()
         )
 
     def _write(self, share: Share, lines: Sequence[str]) -> None:
-        """Write all lines, or none if they exceed what is left of the share; log a notice at the first omission."""
+        """Write the lines. If they do not fit into the share, write none, and log a notice the first time."""
         data = "".join(f"{line}\n" for line in lines).encode()
         if self._used[share] + len(data) > SHARES[share]:
-            first = share not in self._omitted
+            is_first_omission = share not in self._omitted
             self._omitted[share] = self._omitted.get(share, 0) + 1
-            if first and share != "notice":
+            if is_first_omission and share != "notice":
                 self.notice(f"{_LINES[share]} from here on left out: their share of the log is used up")
             return
         self._used[share] += len(data)
         # Unbuffered: nothing is lost if this process is killed, and a closed log is an error at once.
         unwritten = memoryview(data)
         while unwritten:
-            unwritten = unwritten[os.write(self._descriptor, unwritten) :]
+            written_bytes = os.write(self._descriptor, unwritten)
+            unwritten = unwritten[written_bytes:]
 
 
 class OutputForwarder:
-    """Forward what one launch prints: whole lines with a prefix, at most 16 KiB, and the number of bytes left out."""
+    """Forward what one launch prints to the log: whole lines with a prefix, at most 16 KiB."""
 
     def __init__(self, log: LogWriter, label: str) -> None:
         self._log = log
         self._label = label
-        self._unfinished: dict[Channel, bytes] = {}
-        self._forwarded = 0
-        self._dropped = 0
+        self._incomplete_lines: dict[Channel, bytes] = {}
+        self._forwarded_bytes = 0
+        self._dropped_bytes = 0
 
     def __call__(self, channel: Channel, data: bytes) -> None:
-        """Forward the whole lines of `data`, and store the rest until its line ends or is too long."""
-        if self._forwarded >= MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
-            self._dropped += len(data)
+        """Forward the whole lines of `data`. Store the last line until it is complete or too long."""
+        if self._forwarded_bytes >= MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
+            self._dropped_bytes += len(data)
             return
-        *lines, rest = (self._unfinished.get(channel, b"") + data).split(b"\n")
-        if len(rest) > MAXIMUM_OUTPUT_LINE_BYTES:
-            lines, rest = [*lines, rest], b""
-        self._unfinished[channel] = rest
+        *lines, last_line = (self._incomplete_lines.get(channel, b"") + data).split(b"\n")
+        if len(last_line) > MAXIMUM_OUTPUT_LINE_BYTES:
+            lines.append(last_line)
+            last_line = b""
+        self._incomplete_lines[channel] = last_line
         for line in lines:
             self._forward(channel, line)
 
     def finish(self) -> None:
-        """Forward the last line if it has no line end, and report how much was left out."""
-        for channel, rest in self._unfinished.items():
-            if rest:
-                self._forward(channel, rest)
-        if self._dropped:
-            self._log.notice(f"{self._label} printed {self._dropped} bytes more, which are left out")
+        """Forward last lines without a line end, and log how many bytes were dropped."""
+        for channel, line in self._incomplete_lines.items():
+            if line:
+                self._forward(channel, line)
+        if self._dropped_bytes:
+            self._log.notice(f"{self._label} printed {self._dropped_bytes} bytes more, which are left out")
 
     def _forward(self, channel: Channel, line: bytes) -> None:
-        """Forward one line, cut to the maximum length; after the launch's maximum, drop it."""
+        """Forward a line, cut to the maximum length. If the launch's maximum is reached, drop the line."""
         clipped = line[:MAXIMUM_OUTPUT_LINE_BYTES]
-        self._dropped += len(line) - len(clipped)
-        if self._forwarded + len(clipped) > MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
-            self._forwarded = MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
-            self._dropped += len(clipped)
+        self._dropped_bytes += len(line) - len(clipped)
+        if self._forwarded_bytes + len(clipped) > MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
+            self._forwarded_bytes = MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
+            self._dropped_bytes += len(clipped)
             return
-        self._forwarded += len(clipped) + 1
+        self._forwarded_bytes += len(clipped) + 1
         text = printable(clipped.decode(errors="replace"))[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._log.output(f"[{self._label} {channel}] {text}")
 
@@ -149,15 +151,19 @@ class TerminationMessage:
         self._complain = complain
 
     def write(self, headline: Headline) -> None:
-        """Replace the content in one write, so that a kill leaves one whole headline, the old or the new."""
+        """Replace the file's content in one write. After a kill, the file holds the whole old or new headline.
+
+        If the file cannot be written, log it once, and write no further headline.
+        """
         if self._path is None:
             return
         data = headline.to_message().encode()
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
-                # Spaces hide the rest of a longer old headline until the file is truncated; JSON allows them.
-                os.pwrite(descriptor, data.ljust(os.fstat(descriptor).st_size), 0)
+                # Spaces overwrite the end of a longer old headline until the file is truncated; JSON allows spaces.
+                old_bytes = os.fstat(descriptor).st_size
+                os.pwrite(descriptor, data.ljust(old_bytes), 0)
                 os.ftruncate(descriptor, len(data))
             finally:
                 os.close(descriptor)

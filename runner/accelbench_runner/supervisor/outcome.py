@@ -20,7 +20,7 @@ from accelbench.machine import cgroup
 from accelbench.validity import shared_device
 from accelbench_runner.protocol import PROBE_FILE, Done, Failed, LaunchRequest
 from accelbench_runner.supervisor.children import ChildExit
-from accelbench_runner.supervisor.listener import LaunchListener, describe
+from accelbench_runner.supervisor.listener import LaunchListener, describe_probe
 
 MAXIMUM_FAILURE_CHARACTERS = 1000
 MAXIMUM_FRAMES = 3
@@ -29,30 +29,37 @@ MORE_MEMORY = "raise the limit or make the case smaller"
 NO_MEMORY = (b"bad_alloc", b"Cannot allocate memory", b"out of memory", b"pthread_create() failed")
 """Messages of compilers that abort because an allocation failed."""
 
+# The lines that faulthandler writes for a thread: a heading, then a line for each call.
 _STACK = re.compile(r"^(?:Current thread|Thread|Stack) .*\(most recent call first\):$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
 
 class MemoryEvents(NamedTuple):
-    """Hold what the control group counts when memory is short; counts are 0 if the kernel does not report them."""
+    """Hold what the control group counts when memory is short. A count is 0 if the kernel does not report it."""
 
     limit: int | None
+    """Memory limit in bytes; None: no limit."""
     kills: int
+    """Number of processes that the kernel killed for lack of memory."""
     refaulted_bytes: int
+    """Bytes of files that were evicted from memory and read again."""
 
     @classmethod
     def read(cls) -> "MemoryEvents":
         """Read the counters of this process's control group."""
         group = cgroup.find("memory")
-        kills, refaulted = cgroup.out_of_memory_kills(group), cgroup.refaulted_bytes(group)
-        return cls(limit=cgroup.memory_limit(group), kills=kills or 0, refaulted_bytes=refaulted or 0)
+        return cls(
+            limit=cgroup.memory_limit(group),
+            kills=cgroup.out_of_memory_kills(group) or 0,
+            refaulted_bytes=cgroup.refaulted_bytes(group) or 0,
+        )
 
     def since(self, before: "MemoryEvents") -> "MemoryEvents":
         """Return what was counted after `before`."""
         return MemoryEvents(self.limit, self.kills - before.kills, self.refaulted_bytes - before.refaulted_bytes)
 
     def thrashing(self) -> str | None:
-        """Describe thrashing: more file pages were evicted and read again than the group may hold; None otherwise."""
+        """Describe thrashing, if more bytes of files were evicted and read again than the limit; None otherwise."""
         if self.limit is None or self.refaulted_bytes <= self.limit:
             return None
         return (
@@ -78,25 +85,31 @@ def interpret(
     listener: LaunchListener,
     child_exit: ChildExit,
     request: LaunchRequest,
-    memory: MemoryEvents,
+    memory_events: MemoryEvents,
     others_share: float = 0.0,
 ) -> Outcome:
     """Return the outcome of a launch that has ended.
 
-    `memory` was counted while the launch ran; `others_share` is the share of processor time that others took.
+    `memory_events` were counted while the launch ran; `others_share` is the share of processor time that other
+    processes took.
     """
     if not isinstance(listener.final_message, Done):
         if child_exit.killed_for == "interrupted":
             return Outcome(unfinished="interrupted")
-        if child_exit.killed_for != "dismissed" and (probe := running_probe(listener, Path(request.directory))):
-            return _ended_by_probe(probe, listener, child_exit, request)
-        if child_exit.killed_for == "limit" and listener.allowance.nearest_limit == "case" and not memory.kills:
+        probe = running_probe(listener, Path(request.directory))
+        if probe is not None and child_exit.killed_for != "dismissed":
+            return _outcome_ended_by_probe(probe, listener, child_exit, request)
+        is_case_over = child_exit.killed_for == "limit" and listener.allowance.nearest_limit == "case"
+        if is_case_over and not memory_events.kills:
             return Outcome(unfinished="time-limit")
-    return Outcome(failure=_failure(listener, child_exit, request, memory, others_share))
+    return Outcome(failure=_failure(listener, child_exit, request, memory_events, others_share))
 
 
 def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
-    """Return the probe that ran when the launch ended; between blocks a launch names it in a file."""
+    """Return the probe that was running when the launch ended; None if none was.
+
+    While blocks are timed, a launch sends no message but names the probe in a file.
+    """
     if listener.probe:
         return listener.probe
     try:
@@ -106,13 +119,18 @@ def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
     return next((probe for probe in PROBES if probe == name), None)
 
 
-def _ended_by_probe(probe: Probe, listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest) -> Outcome:
-    """Keep a measurement that was complete; otherwise the launch is unfinished, and the variant has not failed."""
-    nearest = listener.allowance.nearest_limit
+def _outcome_ended_by_probe(
+    probe: Probe, listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest
+) -> Outcome:
+    """Return the outcome of a launch that `probe` ended: the variant has not failed.
+
+    If the measurement was complete before, it counts. If not, the launch is unfinished.
+    """
+    nearest_limit = listener.allowance.nearest_limit
     unfinished: Unfinished = "probe"
-    if child_exit.killed_for == "limit" and nearest == "case":
+    if child_exit.killed_for == "limit" and nearest_limit == "case":
         problem, unfinished = "was under way when the case's time limit was reached", "time-limit"
-    elif child_exit.killed_for == "limit" and nearest == "probe":
+    elif child_exit.killed_for == "limit" and nearest_limit == "probe":
         problem = f"did not finish within {listener.allowance.probe_limit_seconds:g} s"
     elif child_exit.killed_for == "limit":
         problem = "did not finish"
@@ -120,7 +138,7 @@ def _ended_by_probe(probe: Probe, listener: LaunchListener, child_exit: ChildExi
         problem = f"crashed ({signal.Signals(-child_exit.status).name})"
     else:
         problem = f"ended the process with status {child_exit.status}"
-    unchecked = {probe: f"{describe(probe)} {problem} in round {request.round}"}
+    unchecked = {probe: f"{describe_probe(probe)} {problem} in round {request.round}"}
     is_complete = listener.measured and (listener.blocks or request.purpose != "measure")
     return Outcome(unfinished=None if is_complete else unfinished, unchecked=unchecked, ended_by=probe)
 
@@ -129,12 +147,13 @@ def _failure(  # noqa: PLR0911 - one return for each reason
     listener: LaunchListener,
     child_exit: ChildExit,
     request: LaunchRequest,
-    memory: MemoryEvents,
+    memory_events: MemoryEvents,
     others_share: float,
 ) -> Failure | None:
-    """Return why the variant failed; None if it did not."""
+    """Return why the variant failed; None if it did not fail. The most specific reason comes first."""
 
     def failure(reason: FailureReason, message: str) -> Failure:
+        """Return a failure in the launch's round and current phase, with a message of limited length."""
         shortened = message[:MAXIMUM_FAILURE_CHARACTERS]
         return Failure(reason=reason, message=shortened, round=request.round, phase=listener.phase)
 
@@ -143,45 +162,57 @@ def _failure(  # noqa: PLR0911 - one return for each reason
         if request.purpose != "measure" or listener.blocks or listener.facts.get("protocol") == "observe":
             return None
         return failure(FailureReason.INVALID_OUTPUT, "it reported success without timing a block")
-    if memory.kills:
+    if memory_events.kills:
         return failure(FailureReason.OUT_OF_MEMORY, f"the kernel killed it for lack of memory: {MORE_MEMORY}")
     if isinstance(final_message, Failed):
         return failure(final_message.reason, _message_with_trace(final_message))
     if child_exit.killed_for == "limit":
-        return failure(*_describe_timeout(listener, memory, others_share))
+        return failure(*_describe_timeout(listener, memory_events, others_share))
     if listener.protocol_error:
         return failure(FailureReason.INVALID_OUTPUT, listener.protocol_error)
     if child_exit.killed_for == "dismissed":
         return failure(FailureReason.INVALID_OUTPUT, "it closed its pipe without an answer and did not end")
-    last_line = f": {line}" if (line := _last_line(listener.stderr_tail)) else ""
+    last_line = _last_line(listener.stderr_tail)
+    error = f": {last_line}" if last_line else ""
     if child_exit.status < 0:
-        return failure(*_describe_crash(listener, child_exit, request, last_line))
+        return failure(*_describe_crash(listener, child_exit, request, error))
     status = f" with status {child_exit.status}" if child_exit.status else ""
-    hint = last_line or "; does it call os._exit()?"
+    hint = error or "; does it call os._exit()?"
     return failure(FailureReason.INVALID_OUTPUT, f"the process exited{status} before returning a result{hint}")
 
 
 def _describe_crash(
-    listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest, last_line: str
+    listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest, error: str
 ) -> tuple[FailureReason, str]:
-    """Name the signal and the place of a crash; a compiler that aborts on a failed allocation ran out of memory."""
-    if request.memory_bytes and any(words in listener.stderr_tail for words in NO_MEMORY):
+    """Return the reason and the message for a launch that a signal ended: the signal, and where in the program.
+
+    If a compiler with a memory limit could not allocate, the reason is a lack of memory. `error` is the end of the
+    message if the location is unknown.
+    """
+    if request.memory_bytes and any(message in listener.stderr_tail for message in NO_MEMORY):
         limit_gib = request.memory_bytes / 1024**3
         message = f"compiling needs more than the {limit_gib:.3g} GiB that a compiler may hold here: {MORE_MEMORY}"
         return FailureReason.OUT_OF_MEMORY, message
     name = signal.Signals(-child_exit.status).name
-    return FailureReason.KILLED, f"{name} ended it{crash_location(listener.stderr_tail) or last_line}"
+    return FailureReason.KILLED, f"{name} ended it{crash_location(listener.stderr_tail) or error}"
 
 
-def _describe_timeout(listener: LaunchListener, memory: MemoryEvents, others_share: float) -> tuple[FailureReason, str]:
-    """Describe what the launch was doing at its limit, and where the limit comes from."""
-    limit, limit_seconds = listener.allowance.launch_limit, listener.allowance.granted_seconds
+def _describe_timeout(
+    listener: LaunchListener, memory_events: MemoryEvents, others_share: float
+) -> tuple[FailureReason, str]:
+    """Return the reason and the message for a launch that reached its limit: in which phase, and why that limit.
+
+    If the kernel was evicting the launch's files from memory, the reason is a lack of memory.
+    """
+    limit = listener.allowance.launch_limit
+    limit_seconds = listener.allowance.granted_seconds
     stage = listener.aside or listener.phase
     position = f"it was still in {stage}" if stage else "it had not begun"
     message = f"{position} after {limit_seconds:.3g} s, {limit.reason}"
     if limit_seconds > limit.seconds:
         message += f" (it is {limit.seconds:.3g} s without other load)"
-    if thrashing := memory.thrashing():
+    thrashing = memory_events.thrashing()
+    if thrashing:
         return FailureReason.OUT_OF_MEMORY, f"{message}: {thrashing}: {MORE_MEMORY}"
     if others_share > shared_device.NEIGHBOURS.biases:
         message += f", while others took {figures.percent(others_share)} of the processors"
@@ -189,16 +220,18 @@ def _describe_timeout(listener: LaunchListener, memory: MemoryEvents, others_sha
 
 
 def _message_with_trace(failed: Failed) -> str:
-    """Return the message and the last whole lines of the trace, where the user's own line is."""
-    half = MAXIMUM_FAILURE_CHARACTERS // 2
+    """Return the message and the end of the trace, which names the user's line; each has half of the space."""
+    maximum_characters = MAXIMUM_FAILURE_CHARACTERS // 2
     if not failed.trace or failed.reason == FailureReason.UNSUPPORTED:
         return failed.message
     trace = failed.trace.rstrip()
-    end = trace if len(trace) < half else trace[-half + 1 :].partition("\n")[2]
-    return f"{failed.message[:half]}\n{end}"
+    if len(trace) >= maximum_characters:
+        _incomplete_line, _, trace = trace[-maximum_characters + 1 :].partition("\n")
+    return f"{failed.message[:maximum_characters]}\n{trace}"
 
 
 def _last_line(output: bytes) -> str:
+    """Return the last line that is not blank; empty if there is none."""
     lines = output.decode(errors="replace").strip().splitlines()
     return lines[-1].strip() if lines else ""
 
@@ -218,26 +251,29 @@ class Frame(NamedTuple):
 def crash_location(stderr: bytes, prefix: str = "") -> str:
     """Return `PREFIX at my_filter.py, line 12 in step, called from ...`; empty without faulthandler's output.
 
-    The calls are the innermost of the thread that crashed. If any of them is in the user's script, only those are
-    named, because the user can change them.
+    It names the innermost calls of the current thread. If any call is in the user's script, it names only the calls in
+    the script.
     """
-    frames = _current_thread(stderr.decode(errors="replace"))
-    file = str(script.origin())
-    script_frames = [frame for frame in frames if frame.file == file]
-    return (
-        f"{prefix} at " + ", called from ".join(map(str, (script_frames or frames)[:MAXIMUM_FRAMES])) if frames else ""
-    )
+    frames = _parse_stack(stderr.decode(errors="replace"))
+    if not frames:
+        return ""
+    script_file = str(script.origin())
+    script_frames = [frame for frame in frames if frame.file == script_file]
+    named_frames = (script_frames or frames)[:MAXIMUM_FRAMES]
+    return f"{prefix} at {', called from '.join(map(str, named_frames))}"
 
 
-def _current_thread(stderr: str) -> Sequence[Frame]:
-    """Parse the stack of the current thread, or else the last stack."""
-    stacks = list(_STACK.finditer(stderr))
-    if not stacks:
+def _parse_stack(stderr: str) -> Sequence[Frame]:
+    """Return the last stack of a current thread in faulthandler's output; if there is none, the last stack."""
+    headings = list(_STACK.finditer(stderr))
+    if not headings:
         return ()
-    stack = next((match for match in reversed(stacks) if match[0].startswith("Current")), stacks[-1])
+    current_headings = [heading for heading in headings if heading[0].startswith("Current")]
+    heading = (current_headings or headings)[-1]
     frames = []
-    for line in stderr[stack.end() + 1 :].splitlines():
-        if not (frame := _FRAME.match(line)):
+    for line in stderr[heading.end() + 1 :].splitlines():
+        match = _FRAME.match(line)
+        if match is None:
             break
-        frames.append(Frame(*frame.groups()))
+        frames.append(Frame(*match.groups()))
     return frames

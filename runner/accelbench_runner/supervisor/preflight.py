@@ -54,7 +54,7 @@ class Survey(Document):
 
 
 def take_survey(host: Mapping[str, str]) -> Survey:
-    """Survey the machine in a child process.
+    """Run the survey in a child process, and return what it found.
 
     `host` is the host's part of the fingerprint. Raises OSError, subprocess.SubprocessError and
     pydantic.ValidationError.
@@ -66,7 +66,7 @@ def take_survey(host: Mapping[str, str]) -> Survey:
 
 
 def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) -> tuple[str, ...]:
-    """Return a line for each disturbance, with what to do; none for a quiet machine.
+    """Return a line for each disturbance, with what to do about it; empty for a quiet machine.
 
     `host` is the host's part of the fingerprint.
     """
@@ -79,7 +79,7 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
 
 def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
-    """Warn of other processes that are busy now; if hardly any are, warn of a high load average."""
+    """Return warnings of busy processes. If other processes use little now, warn of a high load average instead."""
     available_seconds = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
         if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:
@@ -89,11 +89,11 @@ def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
     busy_processes = [
         process for process in survey.processes if process.seconds >= MINIMUM_LISTED_SHARE * survey.seconds
     ]
-    lines = [
-        f"{process.name} (pid {process.pid}) takes {_describe_use(process.seconds / survey.seconds, survey)}: "
-        f"end it{', or let accelbench use fewer processors' if could_use_fewer(host) else ''}."
-        for process in busy_processes
-    ]
+    remedy = "end it, or let accelbench use fewer processors" if could_use_fewer(host) else "end it"
+    lines = []
+    for process in busy_processes:
+        use = _describe_use(process.seconds / survey.seconds, survey)
+        lines.append(f"{process.name} (pid {process.pid}) takes {use}: {remedy}.")
     if sum(process.seconds for process in busy_processes) < MINIMUM_EXPLAINED_SHARE * survey.busy_seconds:
         lines.append(
             f"Other processes use {percent(survey.busy_seconds / available_seconds)} of "
@@ -104,7 +104,7 @@ def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
 
 
 def _container_warnings(survey: Survey) -> list[str]:
-    """Warn of hypervisor steal, and of a CPU limit below the number of processors."""
+    """Return warnings of hypervisor steal, and of a CPU limit below the number of processors."""
     lines = []
     steal_share = survey.steal_seconds / (survey.processors * survey.seconds)
     if steal_share > STEAL.biases:
@@ -121,7 +121,7 @@ def _container_warnings(survey: Survey) -> list[str]:
 
 
 def _clock_warnings(survey: Survey) -> list[str]:
-    """Warn of a CPU governor under which clocks change."""
+    """Return a warning if the clocks change under the machine's CPU governor; else nothing."""
     if survey.governor in STEADY_GOVERNORS:
         return []
     turbo = " and turbo is on" if survey.turbo == "on" else ""
@@ -129,12 +129,15 @@ def _clock_warnings(survey: Survey) -> list[str]:
     return [f"{warning} For steady clocks: cpupower frequency-set -g performance."]
 
 
-def _describe_use(used: float, survey: Survey) -> str:
-    """Describe the use of `used` processors among those that launches use."""
-    if used > ONE_PROCESSOR:
-        return f"{used:.1f} of {_describe_processors(survey)}"
-    return f"{percent(used)} of {'one of ' if survey.processors > 1 else ''}{_describe_processors(survey)}"
+def _describe_use(used_processors: float, survey: Survey) -> str:
+    """Describe how much a process uses: `1.5 of 4 processors`, or `60 % of one of 4 processors`."""
+    processors = _describe_processors(survey)
+    if used_processors > ONE_PROCESSOR:
+        return f"{used_processors:.1f} of {processors}"
+    one_of = "one of " if survey.processors > 1 else ""
+    return f"{percent(used_processors)} of {one_of}{processors}"
 
 
 def _describe_processors(survey: Survey) -> str:
+    """Describe the processors that launches may use: `4 processors`."""
     return f"{survey.processors} processors" if survey.processors > 1 else "the one processor that launches use"

@@ -14,7 +14,7 @@ from accelbench.launch.facts import Process
 from accelbench_runner.devices import cpu, processes
 from accelbench_runner.supervisor.preflight import Survey
 
-SECONDS = 1.0
+PAUSE_SECONDS = 1.0
 
 
 def survey(
@@ -23,16 +23,19 @@ def survey(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Return the use of the processors within `SECONDS`, by counters before and after a pause."""
+    """Return how the processors were used during a pause of `PAUSE_SECONDS`.
+
+    `host` is the host's part of the fingerprint. Tests pass another machine, pause and clock.
+    """
     processors = len(os.sched_getaffinity(0))
-    processes_before, contention_before, usage_before, began = (
-        machine.other_processes(),
-        machine.contention(),
-        machine.usage(),
-        clock(),
-    )
-    pause(SECONDS)
-    seconds, usage_after, contention_after = clock() - began, machine.usage(), machine.contention()
+    processes_before = machine.other_processes()
+    contention_before = machine.contention()
+    usage_before = machine.usage()
+    began = clock()
+    pause(PAUSE_SECONDS)
+    seconds = clock() - began
+    usage_after = machine.usage()
+    contention_after = machine.contention()
     busiest = processes.busiest(processes_before, machine.other_processes())
     return Survey(
         processors=processors,
