@@ -43,32 +43,32 @@ class Registry(Generic[D]):
         self._kind_name = kind.__name__.lower()
 
     @cached_property
-    def _built_in(self) -> tuple[str, ...]:
+    def _built_in_names(self) -> tuple[str, ...]:
         """Return the names of the built-in descriptors, sorted: the package's modules except `descriptor`."""
         modules = (module.name for module in pkgutil.iter_modules(import_module(self._group).__path__))
         return tuple(sorted(name for name in modules if name != "descriptor"))
 
     @cached_property
-    def _installed(self) -> Mapping[str, EntryPoint]:
+    def _entry_points(self) -> Mapping[str, EntryPoint]:
         """Return the group's entry points of installed packages, by name."""
         return {point.name: point for point in entry_points(group=self._group)}
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of all descriptors: the built-in ones, then those of installed packages."""
-        installed_names = self._installed.keys() - set(self._built_in)
-        return (*self._built_in, *sorted(installed_names))
+        installed_names = self._entry_points.keys() - set(self._built_in_names)
+        return (*self._built_in_names, *sorted(installed_names))
 
     def find(self, name: str) -> D:
         """Return the descriptor of that name.
 
         Raises the registry's error if the name is unknown, or if an installed package's descriptor is invalid.
         """
-        if name in self._built_in:
+        if name in self._built_in_names:
             module = import_module(f"{self._group}.{name}")
             descriptor: object = getattr(module, self._kind_name.upper())
-        elif name in self._installed:
-            descriptor = self._load_installed(self._installed[name])
+        elif name in self._entry_points:
+            descriptor = self._load_installed(self._entry_points[name])
         else:
             raise self._error(describe_unknown(self._kind_name, name, self.names))
         if not isinstance(descriptor, self._kind) or descriptor.name != name:

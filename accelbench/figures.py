@@ -17,7 +17,10 @@ _HOUR = 3600
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Format `value` with `digits` significant digits; zeros at the end stay, and all digits before the point."""
+    """Format `value` with `digits` significant digits, including zeros at the end.
+
+    All digits of a longer integer part are shown: `1,234` with three digits.
+    """
     if value == 0:
         return "0"
     rounded = round(value, _decimal_places(value, digits))
@@ -43,14 +46,14 @@ def seconds(value: float, digits: int = _DIGITS[0]) -> str:
 def digits_that_agree(
     quotients: Iterable[tuple[float, float, float]], show: Callable[[float, int], str] = seconds
 ) -> int:
-    """Return the smallest number of digits, 3 to 7, with which a reader who divides the shown times gets the speedups.
+    """Return how many digits times need so that the quotient of two shown times is the speedup shown next to them.
 
     Args:
         quotients: Dividend, divisor and ratio of each speedup; the dividend and the divisor are times.
         show: Formats a time with a number of digits.
 
     Returns:
-        The number of digits; 3 if not even 7 digits are enough.
+        The smallest suitable number from 3 to 7; 3 if none is suitable.
     """
     all_quotients = tuple(quotients)
     for digits in _DIGITS:
@@ -75,7 +78,7 @@ def read(text: str) -> float:
 
 
 def duration(value: float) -> str:
-    """Format a waiting time in seconds, rounded to seconds or, from an hour on, to minutes: `45 s`, `2 min 05 s`."""
+    """Format a waiting time in seconds: `45 s`, `2 min 05 s`, or without seconds `1 h 10 min`."""
     whole_seconds = max(0, round(value))
     if whole_seconds < _MINUTE:
         return f"{whole_seconds} s"
@@ -112,9 +115,9 @@ def percent(ratio: float) -> str:
 
 
 def spread(ratio: float) -> str:
-    """Format half the range of times as a share of the time: `± 0.4 %`, or `> 100 %` if it is larger than the time.
+    """Format half the range of times, as a share of the time: `± 0.4 %`.
 
-    A larger share has no sign, because a time minus more than itself would be negative.
+    A share above 1 is `> 100 %`: a time minus more than itself would be negative.
     """
     return f"± {percent(ratio)}" if ratio <= 1 else "> 100 %"
 

@@ -329,7 +329,10 @@ def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
 
 
 def _pickle(name: str, function: Callable[..., Any]) -> bytes:
-    """Pickle the function with cloudpickle; raises CannotBeSentError, also if it takes more than `MAXIMUM_BYTES`."""
+    """Pickle the function with cloudpickle.
+
+    Raises CannotBeSentError if cloudpickle cannot pickle it, or if the result has more than `MAXIMUM_BYTES`.
+    """
     try:
         import cloudpickle
     except ModuleNotFoundError:
@@ -348,7 +351,7 @@ def _pickle(name: str, function: Callable[..., Any]) -> bytes:
 
 
 def _advise_file(name: str) -> str:
-    """Describe how to define the function `name` in a file, from which no function is pickled."""
+    """Advise the user to define the function `name` in a file, because functions of a file are not pickled."""
     parameter, body = "x", "..."
     if name == "arrays":
         parameter, body = "rng", 'return {"x": rng.standard_normal((1000, 1000))}'

@@ -31,26 +31,26 @@ class UnknownWorkloadError(LookupError):
 
 
 @cache
-def _built_in() -> frozenset[str]:
+def _built_in_names() -> frozenset[str]:
     """Return the names of the workloads that are part of accelbench."""
     modules = (module.name for module in pkgutil.iter_modules(workloads.__path__))
     return frozenset(name.replace("_", "-") for name in modules if not name.startswith("_"))
 
 
 @cache
-def _installed() -> Mapping[str, EntryPoint]:
+def _entry_points() -> Mapping[str, EntryPoint]:
     """Return the entry points of workloads in other installed packages, by name."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def is_built_in(name: str) -> bool:
     """Return True if the workload is part of accelbench."""
-    return name in _built_in()
+    return name in _built_in_names()
 
 
 def names() -> tuple[str, ...]:
     """Return the names of built-in and installed workloads, sorted; imports no workload."""
-    return tuple(sorted(_built_in() | _installed().keys()))
+    return tuple(sorted(_built_in_names() | _entry_points().keys()))
 
 
 def find(name: str) -> Workload:
@@ -59,7 +59,7 @@ def find(name: str) -> Workload:
     A script takes precedence over an installed package, so that the package's author can work on the workload.
 
     Raises:
-        UnknownWorkloadError: There is no such workload, its code is invalid, or a script has a built-in one's name.
+        UnknownWorkloadError: There is no such workload, its code is invalid, or a script has a built-in name.
     """
     file = script.path()
     if file is None or name_of_file(file.name) != name:
@@ -80,8 +80,8 @@ def _find_in_packages(name: str) -> Workload:
     if is_built_in(name):
         module = importlib.import_module(f"{workloads.__name__}.{name.replace('-', '_')}")
         return workload_class(module, name)()
-    if name in _installed():
-        return _from_package(_installed()[name])
+    if name in _entry_points():
+        return _from_package(_entry_points()[name])
     raise UnknownWorkloadError(describe_unknown("workload", name, names()))
 
 
@@ -130,8 +130,8 @@ def options_model(kind: VariantKind) -> type[frameworks.Options]:
     """
     if not kind.plain:
         return frameworks.Options
-    modes = frameworks.find(kind.framework).modes
-    return modes[kind.mode].options if kind.mode in modes else frameworks.Options
+    mode = frameworks.find(kind.framework).modes.get(kind.mode)
+    return mode.options if mode is not None else frameworks.Options
 
 
 def parse_options(kind: VariantKind, values: Mapping[str, ParameterValue]) -> frameworks.Options:

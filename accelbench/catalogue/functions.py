@@ -167,10 +167,10 @@ def _required_parameters(function: Callable[..., Any]) -> list[str]:
     Raises InvalidWorkloadError if a parameter cannot be passed by name, such as `*args`.
     """
     parameters = inspect.signature(function).parameters.values()
-    positional_only = [str(parameter) for parameter in parameters if parameter.kind not in KEYWORD_KINDS]
-    if positional_only:
+    unsupported = [str(parameter) for parameter in parameters if parameter.kind not in KEYWORD_KINDS]
+    if unsupported:
         raise InvalidWorkloadError(
-            f"{location(function)} takes {', '.join(positional_only)}; arrays are given by name, "
+            f"{location(function)} takes {', '.join(unsupported)}; arrays are given by name, "
             f"as in def {function.__name__}(x)"
         )
     return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
@@ -207,10 +207,12 @@ def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
 def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
     """Make the workload's method `arrays`, which calls `draw`.
 
-    The method raises InvalidWorkloadError if `draw` imports a framework, or if `functions` cannot take its arrays.
+    The method raises InvalidWorkloadError if `draw` imports a framework or does not return arrays of numbers, or if one
+    of `functions` cannot be called with these arrays.
     """
 
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
+        """Return the arrays that `draw` returns, as a single batch without state."""
         imported_before = frameworks.packages() & sys.modules.keys()
         named_arrays = unpickle(draw)(rng, **parameters.model_dump())
         imported = sorted((frameworks.packages() & sys.modules.keys()) - imported_before)

@@ -59,6 +59,7 @@ def _scale_constants(unseen: NamedArrays, seen: NamedArrays, rng: "Generator") -
     import numpy as np
 
     def scale_if_equal(array: Array, seen_array: Array) -> Array:
+        """Return other values if the array has floats and equals the seen array, and otherwise the array itself."""
         array = np.asarray(array)
         is_floating = np.issubdtype(array.dtype, np.inexact)
         if not is_floating or not np.array_equal(array, seen_array, equal_nan=True):

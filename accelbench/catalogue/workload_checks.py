@@ -229,6 +229,7 @@ def _check_and_instantiate(kind: type[Workload], where: str) -> Workload:
     variants = workload.variants()
     is_timed = call_method(workload.measure, Measure, defaults).protocol != "observe"
     required = {variant.method for variant in variants.values()} | {"arrays"}
+    # A class that does not define a method has the one of Workload.
     missing = sorted(name for name in required if getattr(kind, name, None) is getattr(Workload, name, None))
     if missing:
         raise InvalidWorkloadError(f"{where} {_describe_missing(kind, missing)}")

@@ -181,7 +181,7 @@ def _measure(run: "ClaimRun", signals: "Signals", complete_results: "Mapping[str
                 run.directory,
                 signals=signals,
                 display=live_display,
-                done=complete_results,
+                earlier_results=complete_results,
             )
     except OSError as error:
         _exit(f"error: {error.filename or run.directory.path}: {error.strerror}", Exit.USAGE)

@@ -13,7 +13,7 @@ from typing import Any, Self
 from accelbench.api.metadata import GROUP
 from accelbench.cluster_api.errors import ApiError, ClusterError, UnreachableError, api_error
 from accelbench.cluster_api.kinds import POD, verb_and_resource
-from accelbench.frameworks.descriptor import not_installed
+from accelbench.frameworks.descriptor import install_message
 from accelbench.problem import describe_unknown
 
 Manifest = dict[str, Any]
@@ -45,7 +45,7 @@ def connect(context: str | None = None, kubeconfig: Path | None = None, namespac
         from kubernetes import client, config
         from urllib3.exceptions import HTTPError
     except ImportError as error:
-        raise ClusterError(f"the Python package {not_installed('kubernetes', 'kubectl')}") from error
+        raise ClusterError(f"the Python package {install_message('kubernetes', 'kubectl')}") from error
     file = None if kubeconfig is None else str(kubeconfig)
     try:
         api = config.new_client_from_config(file, context)

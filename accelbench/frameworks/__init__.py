@@ -5,7 +5,7 @@ each a `Framework` (`accelbench.frameworks.descriptor`) under its own name.
 """
 
 from accelbench.extensions import Registry
-from accelbench.frameworks.descriptor import Framework, Mode, Options, UnsupportedPlatformError, not_installed
+from accelbench.frameworks.descriptor import Framework, Mode, Options, UnsupportedPlatformError, install_message
 
 __all__ = [
     "Framework",
@@ -15,8 +15,8 @@ __all__ = [
     "UnsupportedPlatformError",
     "every",
     "find",
+    "install_message",
     "names",
-    "not_installed",
     "packages",
 ]
 

@@ -72,16 +72,16 @@ class Framework:
         return platform
 
     @property
-    def not_installed(self) -> str:
+    def install_message(self) -> str:
         """Return the message to show if the framework is not installed."""
-        return not_installed(self.package, self.extra)
+        return install_message(self.package, self.extra)
 
     def load_adapter(self) -> Any:
         """Import and return the adapter's class. This imports the framework too."""
         return load(self.adapter)
 
 
-def not_installed(package: str, extra: str) -> str:
+def install_message(package: str, extra: str) -> str:
     """Return the message to show if a package is not installed, with the command that installs it.
 
     Args:

@@ -18,7 +18,7 @@ COMPILE_SECONDS = 600
 
 
 def profile_of(run: BenchmarkRun) -> Profile:
-    """Return the run's profile; raises InvalidSpecError if the profile is unknown or invalid."""
+    """Return the run's profile; raises InvalidSpecError if the profile is unknown, or if any profile is invalid."""
     try:
         return load_profiles(os.environ).get(run.spec.accelerator.profile)
     except (UnknownProfileError, InvalidProfilesError) as error:
@@ -34,9 +34,10 @@ def without_timed_expectations(run: BenchmarkRun) -> BenchmarkRun:
 
 
 def prepare_compilation(run: BenchmarkRun) -> BenchmarkRun:
-    """Return the run with its compile targets, which its profile may set, and with enough time to compile.
+    """Add the profile's compile target to a run that has none, and allow enough time to compile.
 
-    A run without targets is returned unchanged. Raises InvalidSpecError if this machine cannot compile for a target.
+    A run whose profile has no target either is returned unchanged. Raises InvalidSpecError if the run does not fit its
+    targets, or if a compiler is not installed.
     """
     profile = profile_of(run)
     run = with_target(run, profile.target)
@@ -102,5 +103,5 @@ def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
     for variant in run.spec.variants:
         framework = frameworks.find(variant.use.partition("/")[0])
         if importlib.util.find_spec(framework.package) is None:
-            messages[variant.label] = framework.not_installed
+            messages[variant.label] = framework.install_message
     return messages

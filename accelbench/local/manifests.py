@@ -137,7 +137,7 @@ def _make_run(
 
 
 def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
-    """Return the preferred uses that the workload offers, or all offered uses if fewer than two are preferred.
+    """Return the preferred uses that the workload offers, or all that it offers if fewer than two are preferred.
 
     `DEFAULT_VARIANTS` come first, so that PyTorch in eager mode is the baseline if the workload has it.
     """

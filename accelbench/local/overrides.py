@@ -34,13 +34,14 @@ def override(manifest: Any, assignments: Sequence[str]) -> Any:
         path = path.strip().removeprefix("spec.")
         if not equals or not _PATH.fullmatch(path):
             raise UsageError(f'"{assignment}": write PATH=VALUE, as in measurement.rounds.max=5', SET)
-        if not isinstance(changed, dict) or not isinstance(changed.setdefault("spec", {}), dict):
+        spec = changed.setdefault("spec", {}) if isinstance(changed, dict) else None
+        if not isinstance(spec, dict):
             raise UsageError(f'"{assignment}": the manifest has no spec to change', SET)
         keys = [int(index) if index else name for name, index in _TOKEN.findall(path)]
         field_type = _type_at(BenchmarkRunSpec, keys)
         if field_type is None:
-            raise UsageError(f'unknown path "{path}"; {_suggest_path(path, keys, changed["spec"])}', SET)
-        _assign(changed["spec"], keys, _parse(value, field_type), path)
+            raise UsageError(f'unknown path "{path}"; {_suggest_path(path, keys, spec)}', SET)
+        _assign(spec, keys, _parse(value, field_type), path)
     return changed
 
 

@@ -86,7 +86,7 @@ def measure(
     script: Path | None = None,
     processors: int | None = None,
     environment: Mapping[str, str] = MappingProxyType({}),
-    done: Mapping[str, Result] = MappingProxyType({}),
+    earlier_results: Mapping[str, Result] = MappingProxyType({}),
 ) -> RunOutcome:
     """Run every case and write its result as soon as it has ended; start no further case after a signal.
 
@@ -99,7 +99,7 @@ def measure(
         script: The workload's file. A copy in the directory of the results is measured.
         processors: Number of processors for each runner; None for all.
         environment: Environment variables for the runner, in addition to this process's variables.
-        done: Earlier results in the directory, by case name. Their cases do not run again.
+        earlier_results: Results that the directory already has, by case name. Their cases do not run again.
     """
     cases = plan_cases(run, platform)
     record = RunRecord(
@@ -108,14 +108,14 @@ def measure(
         cases=tuple(case.name for case in cases),
         run=run,
     )
-    directory.prepare(record, keep=done)
+    directory.prepare(record, keep=earlier_results)
     runner_environment = {**environment, **script_environment(script, directory)}
     outcomes: list[CaseOutcome] = []
     for number, case in enumerate(cases, start=1):
         if signals.received is not None:
             break
-        if case.name in done:
-            outcomes.append(_with_expectations(run, case, done[case.name]))
+        if case.name in earlier_results:
+            outcomes.append(_with_expectations(run, case, earlier_results[case.name]))
             continue
         display.start_case(case, number, len(cases))
         log = directory.log_path(case.name)
@@ -196,9 +196,9 @@ def _case_outcome(run: BenchmarkRun, case: Case, exited: RunnerExit, log: Path, 
     trouble = [f"{case.name}: {problem}" for problem in exited.problems]
     is_complete = exited.result is not None and exited.result.complete
     if not is_complete and not interrupted:
-        how = f"was ended by signal {-exited.code}" if exited.code < 0 else f"ended with status {exited.code}"
-        what = "only a checkpoint" if exited.result else "no result"
-        trouble.append(f"{case.name}: the runner {how} and left {what}; its log is {log}")
+        end = f"was ended by signal {-exited.code}" if exited.code < 0 else f"ended with status {exited.code}"
+        delivery = "only a checkpoint" if exited.result else "no result"
+        trouble.append(f"{case.name}: the runner {end} and left {delivery}; its log is {log}")
         trouble += [f"  {line}" for line in exited.tail]
     if exited.result is None:
         return CaseOutcome(case=case, result=None, trouble=tuple(trouble))

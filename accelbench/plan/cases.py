@@ -29,7 +29,10 @@ def count_cases(run: BenchmarkRun) -> int:
 
 
 def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
-    """Return the run with `target`, its profile's compile target. A run that has targets is returned unchanged."""
+    """Return the run with its profile's compile target, `target`.
+
+    The run is returned unchanged if it has targets of its own, or if the profile has none.
+    """
     accelerator = run.spec.accelerator
     if target is None or accelerator.targets:
         return run
@@ -38,9 +41,9 @@ def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
 
 
 def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | None = None) -> tuple[Case, ...]:
-    """Return a case for each combination of the run's swept values, and of each with each compile target.
+    """Return a case for each combination of compile target and swept values.
 
-    The values of the last axis change fastest, and the targets slowest.
+    From case to case, the last axis of the sweep changes fastest, and the target slowest.
 
     Args:
         run: A valid run.
@@ -93,13 +96,13 @@ def _make_case(
         ),
         baseline=run.baseline,
         comparisons_in_run=max(1, case_count * (len(spec.variants) - 1)),
-        measurement=_measurement(spec.measurement),
+        measurement=_convert_measurement(spec.measurement),
         accelerator=accelerator,
     )
 
 
-def _measurement(measurement: Measurement) -> CaseMeasurement:
-    """Convert a run's measurement settings to a case's: percentages become decimal fractions."""
+def _convert_measurement(measurement: Measurement) -> CaseMeasurement:
+    """Convert the measurement settings of a run to those of a case; percentages become decimal fractions."""
     return CaseMeasurement(
         **{name: getattr(measurement, name) for name in MeasurementSettings.model_fields},
         rounds_min=measurement.rounds.min,

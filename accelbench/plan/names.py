@@ -60,5 +60,5 @@ def claim_template_name(run: str, run_uid: str) -> str:
 
 
 def result_name(run: str, run_uid: str, case: str) -> str:
-    """Return the name of a case's BenchmarkResult. All attempts at a case have the same result's name."""
+    """Return the name of a case's BenchmarkResult. It does not depend on the attempt that delivers the result."""
     return unique_name(f"{run}-{case}", run_uid, case, "result")

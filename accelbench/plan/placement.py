@@ -51,7 +51,7 @@ class Node:
     cases: int = 0
     """Number of pods on the node that measure cases."""
     exclusive: bool = False
-    """True if one of these pods allows no other case on the node."""
+    """True if one of these pods has the node to itself, so that no other case fits."""
     drivers: frozenset[str] = frozenset()
     """Drivers that publish the node's devices for dynamic resource allocation."""
 
@@ -95,7 +95,7 @@ def profile_requests(profile: Profile) -> Amounts:
 
 
 def resources_without_profile(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
-    """Return the extended resources that no profile can use, each with the nodes on which this is so."""
+    """Return the nodes with devices that no profile can use there, by the devices' extended resource."""
     profiles = tuple(profiles)
     nodes_by_resource: defaultdict[str, list[Node]] = defaultdict(list)
     for node in nodes:
@@ -132,7 +132,7 @@ def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
 
 
 def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit for each resource of which the node has too little, and one if its number of pods is reached.
+    """Yield a misfit for each resource of which the node has too little, and one if it has its maximum number of pods.
 
     The cause is `resource` if the request exceeds all that the node offers, and `occupied` if it exceeds what is free.
     """
@@ -159,7 +159,7 @@ def _claim_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
 
 
 def _exclusion_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit if a case on the node allows no other, or if the profile allows none and the node has cases."""
+    """Yield a misfit if a case has the node to itself, or if the profile takes a whole node and the node has a case."""
     if node.exclusive:
         yield Misfit("occupied", "a case has it to itself")
     elif profile.takes_whole_node and node.cases:
@@ -203,7 +203,7 @@ def read_nodes(nodes: Iterable[Manifest], pods: Iterable[Manifest], slices: Iter
 def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]) -> Node:
     """Build a node from its manifest, its pods, and the drivers of its devices.
 
-    A case allows no other case on its node if its pod has an anti-affinity to pods.
+    A case has its node to itself if its pod has an anti-affinity to pods.
     """
     spec, status = body.get("spec") or {}, body.get("status") or {}
     requested: defaultdict[str, Decimal] = defaultdict(Decimal)

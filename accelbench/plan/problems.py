@@ -38,10 +38,10 @@ def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
 def _check_workload(
     run: BenchmarkRun, check: Callable[[BenchmarkRun, Workload], Iterable[Problem]]
 ) -> tuple[Problem, ...]:
-    """Return the problems that `check` finds in a run with its workload.
+    """Return the problems that `check` finds in the run.
 
-    If the workload is unknown, or if the user's code raises an exception, that is the only problem. A script that is
-    not on this machine is not checked.
+    If the workload is unknown, or if a user's workload raises an exception, that is the only problem. There is no
+    problem if the workload is a script that is not on this machine.
     """
     reference = run.spec.workload
     if reference.script and script.path() is None:
@@ -160,7 +160,7 @@ def _check_variants(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Problem]:
     """Yield a problem if a sweep's axis is not a parameter, and one for each of its values that is invalid."""
     if axis.name not in parameters.model.model_fields:
-        yield Problem(f"{path}.name", parameters.describe_unknown(axis.name))
+        yield Problem(f"{path}.name", parameters.describe_unknown_field(axis.name))
         return
     for index, value in enumerate(axis.values):
         value_path = f"{path}.values[{index}]"
@@ -223,9 +223,9 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 
 
 def _check_expectations(run: BenchmarkRun, workload: Workload, protocol: ProtocolName) -> Iterator[Problem]:
-    """Yield a problem for each expectation of a value that the protocol does not measure.
+    """Yield a problem for each expectation of a value that a case with this protocol does not have.
 
-    Such values are metrics if nothing is timed, observations if the case is timed, and unknown observations.
+    A timed case has metrics and no observations. An observed case has the workload's observations and no metrics.
     """
     known_observations = observations.names(workload)
     is_observed = protocol == "observe"
@@ -278,7 +278,7 @@ class Fields:
                 else:
                     yield Problem(path, _pydantic_message(detail))
 
-    def describe_unknown(self, name: str) -> str:
+    def describe_unknown_field(self, name: str) -> str:
         """Describe an unknown field, with the nearest known name, or all known names if none is near."""
         if not self.model.model_fields:
             return f"{self.owner} takes no {self.kind}s"
@@ -288,7 +288,7 @@ class Fields:
         """Describe an error that pydantic found in the field `name`."""
         value, error_type = detail["input"], detail["type"]
         if error_type == "extra_forbidden":
-            return self.describe_unknown(name)
+            return self.describe_unknown_field(name)
         if error_type == "literal_error":
             allowed_values = get_args(self.model.model_fields[name].annotation)
             return describe_unknown("value", str(value), map(str, allowed_values))

@@ -253,9 +253,9 @@ def odd_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     """Workloads of a distribution that has just been installed."""
     install_odd_workloads(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    catalogue._installed.cache_clear()
+    catalogue._entry_points.cache_clear()
     yield
-    catalogue._installed.cache_clear()
+    catalogue._entry_points.cache_clear()
     catalogue._find_in_packages.cache_clear()
 
 

@@ -96,11 +96,11 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
             (site / "some_workloads.py").write_text(text)
         monkeypatch.syspath_prepend(str(site))
         monkeypatch.setenv("PYTHONPATH", f"{site}:{ROOT}:{ROOT / 'runner'}:{ROOT / 'operator'}")
-        catalogue._installed.cache_clear()
+        catalogue._entry_points.cache_clear()
         return site
 
     yield install
-    catalogue._installed.cache_clear()
+    catalogue._entry_points.cache_clear()
     catalogue._find_in_packages.cache_clear()
 
 

@@ -10,7 +10,7 @@ from accelbench import catalogue
 from accelbench.api.number_registry import NUMBERS as REGISTERED
 from accelbench.api.numbers import MEASURED
 from accelbench.claims import ledger
-from accelbench.cli.workloads import allowed, describe
+from accelbench.cli.workloads import describe, describe_allowed_values
 from accelbench.report.markdown import markdown_table
 from accelbench.validity.certificate import validity_checks
 from accelbench.validity.check import remedy_for
@@ -48,7 +48,7 @@ def section(workload: Workload, rows: list[str]) -> str:
     parts = [f"## {workload.name}", _paragraphs(type(workload))]
     if described["parameters"]:
         parameters = [
-            (name, str(schema.get("default", "")), allowed(schema), schema.get("description", ""))
+            (name, str(schema.get("default", "")), describe_allowed_values(schema), schema.get("description", ""))
             for name, schema in described["parameters"].items()
         ]
         parts.append(markdown_table(("parameter", "default", "allowed", "what it is"), parameters, right=set()))

@@ -44,7 +44,7 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
                 import_module(library)
         except ModuleNotFoundError as error:
             if error.name in {framework.package, *map(package_of, task.libraries)}:
-                raise UnsupportedError(frameworks.not_installed(error.name, framework.extra)) from None
+                raise UnsupportedError(frameworks.install_message(error.name, framework.extra)) from None
             raise
     began = task.clock.seconds()
     imported = adapter.import_compiler()
