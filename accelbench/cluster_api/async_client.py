@@ -18,6 +18,7 @@ from accelbench.cluster_api.errors import UnreachableError, api_error
 
 REQUEST_SECONDS = 30
 HTTP_ERROR = 400
+"""Lowest HTTP status that reports an error."""
 JSON = "application/json, */*"
 
 Manifest = dict[str, Any]
@@ -26,7 +27,7 @@ NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
 async def load_configuration() -> Configuration:
     """Load the pod's own configuration or, outside a pod, the kubeconfig."""
-    # A watch holds its connection: the watched namespaces and the workers limit how many there are.
+    # 0: no maximum. Each watch and each worker uses at most one connection, which limits them anyway.
     configuration = Configuration(connection_pool_maxsize=0)
     try:
         config.load_incluster_config(client_configuration=configuration)
@@ -45,7 +46,7 @@ class AsyncClient:
     def record_answer(
         self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float, date: str
     ) -> None:
-        """Receive status (0: no answer), duration and `Date` of each answer; a subclass may count them."""
+        """Do nothing. A subclass may record the status (0: no answer), duration and `Date` header of each answer."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -54,17 +55,18 @@ class AsyncClient:
         await self.client.close()
 
     async def get(self, path: str, query: Mapping[str, Any] | None = None, *, accept: str = JSON) -> Manifest:
-        """Get an object or a list; `accept` can ask for less of it."""
+        """Get an object or a list; the media type `accept` can ask for metadata only."""
         return await self._json("GET", path, query=query, accept=accept)
 
     async def pages(self, path: str, query: Mapping[str, Any], **options: Any) -> AsyncIterator[Manifest]:
         """Yield a list page by page, `query["limit"]` objects each."""
-        token = ""
         while True:
-            page = await self.get(path, {**query, "continue": token} if token else query, **options)
+            page = await self.get(path, query, **options)
             yield page
-            if not (token := page["metadata"].get("continue")):
+            continue_token = page["metadata"].get("continue")
+            if not continue_token:
                 return
+            query = {**query, "continue": continue_token}
 
     async def create(self, path: str, body: Manifest) -> Manifest:
         """Create an object and return it as stored; raises ConflictError if its name is taken."""
@@ -75,7 +77,7 @@ class AsyncClient:
         return await self._json("PUT", path, body=body)
 
     async def delete(self, path: str, uid: str) -> None:
-        """Delete the object with that UID; the server deletes what it owns in the background."""
+        """Delete the object at `path` if it has this UID; the server deletes its dependents in the background."""
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -104,29 +106,35 @@ class AsyncClient:
             response.close()
 
     async def lines(self, path: str, query: Mapping[str, Any], seconds: int, maximum_bytes: int) -> AsyncIterator[str]:
-        """Yield the lines of a growing text for at most `seconds`, without those longer than `maximum_bytes`."""
+        """Yield the complete lines of a growing text for at most `seconds`; skip lines longer than `maximum_bytes`."""
         response = (await self._send("GET", path, query=query, seconds=seconds)).response
-        partial_line, too_long = b"", False
+        partial_line = b""
+        skips_rest_of_line = False
         try:
             async for chunk in response.content.iter_any():
-                *lines, partial_line = (partial_line + chunk).split(b"\n")
-                for line in lines:
-                    if not too_long and len(line) <= maximum_bytes:
+                *complete_lines, partial_line = (partial_line + chunk).split(b"\n")
+                for line in complete_lines:
+                    if not skips_rest_of_line and len(line) <= maximum_bytes:
                         yield line.decode(errors="replace")
-                    too_long = False
+                    skips_rest_of_line = False
                 if len(partial_line) > maximum_bytes:
-                    partial_line, too_long = b"", True
+                    # Forget what has arrived of this line, or it could fill the memory.
+                    partial_line = b""
+                    skips_rest_of_line = True
         except NO_ANSWER as error:
             raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error
         finally:
             response.close()
 
-    async def _json(self, method: str, path: str, **request: Any) -> Manifest:
-        document: Manifest = from_json(await self._request_bytes(method, path, **request))
+    async def _json(self, method: str, path: str, **options: Any) -> Manifest:
+        """Send a request with the options of `_send` and return the object in the answer."""
+        document: Manifest = from_json(await self._request_bytes(method, path, **options))
         return document
 
-    async def _request_bytes(self, method: str, path: str, **request: Any) -> bytes:
-        return await _read_body(await self._send(method, path, **request), f"{method} {path}")
+    async def _request_bytes(self, method: str, path: str, **options: Any) -> bytes:
+        """Send a request with the options of `_send` and return the body of the answer."""
+        response = await self._send(method, path, **options)
+        return await _read_body(response, f"{method} {path}")
 
     async def _send(
         self,
@@ -138,8 +146,8 @@ class AsyncClient:
         seconds: int = REQUEST_SECONDS,
         accept: str = JSON,
     ) -> Any:
-        """Send a request and return the response unread; raise ApiError for an error answer."""
-        # The body is left out: it is JSON already, and the client would walk through all of it to make sure.
+        """Send a request and return the response unread; raises ApiError for an error answer, or without an answer."""
+        # `param_serialize` does not get the body: it is JSON already, and the client would check every value in it.
         method, url, headers, _, _ = await self.client.param_serialize(
             method,
             path,
@@ -162,7 +170,10 @@ class AsyncClient:
 
 
 async def _read_body(response: Any, request: str) -> bytes:
-    """Read an answer to its end; raises UnreachableError if the connection ends before."""
+    """Return the whole body of an answer; raises UnreachableError if the connection ends too early.
+
+    `request` names the request in the message.
+    """
     try:
         content: bytes = await response.read()
     except NO_ANSWER as error:

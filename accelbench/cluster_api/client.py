@@ -26,7 +26,11 @@ WATCH_SECONDS = 300
 LOG_IDLE_SECONDS = 120
 """Time without a line after which the log is requested anew: a proxy may have dropped the connection."""
 PAGE = 500
+"""Maximum number of objects in one answer, as kubectl asks for them."""
+CHUNK_BYTES = 65536
+"""Maximum size of what is read of a log or a watch at a time."""
 HTTP_ERROR = 400
+"""Lowest HTTP status that reports an error."""
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 401, 403, 404
 POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 MISSING_GROUP = ("404 page not found", "could not find the requested resource")
@@ -34,15 +38,18 @@ MISSING_GROUP = ("404 page not found", "could not find the requested resource")
 
 
 def connect(context: str | None = None, kubeconfig: Path | None = None, namespace: str | None = None) -> "Client":
-    """Connect to the cluster of a kubeconfig or, in a pod, to the pod's own; raises ClusterError.
+    """Connect to the cluster of a kubeconfig. A pod without a kubeconfig connects to the pod's cluster.
 
     Args:
-        context: A context of the kubeconfig; None: its current one.
+        context: A context of the kubeconfig; None: the current context.
         kubeconfig: The file; None: `$KUBECONFIG`, then `~/.kube/config`, as kubectl does.
         namespace: The namespace that the user asked for; None: the context's.
+
+    Raises:
+        ClusterError: The `kubernetes` package is missing, or the kubeconfig names no cluster or cannot be read.
     """
     try:
-        from kubernetes import client, config
+        from kubernetes import config
         from urllib3.exceptions import HTTPError
     except ImportError as error:
         raise ClusterError(f"the Python package {install_message('kubernetes', 'kubectl')}") from error
@@ -51,36 +58,53 @@ def connect(context: str | None = None, kubeconfig: Path | None = None, namespac
         api = config.new_client_from_config(file, context)
         return Client(api, HTTPError, namespace, _default_namespace(context, kubeconfig))
     except config.ConfigException as error:
-        if file is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
-            in_pod = client.Configuration()
-            config.load_incluster_config(client_configuration=in_pod)
-            return Client(client.ApiClient(in_pod), HTTPError, namespace, POD_NAMESPACE.read_text().strip())
-        known = contexts(kubeconfig)
-        if context is not None and known and context not in known:
-            raise ClusterError(f"cannot reach a cluster: {describe_unknown('context', context, known)}") from error
-        raise ClusterError(
-            f"cannot reach a cluster: {str(error).rstrip('. ')}; see kubectl config get-contexts, or set KUBECONFIG"
-        ) from error
+        # Kubernetes sets this variable in every pod.
+        is_in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
+        if is_in_pod and file is None and context is None:
+            return _connect_from_pod(namespace)
+        known_contexts = contexts(kubeconfig)
+        if context is not None and known_contexts and context not in known_contexts:
+            problem = describe_unknown("context", context, known_contexts)
+        else:
+            problem = f"{str(error).rstrip('. ')}; see kubectl config get-contexts, or set KUBECONFIG"
+        raise ClusterError(f"cannot reach a cluster: {problem}") from error
     except (OSError, ValueError) as error:
         raise ClusterError(f"cannot reach a cluster: the kubeconfig cannot be read: {error}") from error
 
 
+def _connect_from_pod(namespace: str | None) -> "Client":
+    """Connect to the cluster of the pod that this process runs in, as the pod's service account."""
+    from kubernetes import client, config
+    from urllib3.exceptions import HTTPError
+
+    configuration = client.Configuration()
+    config.load_incluster_config(client_configuration=configuration)
+    pod_namespace = POD_NAMESPACE.read_text().strip()
+    return Client(client.ApiClient(configuration), HTTPError, namespace, pod_namespace)
+
+
 def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
-    """Return the kubeconfig's contexts by name, the current one first; empty if the file cannot be read."""
+    """Return the settings of each context in the kubeconfig, by name, the current context first.
+
+    The result is empty if the file cannot be read.
+    """
     try:
         from kubernetes import config
 
         listed, current = config.list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
     except Exception:  # noqa: BLE001 - the client raises any error that its YAML parser does
         return {}
-    first = [current] if current else []
-    return {context["name"]: context.get("context") or {} for context in (*first, *listed)}
+    # `listed` has the current context too, but a dict keeps the place where a key occurs first.
+    in_order = [current, *listed] if current else listed
+    return {context["name"]: context.get("context") or {} for context in in_order}
 
 
 def _default_namespace(context: str | None, kubeconfig: Path | None) -> str:
-    """Return the namespace of the context, or of the current one; `default` if it has none."""
-    known = contexts(kubeconfig)
-    return known.get(context or next(iter(known), ""), {}).get("namespace") or "default"
+    """Return the namespace of `context`, or of the current context if it is None; `default` if that has none."""
+    settings_by_context = contexts(kubeconfig)
+    current_context = next(iter(settings_by_context), "")
+    settings = settings_by_context.get(context or current_context, {})
+    return settings.get("namespace") or "default"
 
 
 class Client:
@@ -89,7 +113,7 @@ class Client:
     def __init__(
         self, api: Any, connection_error: type[Exception], namespace: str | None, default_namespace: str
     ) -> None:
-        """Wrap a kubernetes client that raises `connection_error` if the connection fails."""
+        """Wrap a kubernetes client; `connection_error` is what it raises if the connection fails."""
         self.namespace = namespace or default_namespace
         self.has_requested_namespace = namespace is not None
         """True if the user named the namespace; False if it is the default."""
@@ -112,15 +136,16 @@ class Client:
         return self.items_and_version(path, **query)[0]
 
     def items_and_version(self, path: str, **query: str) -> tuple[list[Manifest], str]:
-        """List all objects, and return the resource version from which a watch continues."""
+        """Return all objects of a collection, and the resource version from which a watch continues."""
         items: list[Manifest] = []
-        page = {"limit": str(PAGE), **query}
+        query = {"limit": str(PAGE), **query}
         while True:
-            answer = self._json("GET", path, query=page)
-            items += answer["items"]
-            if not (token := answer["metadata"].get("continue")):
-                return items, answer["metadata"].get("resourceVersion", "")
-            page["continue"] = token
+            page = self._json("GET", path, query=query)
+            items += page["items"]
+            continue_token = page["metadata"].get("continue")
+            if not continue_token:
+                return items, page["metadata"].get("resourceVersion", "")
+            query["continue"] = continue_token
 
     def table(self, path: str) -> Manifest:
         """Get the table that `kubectl get` prints of a collection."""
@@ -137,7 +162,11 @@ class Client:
         return self._json("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
 
     def watch(self, path: str, version: str, *, table: bool = False, **query: str) -> Iterator[Manifest]:
-        """Yield events after a resource version until the server ends the watch; raises ExpiredError."""
+        """Yield events after a resource version, until the server ends the watch.
+
+        With `table`, objects come as rows of the table that `kubectl get` prints. Raises ExpiredError if the version
+        is too old.
+        """
         query = {**query, "watch": "1", "resourceVersion": version, "timeoutSeconds": str(WATCH_SECONDS)}
         lines = self._lines(path, query, seconds=WATCH_SECONDS + REQUEST_SECONDS, accept=TABLE if table else JSON)
         for line in lines:
@@ -146,22 +175,25 @@ class Client:
             except ValueError as error:
                 raise UnreachableError(0, "the cluster stopped answering in the middle of an event") from error
             if event["type"] == "ERROR":
-                raise refusal(int(event["object"].get("code") or 0), json.dumps(event["object"]), "GET", path)
+                status = int(event["object"].get("code") or 0)
+                raise error_with_remedy(status, json.dumps(event["object"]), "GET", path)
             yield event
 
     def log(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
-        """Yield the lines of the runner's log, with their ends; with `follow` until its container has ended."""
-        query = {"container": "runner", **({"follow": "true"} if follow else {})}
+        """Yield the lines of the runner's log, with line ends; with `follow`, until the container ends."""
+        query = {"container": "runner"}
+        if follow:
+            query["follow"] = "true"
         return self._lines(POD.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
-        """Yield the lines of an answer with their ends; at most `seconds` may pass without data."""
+        """Yield the lines of an answer, with line ends; raises UnreachableError after `seconds` without data."""
         response = self._send("GET", path, query=query, accept=accept, seconds=seconds)
         partial_line = b""
         try:
-            for chunk in response.response.stream(65536, decode_content=True):
-                *lines, partial_line = (partial_line + chunk).split(b"\n")
-                for line in lines:
+            for chunk in response.response.stream(CHUNK_BYTES, decode_content=True):
+                *complete_lines, partial_line = (partial_line + chunk).split(b"\n")
+                for line in complete_lines:
                     yield line + b"\n"
             if partial_line:
                 yield partial_line
@@ -171,7 +203,7 @@ class Client:
             response.response.close()
 
     def _json(self, method: str, path: str, **request: Any) -> Manifest:
-        """Send a request and return the JSON of the answer."""
+        """Send a request and return the object in the answer; raises UnreachableError if the answer is no JSON."""
         response = self._send(method, path, **request)
         try:
             document: Manifest = json.loads(response.read())
@@ -192,7 +224,10 @@ class Client:
         content_type: str = JSON,
         seconds: float = REQUEST_SECONDS,
     ) -> Any:
-        """Send a request and return the response unread; raise ApiError for an error answer."""
+        """Send a request and return the response unread; raises ApiError for an error answer, or without an answer.
+
+        At most `seconds` may pass without data.
+        """
         request = self._api.param_serialize(
             method,
             path,
@@ -202,30 +237,31 @@ class Client:
             auth_settings=["BearerToken"],
         )
         try:
+            # The first limit is for connecting, the second for each read.
             response = self._api.call_api(*request, _request_timeout=(REQUEST_SECONDS, seconds))
             answer = response.read() if response.status >= HTTP_ERROR else b""
         except self._connection_error as error:
             raise UnreachableError(0, f"the cluster does not answer: {error}") from error
         if response.status >= HTTP_ERROR:
-            raise refusal(response.status, answer.decode(errors="replace"), method, path)
+            raise error_with_remedy(response.status, answer.decode(errors="replace"), method, path)
         return response
 
 
-def refusal(status: int, body: str, method: str, path: str) -> ApiError:
-    """Return the exception for an error answer, whose message includes the remedy."""
+def error_with_remedy(status: int, body: str, method: str, path: str) -> ApiError:
+    """Return the exception for an error answer. Its message includes a remedy if one is known."""
     error = api_error(status, body)
+    is_group_missing = any(message in error.message for message in MISSING_GROUP)
+    if status == NOT_FOUND and path.startswith(f"/apis/{GROUP}") and is_group_missing:
+        return ApiError(status, "this cluster has no accelbench: install its chart first")
+    # RBAC says `User "ann" cannot get ...`; a quota or a policy, which also answer 403, do not.
+    is_refused_by_rbac = status == FORBIDDEN and " cannot " in error.message
     if status == UNAUTHORIZED:
         error.message = f"the cluster does not accept your credentials: log in to it again ({error.message})"
-    elif status == FORBIDDEN and " cannot " in error.message:  # refused by RBAC, not by a quota or a policy
+    elif is_refused_by_rbac:
         verb = {"GET": "read", "POST": "create", "PATCH": "change"}[method]
+        _, resource = verb_and_resource(method, path, {})
         error.message = (
-            f"you may not {verb} {verb_and_resource(method, path, {})[1]} here: ask for a role that allows it, such as "
+            f"you may not {verb} {resource} here: ask for a role that allows it, such as "
             f"Kubernetes' own edit with accelbench's chart ({error.message})"
         )
-    elif (
-        status == NOT_FOUND
-        and path.startswith(f"/apis/{GROUP}")
-        and any(message in error.message for message in MISSING_GROUP)
-    ):
-        return ApiError(status, "this cluster has no accelbench: install its chart first")
     return error

@@ -32,7 +32,7 @@ class ApiError(ClusterError):
     """Report an error answer of the API server, or the lack of an answer."""
 
     def __init__(self, status: int, message: str, retry_after_seconds: float = 0.0) -> None:
-        """Hold the HTTP status (0: no answer) and the time that the server asks to wait before the next request."""
+        """Store the HTTP status, or 0 without an answer, and how long the server asks to wait before a new request."""
         super().__init__(message)
         self.status = status
         self.retry_after_seconds = retry_after_seconds
@@ -96,12 +96,13 @@ def api_error(status: int, body: str, retry_after: str = "") -> ApiError:
 
     Args:
         status: The HTTP status.
-        body: The answer's body; if it is no Status object, all of it is the message.
-        retry_after: The header of that name, whole seconds as API servers send it.
+        body: The answer's body. If the body is no Status object, all of it is the message.
+        retry_after: The value of the header `Retry-After`, whole seconds as API servers send it.
     """
     try:
         message = str(json.loads(body).get("message") or body)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError):  # no JSON, or no JSON object
         message = body
-    seconds = float(retry_after) if retry_after.isdecimal() else 0.0
-    return ERRORS_BY_STATUS.get(status, ApiError)(status, message.strip()[:MAXIMUM_MESSAGE], seconds)
+    retry_after_seconds = float(retry_after) if retry_after.isdecimal() else 0.0
+    error_class = ERRORS_BY_STATUS.get(status, ApiError)
+    return error_class(status, message.strip()[:MAXIMUM_MESSAGE], retry_after_seconds)

@@ -8,6 +8,7 @@ from typing import Any
 from accelbench.api.metadata import API_VERSION
 
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+"""Kubernetes' verbs by HTTP method; GET is get, list or watch."""
 _RESOURCE = re.compile(
     r"/(?:api|apis/[^/]+)/[^/]+/(?:namespaces/[^/]+/(?=.))?(?P<resource>[^/]+)(?P<name>/[^/]+)?(?P<subresource>/.+)?"
 )
@@ -23,10 +24,14 @@ class Kind:
     """`v1`, or group and version: `batch/v1`."""
 
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """Return the path of an object or, without a name, of all objects of a namespace (None: of every namespace)."""
+        """Return the path of an object; without a name, of all objects in the namespace.
+
+        The path has no namespace if `namespace` is None: for objects outside namespaces, or in all of them.
+        """
         root = "apis" if "/" in self.api_version else "api"
-        place = f"namespaces/{namespace}" if namespace else ""
-        return "/" + "/".join(filter(None, (root, self.api_version, place, self.plural, name, subresource)))
+        namespace_path = f"namespaces/{namespace}" if namespace else ""
+        segments = (root, self.api_version, namespace_path, self.plural, name, subresource)
+        return "/" + "/".join(segment for segment in segments if segment)
 
 
 RUN = Kind("BenchmarkRun", "benchmarkruns", API_VERSION)
@@ -45,9 +50,19 @@ RESOURCE_SLICE = Kind("ResourceSlice", "resourceslices", "resource.k8s.io/v1")
 def verb_and_resource(method: str, path: str, query: Mapping[str, Any]) -> tuple[str, str]:
     """Return the request's verb and resource as Kubernetes' own metrics name them.
 
-    `GET /api/v1/namespaces/team/pods/a/log` is a get of `pods/log`. A path without a resource is returned in place of
-    the resource.
+    `GET /api/v1/namespaces/team/pods/a/log` is a get of `pods/log`. If the path has no resource, all of the path is
+    returned in its place.
     """
     match = _RESOURCE.fullmatch(path)
-    read = "watch" if "watch" in query else "list" if match and not match["name"] else "get"
-    return VERBS.get(method, read), match["resource"] + (match["subresource"] or "") if match else path
+    if method in VERBS:
+        verb = VERBS[method]
+    elif "watch" in query:
+        verb = "watch"
+    elif match and not match["name"]:
+        verb = "list"
+    else:
+        verb = "get"
+    if match is None:
+        return verb, path
+    subresource = match["subresource"] or ""
+    return verb, match["resource"] + subresource

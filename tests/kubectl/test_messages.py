@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from accelbench.cluster_api.client import refusal
+from accelbench.cluster_api.client import error_with_remedy
 from accelbench.cluster_api.kinds import POD, RUN
 from accelbench.kubectl import apply, follow, follow_runs, logs, manifests, options, runs
 from accelbench.kubectl.apply import AppliedRun
@@ -65,5 +65,5 @@ REFUSALS = (
 
 def test_the_wording_of_messages(golden: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]) -> None:
     parts = [*messages(capsys)]
-    parts += [(f"HTTP status {status}", refusal(status, *rest).message) for status, *rest in REFUSALS]
+    parts += [(f"HTTP status {status}", error_with_remedy(status, *rest).message) for status, *rest in REFUSALS]
     golden("messages.txt", "\n".join(f"# {title}\n{text}\n" for title, text in parts))
