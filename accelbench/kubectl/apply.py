@@ -1,4 +1,4 @@
-"""Create all of several runs or, if the server would refuse one, none. An existing run is never changed."""
+"""Create all of several runs or, if the server would refuse one, none. Never change an existing run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,69 +16,77 @@ KUBECTL_KIND = "benchmarkrun.accelbench.dev"
 
 
 class ExistsError(ClusterError):
-    """Report that another run has that name; the message has advice."""
+    """Report that another run has the same name; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class AppliedRun:
-    """Hold a run as the server has it, created now or existing with the same spec."""
+    """Hold a run of the cluster that has the name and the spec of a manifest."""
 
     run: Manifest
     created: bool
+    """True if this command created the run; False if it existed before."""
 
     @property
-    def name(self) -> str:
+    def kubectl_name(self) -> str:
         """Return the name as `kubectl -o name` prints it."""
         return f"{KUBECTL_KIND}/{self.run['metadata']['name']}"
 
     def describe(self) -> str:
-        """Return a line for the user: created, or how the existing run stands."""
+        """Tell the user that the run was created or, if it existed before, whether it has finished."""
+        name = self.kubectl_name
         if self.created:
-            return f"{self.name} created"
+            return f"{name} created"
         if not is_finished(self.run):
-            return f"{self.name} already exists with this spec and has not finished: nothing was created"
-        when = (self.run.get("status") or {}).get("completionTime") or "long ago"
+            return f"{name} already exists with this spec and has not finished: nothing was created"
+        completion_time = (self.run.get("status") or {}).get("completionTime") or "long ago"
         reason = condition(self.run, "Finished")["reason"]
-        finished = f"{self.name} already exists with this spec, finished {when} ({reason}): "
+        outcome = f"{name} already exists with this spec, finished {completion_time} ({reason})"
         if reason == ConditionReason.INVALID_SPEC:
-            return f"{finished}nothing is measured. Correct the spec, and give the run another name"
+            return f"{outcome}: nothing is measured. Correct the spec, and give the run another name"
         return (
-            f"{finished}this is its result, and nothing is measured again. For a new run use generateName, or kubectl "
+            f"{outcome}: this is its result, and nothing is measured again. For a new run use generateName, or kubectl "
             "accelbench rerun"
         )
 
 
 def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun, ...]:
-    """Create the runs that do not exist, after a dry run of all: if one is refused, none is created.
+    """Create the runs that do not exist. Before that, dry-run all of them: if one is refused, create none.
 
-    Raises ClusterError for a refusal, ExistsError for an existing run with another spec.
+    Raises ClusterError if the server refuses a run, ExistsError if a run has the same name and another spec.
     """
     bodies = [_with_namespace(manifest, client) for manifest in manifests]
-    existing = [_existing_run(client, body, manifest.run) for body, manifest in zip(bodies, manifests, strict=True)]
-    return tuple(
-        AppliedRun(create(client, body), created=True) if run is None else AppliedRun(run, created=False)
-        for body, run in zip(bodies, existing, strict=True)
-    )
+    existing_runs = [
+        _find_existing_run(client, body, manifest.run) for body, manifest in zip(bodies, manifests, strict=True)
+    ]
+    applied_runs = []
+    for body, existing_run in zip(bodies, existing_runs, strict=True):
+        if existing_run is None:
+            applied_runs.append(AppliedRun(create(client, body), created=True))
+        else:
+            applied_runs.append(AppliedRun(existing_run, created=False))
+    return tuple(applied_runs)
 
 
 def create(client: Client, body: Manifest) -> Manifest:
-    """Create a run and return it as stored; raises ExistsError if its name is taken."""
+    """Create a run, and return it as the server stores it. Raise ExistsError if another run has its name."""
     try:
         return client.create(RUN.path(body["metadata"]["namespace"]), body)
     except ConflictError as error:
         raise ExistsError(f"{error.message}: give another name, or none to let the cluster choose one") from error
 
 
-def differences(one: BenchmarkRunSpec, other: BenchmarkRunSpec) -> tuple[str, ...]:
-    """Return the names of the top-level fields in which two specs differ, with defaults filled in."""
-    left, right = (spec.model_dump(mode="json", by_alias=True) for spec in (one, other))
-    return tuple(name for name in left if left[name] != right[name])
+def different_fields(left: BenchmarkRunSpec, right: BenchmarkRunSpec) -> tuple[str, ...]:
+    """Return the names of the top-level fields in which two specs differ. A missing field has its default value."""
+    left_values = left.model_dump(mode="json", by_alias=True)
+    right_values = right.model_dump(mode="json", by_alias=True)
+    return tuple(name for name, value in left_values.items() if value != right_values[name])
 
 
 def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
-    """Return the object to create, in the manifest's namespace or else the command's.
+    """Return the object to create, without a status, in the namespace of the manifest or else of the client.
 
-    Raises ClusterError if `--namespace` contradicts the manifest.
+    Raises ClusterError if `--namespace` and the manifest name different namespaces.
     """
     content = {key: value for key, value in manifest.content.items() if key != "status"}
     metadata = manifest.run.metadata
@@ -89,33 +97,35 @@ def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
     return {**content, "metadata": {**content["metadata"], "namespace": metadata.namespace or client.namespace}}
 
 
-def _existing_run(client: Client, body: Manifest, wanted: BenchmarkRun) -> Manifest | None:
-    """Return the run that has this name and spec; None if it can be created, or only a real request can show that.
+def _find_existing_run(client: Client, body: Manifest, new_run: BenchmarkRun) -> Manifest | None:
+    """Return the existing run with the same name and spec. Return None if a dry run finds no run of this name.
 
-    Raises ExistsError if the existing run has another spec or is being deleted.
+    Also return None if the server cannot do a dry run. Raises ExistsError if the existing run has another spec or is
+    being deleted.
     """
-    collection = RUN.path(body["metadata"]["namespace"])
+    namespace, name = body["metadata"]["namespace"], new_run.metadata.name
     try:
-        client.create(collection, body, dryRun="All")
+        client.create(RUN.path(namespace), body, dryRun="All")
     except ConflictError:
         pass
     except ApiError as error:
-        if "does not support dry run" in error.message:  # a webhook has side effects; only the real request shows more
+        # A webhook with side effects prevents dry runs. Only the real request shows if the run can be created.
+        if "does not support dry run" in error.message:
             return None
         raise
     else:
         return None
-    name = wanted.metadata.name
-    run = client.get(RUN.path(body["metadata"]["namespace"], name))
-    if run["metadata"].get("deletionTimestamp"):
+    existing_run = client.get(RUN.path(namespace, name))
+    if existing_run["metadata"].get("deletionTimestamp"):
         raise ExistsError(f"benchmarkrun/{name} is being deleted: try again once it is gone")
-    if fields := differences(wanted.spec, parse_run(run).spec):
+    fields = different_fields(new_run.spec, parse_run(existing_run).spec)
+    if fields:
         raise ExistsError(_explain_difference(name, fields))
-    return run
+    return existing_run
 
 
 def _explain_difference(name: str, fields: Sequence[str]) -> str:
-    """Return the message about an existing run that differs in these fields."""
+    """Return the message about an existing run whose spec differs in these fields; only runPolicy can be changed."""
     if set(fields) == {"runPolicy"}:
         advice = f"change that in place, kubectl patch bmr {name}, or give this run another name"
     else:

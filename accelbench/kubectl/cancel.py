@@ -22,16 +22,16 @@ def cancel(names: Sequence[str], cluster: Cluster) -> None:
     from accelbench.cluster_api.kinds import RUN
     from accelbench.kubectl.apply import KUBECTL_KIND
     from accelbench.kubectl.gate import condition, is_finished
-    from accelbench.kubectl.runs import UnknownRunError, bare_name, run_named
+    from accelbench.kubectl.runs import UnknownRunError, bare_name, get_run
 
-    has_unknown = False
+    has_unknown_name = False
     with cluster.connect() as client:
         for name in dict.fromkeys(map(bare_name, names)):
             try:
-                run = run_named(client, name)
+                run = get_run(client, name)
             except UnknownRunError as error:
                 click.echo(f"error: {error.message}", err=True)
-                has_unknown = True
+                has_unknown_name = True
                 continue
             if is_finished(run):
                 reason = condition(run, "Finished")["reason"]
@@ -41,5 +41,5 @@ def cancel(names: Sequence[str], cluster: Cluster) -> None:
                 continue
             client.patch(RUN.path(client.namespace, name), {"spec": {"runPolicy": {"cancel": True}}})
             click.echo(f"{KUBECTL_KIND}/{name} cancelled")
-    if has_unknown:
+    if has_unknown_name:
         sys.exit(Exit.USAGE)

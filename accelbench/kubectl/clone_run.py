@@ -1,4 +1,4 @@
-"""Make the manifest of a new run from an existing run, without its status and the marks of tools. Pure."""
+"""Make the manifest of a new run from an existing run, without its status and the labels of tools. Pure."""
 
 import copy
 from typing import Any
@@ -20,39 +20,45 @@ TOOL_PREFIXES = (
     "app.kubernetes.io/managed-by",
     "kueue.x-k8s.io/",
 )
-"""Keys by which deployment tools mark their objects: a tool deletes a marked object that it does not know."""
+"""Prefixes of labels and annotations that deployment tools set on their objects.
+
+A copy must not have them: a tool deletes an object with its label if the object is not in its manifests.
+"""
 USER_KEYS = {labels.QUEUE, labels.QUEUE_PRIORITY}
-"""Keys with the prefix of a tool that users set."""
-ACTIONS = ("cancel", "suspend")
-"""Fields of runPolicy that act on the existing run alone."""
+"""Keys that have the prefix of a tool, but are set by users."""
+ACTION_FIELDS = ("cancel", "suspend")
+"""Fields of runPolicy that are requests to the existing run, and do not apply to a copy."""
 
 
 def user_metadata(metadata: Manifest) -> Manifest:
-    """Return the name, namespace, labels and annotations that a person wrote."""
+    """Return the name and namespace, and the labels and annotations that no deployment tool has set."""
     cleaned: Manifest = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
-    for kind in ("labels", "annotations"):
-        values = {key: value for key, value in (metadata.get(kind) or {}).items() if not _is_from_tool(key)}
-        if values:
-            cleaned[kind] = values
+    for field in ("labels", "annotations"):
+        values = metadata.get(field) or {}
+        user_values = {key: value for key, value in values.items() if not _is_from_tool(key)}
+        if user_values:
+            cleaned[field] = user_values
     return cleaned
 
 
 def clone_run(run: Manifest, name: str | None = None) -> Manifest:
-    """Return a manifest with the run's spec and series, named `name` or by the API server.
+    """Return the manifest of a new run with the same spec and series; without `name`, the API server names it.
 
-    Raises InvalidSpecError if the operator refused the run's spec.
+    Raises InvalidSpecError if the operator found the run's spec invalid.
     """
     if condition(run, "Finished").get("reason") == ConditionReason.INVALID_SPEC:
         problem = f"{outcome_text(run)}. Correct that, and apply the manifest under another name"
         raise InvalidSpecError(f"benchmarkrun/{run['metadata']['name']}", [Problem("", problem)])
     spec = copy.deepcopy(run["spec"])
     spec["series"] = spec.get("series") or run["metadata"]["name"]
-    policy = {key: value for key, value in (spec.pop("runPolicy", None) or {}).items() if key not in ACTIONS}
-    if policy:
-        spec["runPolicy"] = policy
+    old_policy = spec.pop("runPolicy", None) or {}
+    new_policy = {key: value for key, value in old_policy.items() if key not in ACTION_FIELDS}
+    if new_policy:
+        spec["runPolicy"] = new_policy
     metadata = user_metadata(run["metadata"])
     old_name = metadata.pop("name")
-    new_name = {"name": name} if name else {"generateName": run["metadata"].get("generateName") or f"{old_name}-"}
+    generate_name = run["metadata"].get("generateName") or f"{old_name}-"
+    new_name = {"name": name} if name else {"generateName": generate_name}
     return {"apiVersion": run["apiVersion"], "kind": run["kind"], "metadata": {**new_name, **metadata}, "spec": spec}
 
 

@@ -29,10 +29,13 @@ def compare(before: str, after: str, allow_different: Sequence[str], output: Out
     Refuses if something that matters differs. For a series of ten or more results, it also says where it has a step.
     """
     from accelbench.history.sample import Side
-    from accelbench.kubectl.runs import side_results
+    from accelbench.kubectl.runs import read_run_or_series
     from accelbench.terminal.comparison import print_comparison, require_scipy
 
     require_scipy()
     with cluster.connect() as client:
-        sides = [Side(name, side_results(client, text), text) for name, text in (("A", before), ("B", after))]
+        sides = [
+            Side("A", read_run_or_series(client, before), before),
+            Side("B", read_run_or_series(client, after), after),
+        ]
     sys.exit(print_comparison(sides, allow_different, output))

@@ -1,8 +1,8 @@
-"""Complete the words of `kubectl accelbench ...`.
+"""Complete the arguments of `kubectl accelbench ...` on the command line of a shell.
 
-kubectl's completion script calls `kubectl_complete-accelbench` with the words so far, the one to complete last. The
-answer has the format of cobra's commands: a line for each choice, its description after a tab, and at the end the
-number of a directive. The script passes it on to bash, zsh and fish.
+kubectl's completion script calls `kubectl_complete-accelbench` with the arguments so far; the last is the one to
+complete. The answer has the format of cobra's commands: a line for each choice, its description after a tab, and at
+the end the number of a directive. The script passes the answer on to bash, zsh and fish.
 """
 
 import sys
@@ -16,77 +16,80 @@ if TYPE_CHECKING:
     from accelbench.cluster_api.client import Client
 
 FILES, NO_FILES = ":0", ":4"
-"""Directives: the shell completes file names, or does not."""
+"""Directives of cobra: the shell completes file names, or completes only the given choices."""
 
 Items = list[CompletionItem[str]]
 
 
-def complete(app: click.Group, words: Sequence[str]) -> None:
-    """Print the answer; after any error complete nothing, because a message would disturb the line being typed."""
+def complete(app: click.Group, arguments: Sequence[str]) -> None:
+    """Print the answer. After an error, print no choices: a message would appear in the command that the user types."""
     try:
-        answer = list(_answer_lines(app, words))
+        lines = list(_answer_lines(app, arguments))
     except (Exception, SystemExit):  # noqa: BLE001 - see above
-        answer = [NO_FILES]
-    sys.stdout.write("\n".join(answer) + "\n")
+        lines = [NO_FILES]
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
-def _answer_lines(app: click.Group, words: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of the answer, the directive last."""
-    *arguments, word = words or ("",)
-    if arguments and arguments[0] not in app.commands:
+def _answer_lines(app: click.Group, arguments: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each choice that completes the last argument, and the directive at the end."""
+    *earlier_arguments, last_argument = arguments or ("",)
+    if earlier_arguments and earlier_arguments[0] not in app.commands:
         yield NO_FILES
         return
-    items = ShellComplete(app, {}, app.name or "", "").get_completions(arguments, word)
+    items = ShellComplete(app, {}, app.name or "", "").get_completions(earlier_arguments, last_argument)
     if any(item.type in {"file", "dir"} for item in items):
         yield FILES
         return
-    # kubectl wants the whole word, of which click completes what follows `--option=`.
-    option, equals, _ = word.partition("=")
-    prefix = f"{option}=" if word.startswith("--") and equals else ""
+    # For `--option=value`, click returns only values, but kubectl needs the whole argument.
+    option, equals_sign, _ = last_argument.partition("=")
+    prefix = f"{option}=" if last_argument.startswith("--") and equals_sign else ""
     for item in items:
-        yield f"{prefix}{item.value}\t{item.help}" if item.help else f"{prefix}{item.value}"
+        description = f"\t{item.help}" if item.help else ""
+        yield f"{prefix}{item.value}{description}"
     yield NO_FILES
 
 
-def contexts(context: click.Context, _parameter: click.Parameter, begin: str) -> Items:
-    """Complete a context of the kubeconfig."""
+def contexts(context: click.Context, _parameter: click.Parameter, prefix: str) -> Items:
+    """Return the contexts of the kubeconfig that start with `prefix`."""
     from accelbench.cluster_api.client import contexts
 
-    return _starting_with(begin, [(name, "") for name in contexts(context.params.get("kubeconfig"))])
+    names = contexts(context.params.get("kubeconfig"))
+    return _matching_items(prefix, [(name, "") for name in names])
 
 
-def namespaces(context: click.Context, _parameter: click.Parameter, begin: str) -> Items:
-    """Complete a namespace of the cluster."""
+def namespaces(context: click.Context, _parameter: click.Parameter, prefix: str) -> Items:
+    """Return the cluster's namespaces that start with `prefix`."""
     from accelbench.cluster_api.kinds import NAMESPACE
 
     with _connect(context) as client:
-        return _starting_with(begin, [(item["metadata"]["name"], "") for item in client.items(NAMESPACE.path())])
+        return _matching_items(prefix, [(item["metadata"]["name"], "") for item in client.items(NAMESPACE.path())])
 
 
-def runs(context: click.Context, _parameter: click.Parameter, begin: str) -> Items:
-    """Complete the name of a run that the command line does not have yet."""
+def runs(context: click.Context, _parameter: click.Parameter, prefix: str) -> Items:
+    """Return the runs that start with `prefix` and are not on the command line yet, each with its phase."""
     from accelbench.cluster_api.kinds import RUN
 
     names_on_line = {*(context.params.get("names") or ()), context.params.get("before")}
     with _connect(context) as client:
         items = client.items(RUN.path(client.namespace))
-    choices = [(item["metadata"]["name"], (item.get("status") or {}).get("phase", "")) for item in items]
-    return _starting_with(begin, [(name, phase) for name, phase in choices if name not in names_on_line])
+    phases = {item["metadata"]["name"]: (item.get("status") or {}).get("phase", "") for item in items}
+    return _matching_items(prefix, [(name, phase) for name, phase in phases.items() if name not in names_on_line])
 
 
-def cases(context: click.Context, _parameter: click.Parameter, begin: str) -> Items:
-    """Complete a case of the run that the command line names; describe it by its swept parameters."""
-    from accelbench.kubectl.runs import parse_run, run_named
+def cases(context: click.Context, _parameter: click.Parameter, prefix: str) -> Items:
+    """Return the cases that start with `prefix`, of the run on the command line, each with its swept parameters."""
+    from accelbench.kubectl.runs import get_run, parse_run
     from accelbench.plan.cases import plan_cases
 
-    # click parses no argument of a line that ends in an option without its value.
-    name = context.params.get("name") or context.args[0]
+    # If the line ends in an option without its value, click has parsed no argument.
+    run_name = context.params.get("name") or context.args[0]
     with _connect(context) as client:
-        run = parse_run(run_named(client, name))
-    choices = [
-        (case.name, ", ".join(f"{name} {value}" for name, value in case.swept.items())) for case in plan_cases(run)
-    ]
-    return _starting_with(begin, choices)
+        run = parse_run(get_run(client, run_name))
+    choices = []
+    for case in plan_cases(run):
+        description = ", ".join(f"{parameter} {value}" for parameter, value in case.swept.items())
+        choices.append((case.name, description))
+    return _matching_items(prefix, choices)
 
 
 def _connect(context: click.Context) -> "Client":
@@ -97,5 +100,10 @@ def _connect(context: click.Context) -> "Client":
     return connect(options.get("context"), options.get("kubeconfig"), options.get("namespace"))
 
 
-def _starting_with(begin: str, choices: Sequence[tuple[str, str]]) -> Items:
-    return [CompletionItem(name, help=description) for name, description in choices if name.startswith(begin)]
+def _matching_items(prefix: str, names_with_descriptions: Sequence[tuple[str, str]]) -> Items:
+    """Return an item for each name that starts with `prefix`."""
+    return [
+        CompletionItem(name, help=description)
+        for name, description in names_with_descriptions
+        if name.startswith(prefix)
+    ]

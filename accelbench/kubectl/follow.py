@@ -1,7 +1,8 @@
 """Follow one run to its end: print why it waits and, while a pod measures, the progress that the pod logs.
 
-Two threads read from the API client, one the changes of the run, the other the lines of a log. All that they do is post
-calls into a queue; the main thread executes these, draws, and can be interrupted at any time.
+Two threads read from the API server: one reads the changes of the run, the other the lines of a log. For everything
+that they read, they put a function into a queue. The main thread executes these functions and draws, and a signal can
+interrupt it at any time.
 """
 
 import contextlib
@@ -34,10 +35,11 @@ from accelbench.plan.cases import plan_cases
 from accelbench.report.live import Display
 
 TICK_SECONDS = 1.0
-"""Longest time between two drawings of the display."""
+"""Maximum time between two drawings of the display."""
 RETRY_SECONDS = 2.0
+"""Time before a failed or ended request is sent again."""
 OPERATOR_SECONDS = 10.0
-"""Time that an operator has to write the first status; after it a message asks the user to check the operator."""
+"""If no operator writes a status within this time, a message asks the user to check the operator."""
 NO_OPERATOR = (
     "no operator has picked up {name} yet: check that one is installed, that it serves namespace {namespace}, and that "
     "its className is {class_name}"
@@ -58,31 +60,33 @@ def follow(
     *,
     display: Display,
     print_message: Callable[[str], None],
-    until: float | None = None,
+    deadline: float | None = None,
     signals: Signals | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Manifest:
-    """Return the run once it has finished.
+    """Wait until the run has finished, and return it; show its progress meanwhile.
 
-    Raises TimedOutError after `until` by the clock, DeletedError, ApiError, and the exception of a signal.
+    Raises TimedOutError when `clock` reaches `deadline`, DeletedError, ApiError, and the exception of a signal.
     """
     follower = _Follower(client, run, display, print_message, clock)
     follower.start_watch()
     try:
-        with (signals or Signals()).passed_to(follower.fail):
+        with (signals or Signals()).passed_to(follower.raise_in_step):
             while not is_finished(follower.run):
-                left = TICK_SECONDS if until is None else min(TICK_SECONDS, until - clock())
-                if left <= 0:
+                wait_seconds = TICK_SECONDS
+                if deadline is not None:
+                    wait_seconds = min(TICK_SECONDS, deadline - clock())
+                if wait_seconds <= 0:
                     raise TimedOutError
-                follower.step(left)
+                follower.step(wait_seconds)
     finally:
-        follower.ended.set()
-    follower.end_case()
+        follower.stopped.set()
+    follower.end_displayed_case()
     return follower.run
 
 
 class _Follower:
-    """Hold the state of one followed run; the main thread alone reads and writes it."""
+    """Hold the state of one followed run. Only the main thread reads and writes it."""
 
     def __init__(
         self,
@@ -93,14 +97,14 @@ class _Follower:
         clock: Callable[[], float],
     ) -> None:
         self.run = run
-        self.ended = threading.Event()
+        self.stopped = threading.Event()
         """Set to end the thread that watches the run."""
         self._client, self._display, self._print, self._clock = client, display, print_message, clock
-        self._posted_calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        """Calls that the threads have posted for the main thread."""
+        self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        """Functions that the main thread has to execute."""
         self._case_names = [case.name for case in plan_cases(parse_run(run))]
-        self._began = clock()
-        self._unreachable = False
+        self._start_time = clock()
+        self._is_unreachable = False
         self._printed_reason: str | None = None
         self._printed_messages: set[str] = set()
         """All messages printed since the reason changed: a run's message can alternate between two."""
@@ -109,45 +113,46 @@ class _Follower:
         self._lines_read: dict[str, int] = {}
         """Number of lines read, by pod; 0 for a pod whose log could not be read yet."""
         self._pods_read_to_end: set[str] = set()
-        self._next_log_at = 0.0
+        self._next_read_time = 0.0
         self._logs_forbidden = False
 
-    def step(self, seconds: float) -> None:
-        """Execute the next call of a thread; if none comes in `seconds`, redraw."""
+    def step(self, timeout_seconds: float) -> None:
+        """Execute the next task of the queue. If none comes in time, redraw. Then read the next log."""
         try:
-            call = self._posted_calls.get(timeout=seconds)
+            task = self._tasks.get(timeout=timeout_seconds)
         except queue.Empty:
-            call = self._tick
-        call()
+            task = self._tick
+        task()
         self._read_next_log()
 
-    def fail(self, error: BaseException) -> None:
-        """End `step` in the main thread with this exception."""
+    def raise_in_step(self, error: BaseException) -> None:
+        """Make `step` raise this exception in the main thread."""
         self._post(self._raise_error, error)
 
-    def end_case(self) -> None:
+    def end_displayed_case(self) -> None:
         """End the case on the display, if there is one."""
         if self._displayed_pod is not None:
             self._display.end_case()
             self._displayed_pod = None
 
     def start_watch(self) -> None:
-        """Watch the run in a thread."""
-        self._start(self._watch_run, self.run)
+        """Start the thread that watches the run."""
+        self._start_thread(self._watch_run, self.run)
 
-    def _start(self, target: Callable[..., None], *arguments: Any) -> None:
-        """Start a thread whose failure ends the main thread too, which would otherwise wait for ever."""
+    def _start_thread(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Execute a function in a new thread. If it raises an exception, the main thread raises that too."""
 
-        def guarded() -> None:
+        def run_function() -> None:
             try:
-                target(*arguments)
-            except Exception as error:  # noqa: BLE001 - the main thread raises it again
-                self.fail(error)
+                function(*arguments)
+            except Exception as error:  # noqa: BLE001 - the main thread would wait without end
+                self.raise_in_step(error)
 
-        threading.Thread(target=guarded, daemon=True).start()
+        threading.Thread(target=run_function, daemon=True).start()
 
-    def _post(self, call: Callable[..., None], *arguments: Any) -> None:
-        self._posted_calls.put(partial(call, *arguments))
+    def _post(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Put the function into the queue of the main thread."""
+        self._tasks.put(partial(function, *arguments))
 
     # The main thread executes these.
 
@@ -155,66 +160,77 @@ class _Follower:
         raise error
 
     def _tick(self) -> None:
-        """Redraw; if no operator has written a status after `OPERATOR_SECONDS`, print a message about it, once."""
+        """Redraw. If no operator has written a status after `OPERATOR_SECONDS`, print a message once."""
         has_status = bool(condition(self.run, "Finished"))
-        if not has_status and self._clock() - self._began > OPERATOR_SECONDS:
-            metadata, spec = self.run["metadata"], self.run["spec"]
-            names = {"name": metadata["name"], "namespace": metadata["namespace"]}
-            self._print_once(NO_OPERATOR.format(**names, class_name=spec.get("className", "accelbench")))
+        if not has_status and self._clock() - self._start_time > OPERATOR_SECONDS:
+            metadata = self.run["metadata"]
+            message = NO_OPERATOR.format(
+                name=metadata["name"],
+                namespace=metadata["namespace"],
+                class_name=self.run["spec"].get("className", "accelbench"),
+            )
+            self._print_once(message)
         self._display.tick()
 
     def _handle_change(self, run: Manifest) -> None:
-        """Keep the new state of the run, and print why it waits."""
-        self.run, self._unreachable = run, False
+        """Store the new state of the run, and print why it waits."""
+        self.run, self._is_unreachable = run, False
         self._print_condition()
 
     def _handle_deletion(self, run: Manifest | None) -> None:
-        """Raise DeletedError unless the run finished before it was deleted."""
+        """Raise DeletedError unless the run finished before it was deleted; `run` is its last state, if known."""
         self.run = run or self.run
         if not is_finished(self.run):
             raise DeletedError(f"benchmarkrun/{self.run['metadata']['name']} was deleted before it had finished")
 
     def _handle_unreachable(self, error: ApiError) -> None:
-        """Print a warning, but only one until the cluster answers again."""
-        if not self._unreachable:
+        """Print a warning, unless one was printed since the API server last answered."""
+        if not self._is_unreachable:
             self._print(f"warning: {error.message}; trying again")
-        self._unreachable = True
+        self._is_unreachable = True
 
     def _handle_log_opened(self, pod: str, case: Case) -> None:
-        """Display the pod's case in place of the one before."""
+        """Display the case of this pod, in place of the case of another pod."""
         if pod == self._displayed_pod:
             return
-        self.end_case()
+        self.end_displayed_case()
         self._displayed_pod = pod
-        place = self._case_names.index(case.name) + 1 if case.name in self._case_names else 1
-        self._display.start_case(case, place, len(self._case_names))
+        case_number = 1
+        if case.name in self._case_names:
+            case_number = self._case_names.index(case.name) + 1
+        self._display.start_case(case, case_number, len(self._case_names))
 
     def _handle_log_line(self, line: str) -> None:
-        if (event := parse_event(line)) is not None:
+        """Display the event that the line has, if any."""
+        event = parse_event(line)
+        if event is not None:
             self._display.event(event)
 
-    def _handle_log_closed(self, pod: str, lines: int, refusal: str, *, ended: bool) -> None:
-        """Note how far the log was read; after a refusal, warn and read no log again."""
+    def _handle_log_closed(self, pod: str, lines: int, refusal: str, *, pod_ended: bool) -> None:
+        """Store how many lines of the log were read. If the server refused the log, warn, and read no log again."""
         self._reading_pod = None
         self._lines_read[pod] = lines
         if refusal:
             self._logs_forbidden = True
             self._print(f"warning: progress cannot be shown: {refusal}")
             self._print_condition()
-        if ended:
+        if pod_ended:
             self._pods_read_to_end.add(pod)
             if pod == self._displayed_pod:
-                self.end_case()
+                self.end_displayed_case()
         else:
-            self._next_log_at = self._clock() + RETRY_SECONDS
+            self._next_read_time = self._clock() + RETRY_SECONDS
 
     def _print_condition(self) -> None:
-        """Print why the run waits; while cases run, print how many are done, but only if logs cannot be read."""
+        """Print why the run waits. While cases run, print the condition only if logs cannot show their progress."""
         finished = condition(self.run, "Finished")
-        if finished.get("reason") != self._printed_reason:
-            self._printed_reason, self._printed_messages = finished.get("reason"), set()
-        if finished and finished["status"] != "True" and (finished["reason"] != "Running" or self._logs_forbidden):
-            self._print_once(f"{finished['reason']}: {finished['message']}")
+        reason = finished.get("reason")
+        if reason != self._printed_reason:
+            self._printed_reason, self._printed_messages = reason, set()
+        if not finished or finished["status"] == "True":
+            return
+        if reason != "Running" or self._logs_forbidden:
+            self._print_once(f"{reason}: {finished['message']}")
 
     def _print_once(self, message: str) -> None:
         if message not in self._printed_messages:
@@ -222,33 +238,34 @@ class _Follower:
             self._print(message)
 
     def _read_next_log(self) -> None:
-        """Start to read the log of a pod that measures, unless one is being read."""
-        if self._reading_pod is not None or self._logs_forbidden or self._clock() < self._next_log_at:
+        """Start to read the log of a running pod, unless a log is being read, is forbidden or failed just now."""
+        if self._reading_pod is not None or self._logs_forbidden or self._clock() < self._next_read_time:
             return
         attempts = (self.run.get("status") or {}).get("attempts") or ()
-        running = [attempt["pod"] for attempt in attempts if attempt.get("pod") and not attempt.get("finished")]
-        readable = [pod for pod in running if pod not in self._pods_read_to_end]
-        if readable:
-            # The displayed pod first; pods whose container had not started last.
-            pod = min(readable, key=lambda pod: (pod != self._displayed_pod, self._lines_read.get(pod) == 0))
+        running_pods = [attempt["pod"] for attempt in attempts if attempt.get("pod") and not attempt.get("finished")]
+        unread_pods = [pod for pod in running_pods if pod not in self._pods_read_to_end]
+        if unread_pods:
+            # Read the displayed pod first, and last the pods whose container had not started.
+            pod = min(unread_pods, key=lambda pod: (pod != self._displayed_pod, self._lines_read.get(pod) == 0))
             self._reading_pod = pod
-            self._start(self._read_log, self.run["metadata"]["namespace"], pod, self._lines_read.get(pod, 0))
+            self._start_thread(self._read_log, self.run["metadata"]["namespace"], pod, self._lines_read.get(pod, 0))
 
-    # Threads execute these. They use the server and post calls, and touch nothing else of this object.
+    # Other threads execute these. They send requests and post functions, and use no other attribute of this object.
 
     def _watch_run(self, run: Manifest) -> None:
-        """Post every state of the run, however often the server ends the watch or does not answer."""
+        """Post every state of the run until it is deleted; list and watch again whenever the server ends the watch."""
         metadata = run["metadata"]
         collection, selector = RUN.path(metadata["namespace"]), f"metadata.name={metadata['name']}"
         while True:
             try:
-                listed, version = self._client.items_and_version(collection, fieldSelector=selector)
-                this_run = [item for item in listed if item["metadata"]["uid"] == metadata["uid"]]
-                if not this_run:
+                items, version = self._client.items_and_version(collection, fieldSelector=selector)
+                # Another run can have the same name after this run was deleted.
+                current = next((item for item in items if item["metadata"]["uid"] == metadata["uid"]), None)
+                if current is None:
                     self._post(self._handle_deletion, None)
                     return
                 # The items of a list have neither apiVersion nor kind.
-                self._post(self._handle_change, {"apiVersion": run["apiVersion"], "kind": run["kind"], **this_run[0]})
+                self._post(self._handle_change, {"apiVersion": run["apiVersion"], "kind": run["kind"], **current})
                 for event in self._client.watch(collection, version, fieldSelector=selector):
                     if event["object"]["metadata"]["uid"] != metadata["uid"]:
                         continue
@@ -257,21 +274,25 @@ class _Follower:
                         return
                     self._post(self._handle_change, event["object"])
             except ExpiredError:
-                pass  # The list shows the run as it is now.
+                pass  # The next list shows the run as it is now.
             except ApiError as error:
                 if not error.is_temporary:
                     raise
                 self._post(self._handle_unreachable, error)
-            if self.ended.wait(RETRY_SECONDS):
+            if self.stopped.wait(RETRY_SECONDS):
                 return
 
-    def _read_log(self, namespace: str, pod: str, skip: int) -> None:
-        """Post the lines of a pod's log after the first `skip`, which an earlier attempt has posted."""
+    def _read_log(self, namespace: str, pod: str, lines_to_skip: int) -> None:
+        """Read a pod's log to its end, and post its lines without the first `lines_to_skip`.
+
+        These were posted when the log was read before.
+        """
         lines = 0
-        ended, refusal = False, ""
+        pod_ended, refusal = False, ""
         try:
-            if (case := _case_of(self._client.get(POD.path(namespace, pod)))) is None:
-                ended, refusal = True, f"pod {pod} runs another release than your accelbench"
+            case = _case_in_annotation(self._client.get(POD.path(namespace, pod)))
+            if case is None:
+                pod_ended, refusal = True, f"pod {pod} runs another release than your accelbench"
                 return
             # 404: the kubelet does not know the pod yet, or no longer.
             with contextlib.suppress(NotFoundError):
@@ -279,21 +300,23 @@ class _Follower:
                     if not lines:
                         self._post(self._handle_log_opened, pod, case)
                     lines += 1
-                    if lines > skip:
+                    if lines > lines_to_skip:
                         self._post(self._handle_log_line, line.decode(errors="replace").rstrip("\r\n"))
-            ended = self._client.get(POD.path(namespace, pod))["status"].get("phase") in {"Succeeded", "Failed"}
+            phase = self._client.get(POD.path(namespace, pod))["status"].get("phase")
+            pod_ended = phase in {"Succeeded", "Failed"}
         except NotFoundError:
-            ended = True
+            pod_ended = True
         except (UnauthorizedError, ForbiddenError) as error:
             refusal = error.message
         except ApiError:
             pass  # The log is read again later: its container has not started (400), or the connection broke off.
         finally:
-            self._post(partial(self._handle_log_closed, ended=ended), pod, max(lines, skip), refusal)
+            lines_read = max(lines, lines_to_skip)
+            self._post(partial(self._handle_log_closed, pod_ended=pod_ended), pod, lines_read, refusal)
 
 
-def _case_of(pod: Any) -> Case | None:
-    """Return the case in the pod's annotation; None if another release wrote it."""
+def _case_in_annotation(pod: Any) -> Case | None:
+    """Return the case from the pod's annotation; None if it is missing or another release wrote it."""
     document = (pod["metadata"].get("annotations") or {}).get(labels.CASE_ANNOTATION, "")
     try:
         return Case.model_validate_json(document)

@@ -1,4 +1,4 @@
-"""Follow runs one after the other: show their progress, print their verdicts, return an exit code."""
+"""Follow runs one after the other: show their progress, print their verdicts, and return an exit code."""
 
 import time
 from collections.abc import Sequence
@@ -22,37 +22,41 @@ from accelbench.terminal.results import json_report
 
 
 class FollowError(Exception):
-    """Report that a run cannot be followed to its end; the run itself continues."""
+    """Report that this command cannot follow a run to its end; the run continues."""
 
 
-def print_created(applied: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
-    """Print the runs in the chosen format.
+def print_created(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
+    """Print the created and existing runs in the chosen format, and a description of each.
 
-    A description goes to standard error if the run existed before, or standard output has anything else.
+    With `name`, only existing runs have a description. It goes to standard error if the run existed before, or if
+    standard output is for JSON, names or a verdict.
     """
     import json
 
-    for item in applied:
+    for applied_run in applied_runs:
         if output is RunOutput.NAME:
-            click.echo(item.name)
+            click.echo(applied_run.kubectl_name)
         elif output is RunOutput.JSON and not wait:
-            click.echo(json.dumps(item.run, ensure_ascii=False))
-        if output is not RunOutput.NAME or not item.created:
-            click.echo(item.describe(), err=wait or output is not RunOutput.TABLE or not item.created)
+            click.echo(json.dumps(applied_run.run, ensure_ascii=False))
+        if output is not RunOutput.NAME or not applied_run.created:
+            to_standard_error = wait or output is not RunOutput.TABLE or not applied_run.created
+            click.echo(applied_run.describe(), err=to_standard_error)
 
 
-def follow_runs(client: Client, applied: Sequence[AppliedRun], *, timeout: float | None, output: RunOutput) -> Exit:
+def follow_runs(
+    client: Client, applied_runs: Sequence[AppliedRun], *, timeout_seconds: float | None, output: RunOutput
+) -> Exit:
     """Follow each run until it has finished, print its verdict, and return the worst exit code.
 
-    If this command ends before, by `timeout` seconds, a signal or an error, the runs continue in the cluster.
+    After the timeout, a signal or an error, print how to go on: the runs continue in the cluster.
     """
-    until = None if timeout is None else time.monotonic() + timeout
+    deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     codes: list[Exit] = []
-    unfinished = list(applied)
+    unfinished = list(applied_runs)
     try:
         with Signals() as signals:
             while unfinished:
-                codes.append(_follow_one(client, unfinished[0].run, until, output, signals))
+                codes.append(_follow_run(client, unfinished[0].run, deadline, output, signals))
                 unfinished.pop(0)
     except TimedOutError:
         _print_unfinished(unfinished, "--timeout has passed")
@@ -69,8 +73,11 @@ def follow_runs(client: Client, applied: Sequence[AppliedRun], *, timeout: float
     return Exit.worst(codes)
 
 
-def _follow_one(client: Client, run: Manifest, until: float | None, output: RunOutput, signals: Signals) -> Exit:
-    """Follow a run to its end, print its verdict, and return its exit code; raises FollowError."""
+def _follow_run(client: Client, run: Manifest, deadline: float | None, output: RunOutput, signals: Signals) -> Exit:
+    """Follow a run to its end, print its verdict, and return its exit code.
+
+    Raises FollowError after an error of the API server, TimedOutError at the deadline, and the exception of a signal.
+    """
     name = run["metadata"]["name"]
     screen = console(stderr=True)
 
@@ -78,22 +85,24 @@ def _follow_one(client: Client, run: Manifest, until: float | None, output: RunO
         screen.print(Text(f"benchmarkrun/{name}: {message}"), soft_wrap=True)
 
     try:
-        with display(screen) as shown:
-            finished = follow(client, run, display=shown, print_message=print_message, until=until, signals=signals)
+        with display(screen) as live_display:
+            finished_run = follow(
+                client, run, display=live_display, print_message=print_message, deadline=deadline, signals=signals
+            )
     except DeletedError as error:
         print_message(error.message)
         return Exit.NOT_MEASURED
     except ClusterError as error:
         raise FollowError(error.message) from error
-    _print_verdict(client, finished, output)
-    code = exit_of(finished)
+    _print_verdict(client, finished_run, output)
+    code = exit_of(finished_run)
     if code is not Exit.SUCCESS:
-        print_message(outcome_text(finished))
+        print_message(outcome_text(finished_run))
     return Exit.NOT_MEASURED if code is None else code
 
 
 def _print_verdict(client: Client, run: Manifest, output: RunOutput) -> None:
-    """Print the results of a finished run on standard output, in the chosen format; `name` prints none."""
+    """Print the results of a finished run in the chosen format; with the format `name`, print nothing."""
     results = read_run_results(client, run)
     if output is RunOutput.JSON:
         click.echo(json_report(results.measured, results.record))
@@ -101,15 +110,15 @@ def _print_verdict(client: Client, run: Manifest, output: RunOutput) -> None:
         console().print(terminal.reports(results.measured))
 
 
-def _print_unfinished(unfinished: Sequence[AppliedRun], why: str) -> None:
-    """Print that these runs continue, and the commands to see or end them."""
-    for item in unfinished:
-        metadata = item.run["metadata"]
-        name, where = metadata["name"], f"-n {metadata['namespace']}"
+def _print_unfinished(unfinished: Sequence[AppliedRun], reason: str) -> None:
+    """Print that these runs continue, and the commands that show or end them."""
+    for applied_run in unfinished:
+        metadata = applied_run.run["metadata"]
+        name, namespace_option = metadata["name"], f"-n {metadata['namespace']}"
         click.echo(
-            f"{why}: benchmarkrun/{name} continues in the cluster\n"
-            f"  its log:      kubectl accelbench logs {name} -f {where}\n"
-            f"  its verdict:  kubectl accelbench report {name} {where}\n"
-            f"  to end it:    kubectl accelbench cancel {name} {where}",
+            f"{reason}: benchmarkrun/{name} continues in the cluster\n"
+            f"  its log:      kubectl accelbench logs {name} -f {namespace_option}\n"
+            f"  its verdict:  kubectl accelbench report {name} {namespace_option}\n"
+            f"  to end it:    kubectl accelbench cancel {name} {namespace_option}",
             err=True,
         )

@@ -21,18 +21,18 @@ EXITS: Mapping[ConditionReason, Exit] = {
     ConditionReason.NOISY: Exit.NOISY,
     ConditionReason.EXPECTATION_NOT_MET: Exit.EXPECTATION_NOT_MET,
 }
-"""By the reason of the true condition `Finished`; the same codes that `accelbench run` returns for the same outcome."""
+"""Exit code by the reason of the condition `Finished`. `accelbench run` has the same code for the same outcome."""
 FAILED_ATTEMPT_EXITS: Mapping[str, Exit] = {
     AttemptReason.RUNNER_ERROR: Exit.INTERNAL,
     AttemptReason.INVALID_CASE: Exit.INVALID_SPEC,
 }
-"""By the reason of a failed attempt; every other reason is `NOT_MEASURED`."""
+"""Exit code by the reason of a failed attempt; it is `NOT_MEASURED` for every other reason."""
 
 
-def condition(run: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """Return the condition of that type; empty if the operator has not set it."""
+def condition(run: Mapping[str, Any], condition_type: str) -> Mapping[str, Any]:
+    """Return the run's condition of that type; empty if the operator has not set it."""
     conditions = (run.get("status") or {}).get("conditions") or ()
-    return next((condition for condition in conditions if condition["type"] == kind), {})
+    return next((condition for condition in conditions if condition["type"] == condition_type), {})
 
 
 def is_finished(run: Mapping[str, Any]) -> bool:
@@ -49,18 +49,15 @@ def outcome_text(run: Mapping[str, Any]) -> str:
 def exit_of(run: Mapping[str, Any]) -> Exit | None:
     """Return the exit code of a run; None if it has not finished.
 
-    For the reason `CaseFailed` it is the worst code of the attempts that have ended. A reason of a later release is
-    `NOT_MEASURED`.
+    If a case failed, return the worst code of the attempts that have ended. If a later release wrote the reason,
+    return `NOT_MEASURED`.
     """
     if not is_finished(run):
         return None
     reason = condition(run, "Finished")["reason"]
     if reason == ConditionReason.CASE_FAILED:
         attempts = (run.get("status") or {}).get("attempts") or ()
-        codes = [
-            FAILED_ATTEMPT_EXITS.get(attempt.get("reason", ""), Exit.NOT_MEASURED)
-            for attempt in attempts
-            if attempt.get("finished")
-        ]
+        reasons = [attempt.get("reason", "") for attempt in attempts if attempt.get("finished")]
+        codes = [FAILED_ATTEMPT_EXITS.get(attempt_reason, Exit.NOT_MEASURED) for attempt_reason in reasons]
         return Exit.worst(codes or [Exit.NOT_MEASURED])
-    return next((code for known, code in EXITS.items() if known == reason), Exit.NOT_MEASURED)
+    return EXITS.get(reason, Exit.NOT_MEASURED)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from accelbench.cluster_api.client import Client
 
 RETRY_SECONDS = 2.0
+"""Time before a log is read again."""
 ENDED_PHASES = ("Succeeded", "Failed")
 
 
@@ -35,12 +36,12 @@ def logs(name: str, case: str | None, follow: bool, cluster: Cluster) -> None:
     """
     from accelbench.delivery.log import MARK, parse_event
     from accelbench.document import printable
-    from accelbench.kubectl.runs import run_named
+    from accelbench.kubectl.runs import get_run
     from accelbench.report.live import Lines
     from accelbench.terminal.console import console
 
     with cluster.connect() as client:
-        pod = _choose_pod(client, run_named(client, name), case, follow=follow)
+        pod = _choose_pod(client, get_run(client, name), case, follow=follow)
         click.echo(f"pod {pod}:", err=True)
         progress = Lines(console())
         for line in _read_lines(client, pod, follow=follow):
@@ -51,35 +52,47 @@ def logs(name: str, case: str | None, follow: bool, cluster: Cluster) -> None:
 
 
 def _read_lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
-    """Yield the lines of a pod's log; with `follow` wait for its container, and resume after a broken connection."""
+    """Yield the lines of a pod's log.
+
+    With `follow`, wait until the container has started, and read until the pod has ended. After a broken connection,
+    read the log again, and yield only the new lines.
+    """
     from accelbench.cluster_api.errors import InvalidError, NotFoundError, UnreachableError
     from accelbench.cluster_api.kinds import POD
 
-    printed = 0
+    yielded_lines = 0
     while True:
         try:
             for number, line in enumerate(client.log(client.namespace, pod, follow=follow), start=1):
-                if number > printed:
-                    printed = number
+                if number > yielded_lines:
+                    yielded_lines = number
                     yield line.decode(errors="replace").rstrip("\r\n")
-            if not follow or client.get(POD.path(client.namespace, pod))["status"].get("phase") in ENDED_PHASES:
+            if not follow or _has_ended(client, pod):
                 return
         except NotFoundError:
-            if printed:  # It ended, and its Job was deleted.
+            if yielded_lines:  # The pod ended, and its Job was deleted.
                 return
             if not follow:
                 raise
-            client.get(POD.path(client.namespace, pod))  # Raises if it was deleted; else its kubelet has no log yet.
-        except (InvalidError, UnreachableError):  # Its container has not started, or the connection broke off.
+            # Raises again if the pod was deleted. If not, its kubelet has no log yet.
+            client.get(POD.path(client.namespace, pod))
+        except (InvalidError, UnreachableError):  # The container has not started, or the connection broke off.
             if not follow:
                 raise
         time.sleep(RETRY_SECONDS)
 
 
-def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
-    """Return the name of the pod whose log to print.
+def _has_ended(client: "Client", pod: str) -> bool:
+    from accelbench.cluster_api.kinds import POD
 
-    Raises ClusterError if there is none, it has not started (unless `follow`), or several cases run.
+    return client.get(POD.path(client.namespace, pod))["status"].get("phase") in ENDED_PHASES
+
+
+def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
+    """Return the name of the pod whose log to print: the one that is running, or else the latest.
+
+    Raises ClusterError if the run has no pod, if several cases are running, or if the pod has not started and `follow`
+    is False.
     """
     from accelbench.api import labels
     from accelbench.cluster_api.errors import ClusterError
@@ -90,36 +103,38 @@ def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, foll
     from accelbench.problem import describe_unknown
 
     metadata = run["metadata"]
-    cases = [planned.name for planned in plan_cases(parse_run(run))]
-    if case is not None and case not in cases:
-        raise click.BadParameter(describe_unknown("case", case, cases), param_hint="--case")
-    selector = f"{labels.RUN_UID}={metadata['uid']}" + (f",{labels.CASE}={case}" if case else "")
+    case_names = [planned_case.name for planned_case in plan_cases(parse_run(run))]
+    if case is not None and case not in case_names:
+        raise click.BadParameter(describe_unknown("case", case, case_names), param_hint="--case")
+    selector = f"{labels.RUN_UID}={metadata['uid']}"
+    if case:
+        selector += f",{labels.CASE}={case}"
     pods = client.items(POD.path(metadata["namespace"]), labelSelector=selector)
     if not pods:
         raise ClusterError(_explain_no_pod(run, case))
-    running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
-    if len(running) > 1:
-        names = sorted(pod["metadata"]["labels"][labels.CASE] for pod in running)
-        raise ClusterError(f"{len(names)} cases run: choose one with --case: {', '.join(names)}")
-    latest = max(running or pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
-    name = str(latest["metadata"]["name"])
-    if latest["status"].get("phase") == "Pending":
-        waiting = f"pod {name} has not started: {condition(run, 'Finished').get('message', '')}"
+    running_pods = [pod for pod in pods if pod["status"].get("phase") == "Running"]
+    if len(running_pods) > 1:
+        running_cases = sorted(pod["metadata"]["labels"][labels.CASE] for pod in running_pods)
+        raise ClusterError(f"{len(running_cases)} cases run: choose one with --case: {', '.join(running_cases)}")
+    latest_pod = max(running_pods or pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    pod_name = str(latest_pod["metadata"]["name"])
+    if latest_pod["status"].get("phase") == "Pending":
+        message = f"pod {pod_name} has not started: {condition(run, 'Finished').get('message', '')}"
         if not follow:
-            raise ClusterError(waiting)
-        click.echo(waiting, err=True)
-    return name
+            raise ClusterError(message)
+        click.echo(message, err=True)
+    return pod_name
 
 
 def _explain_no_pod(run: dict[str, Any], case: str | None) -> str:
-    """Return the message about a run, or a case of it, without a pod: not yet, or no longer."""
+    """Return the message about a run without a pod, or a case without one: it has none yet, or no longer has one."""
     from accelbench.kubectl.gate import condition, is_finished
 
     name = run["metadata"]["name"]
-    what = f"case {case} of benchmarkrun/{name}" if case else f"benchmarkrun/{name}"
+    subject = f"case {case} of benchmarkrun/{name}" if case else f"benchmarkrun/{name}"
     measured_cases = (run.get("status") or {}).get("measuredCases") or ()
     if is_finished(run) or (case or "") in measured_cases:
         advice = f"its result stays: kubectl accelbench report {name}"
-        return f"{what} no longer has a pod, and its log went with the pod; {advice}"
+        return f"{subject} no longer has a pod, and its log went with the pod; {advice}"
     reason = condition(run, "Finished").get("message") or "no operator has picked up the run yet"
-    return f"{what} has no pod yet: {reason}"
+    return f"{subject} has no pod yet: {reason}"

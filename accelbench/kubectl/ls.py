@@ -13,7 +13,7 @@ from accelbench.terminal.program import Command
 if TYPE_CHECKING:
     from accelbench.cluster_api.client import Client
 
-GAP = "   "
+COLUMN_GAP = "   "
 
 
 class ListOutput(StrEnum):
@@ -40,44 +40,48 @@ def ls(all_namespaces: bool, watch: bool, output: ListOutput, cluster: Cluster) 
     with cluster.connect() as client:
         path = RUN.path(None if all_namespaces else client.namespace)
         if output in {ListOutput.TABLE, ListOutput.WIDE}:
-            _print_table(client, path, wide=output is ListOutput.WIDE, everywhere=all_namespaces, watch=watch)
+            _print_table(client, path, wide=output is ListOutput.WIDE, all_namespaces=all_namespaces, watch=watch)
         else:
             _print_objects(client, path, output, watch=watch)
 
 
 def _print_objects(client: "Client", path: str, output: ListOutput, *, watch: bool) -> None:
-    """Print all runs as JSON, YAML or names; with `watch`, then each change."""
-    items, version = client.items_and_version(path)
+    """Print all runs as JSON, YAML or names; with `watch`, also print each run that changes later."""
+    runs, version = client.items_and_version(path)
     if output is ListOutput.NAME or watch:
-        for item in items:
-            _print_object(item, output)
+        for run in runs:
+            _print_object(run, output)
     else:
-        _print_object({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}, output)
-    for changed in _changes(client, path, version, table=False) if watch else ():
-        _print_object(changed, output)
+        _print_object({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": runs}, output)
+    if watch:
+        for run in _watch_changes(client, path, version, as_table=False):
+            _print_object(run, output)
 
 
-def _changes(client: "Client", path: str, version: str, *, table: bool) -> Iterator[dict[str, Any]]:
-    """Yield what changes after a resource version, without end; if the version has expired, all objects again."""
+def _watch_changes(client: "Client", path: str, version: str, *, as_table: bool) -> Iterator[dict[str, Any]]:
+    """Yield each run that changes after a resource version, as an object or as a table with one row; never end.
+
+    If the version has expired, yield all runs again.
+    """
     from accelbench.cluster_api.errors import ExpiredError
 
     while True:
         try:
-            for event in client.watch(path, version, table=table):
+            for event in client.watch(path, version, table=as_table):
                 version = event["object"]["metadata"].get("resourceVersion") or version
                 yield event["object"]
         except ExpiredError:
-            if table:
-                whole_table = client.table(path)
-                version = whole_table["metadata"]["resourceVersion"]
-                yield whole_table
+            if as_table:
+                table_of_all_runs = client.table(path)
+                version = table_of_all_runs["metadata"]["resourceVersion"]
+                yield table_of_all_runs
             else:
-                items, version = client.items_and_version(path)
-                yield from items
+                runs, version = client.items_and_version(path)
+                yield from runs
 
 
 def _print_object(manifest: dict[str, Any], output: ListOutput) -> None:
-    """Print one object in the chosen format."""
+    """Print a run, or a list of runs, as JSON or YAML; with the format `name`, print only the name."""
     import json
 
     import yaml
@@ -90,36 +94,43 @@ def _print_object(manifest: dict[str, Any], output: ListOutput) -> None:
         click.echo(f"---\n{yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)}", nl=False)
 
 
-def _print_table(client: "Client", path: str, *, wide: bool, everywhere: bool, watch: bool) -> None:
-    """Print the server's table; with `watch`, then the rows that change."""
+def _print_table(client: "Client", path: str, *, wide: bool, all_namespaces: bool, watch: bool) -> None:
+    """Print the table of runs as the server has it; with `watch`, also print each row that changes later.
+
+    Columns with a priority are only in the wide table.
+    """
     table = client.table(path)
-    columns = table["columnDefinitions"]
-    columns_shown = [index for index, column in enumerate(columns) if wide or not column.get("priority")]
-    heads = [*(["NAMESPACE"] if everywhere else []), *(columns[index]["name"].upper() for index in columns_shown)]
-    rows = list(_rows(table, columns_shown, everywhere=everywhere))
+    all_columns = table["columnDefinitions"]
+    columns = [index for index, column in enumerate(all_columns) if wide or not column.get("priority")]
+    heads = [all_columns[index]["name"].upper() for index in columns]
+    if all_namespaces:
+        heads.insert(0, "NAMESPACE")
+    rows = list(_rows(table, columns, with_namespace=all_namespaces))
     if not rows and not watch:
-        where = "any namespace" if everywhere else f"namespace {client.namespace}"
-        click.echo(f"no BenchmarkRuns in {where}", err=True)
+        namespaces = "any namespace" if all_namespaces else f"namespace {client.namespace}"
+        click.echo(f"no BenchmarkRuns in {namespaces}", err=True)
         return
     widths = _print_rows([heads, *rows])
-    for changed in _changes(client, path, table["metadata"]["resourceVersion"], table=True) if watch else ():
-        widths = _print_rows(list(_rows(changed, columns_shown, everywhere=everywhere)), widths)
+    if watch:
+        for changed_table in _watch_changes(client, path, table["metadata"]["resourceVersion"], as_table=True):
+            widths = _print_rows(list(_rows(changed_table, columns, with_namespace=all_namespaces)), widths)
 
 
-def _rows(table: dict[str, Any], columns_shown: Sequence[int], *, everywhere: bool) -> Iterator[list[str]]:
-    """Yield the cells of each row on one line each, the namespace first if the table has all namespaces."""
+def _rows(table: dict[str, Any], columns: Sequence[int], *, with_namespace: bool) -> Iterator[list[str]]:
+    """Yield the texts of the chosen columns for each row of the server's table, each text on one line."""
     from accelbench.document import on_one_line
 
     for row in table["rows"] or ():
-        namespace = [row["object"]["metadata"]["namespace"]] if everywhere else []
-        cells = (*namespace, *(row["cells"][index] for index in columns_shown))
+        cells = [row["cells"][index] for index in columns]
+        if with_namespace:
+            cells.insert(0, row["object"]["metadata"]["namespace"])
         yield [on_one_line("" if cell is None else str(cell)) for cell in cells]
 
 
-def _print_rows(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> Sequence[int]:
-    """Print rows in columns at least as wide as `widths`, and return the widths.
+def _print_rows(rows: Sequence[Sequence[str]], minimum_widths: Sequence[int] = ()) -> Sequence[int]:
+    """Print rows in columns of equal width, and return the widths.
 
-    On a terminal that is too narrow the widest column is folded.
+    If the terminal is too narrow, long texts of the widest column continue on the next line.
     """
     from rich.table import Table
     from rich.text import Text
@@ -127,18 +138,22 @@ def _print_rows(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> Se
     from accelbench.terminal.console import console
 
     screen = console()
-    widths = [
-        max(map(len, column))
-        for column in zip(*rows, *([["x" * width for width in widths]] if widths else []), strict=True)
-    ]
-    if not screen.is_terminal or sum(widths) + len(GAP) * (len(widths) - 1) <= screen.width:
+    widths = list(minimum_widths) or [0] * len(rows[0])
+    for row in rows:
+        widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
+    row_width = sum(widths) + len(COLUMN_GAP) * (len(widths) - 1)
+    if not screen.is_terminal or row_width <= screen.width:
         for row in rows:
-            click.echo(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            click.echo(COLUMN_GAP.join(cells).rstrip())
         return widths
-    table = Table(box=None, show_header=False, show_edge=False, pad_edge=False, padding=(0, len(GAP), 0, 0))
-    widest = widths.index(max(widths))
+    table = Table(box=None, show_header=False, show_edge=False, pad_edge=False, padding=(0, len(COLUMN_GAP), 0, 0))
+    widest_column = widths.index(max(widths))
     for index, width in enumerate(widths):
-        table.add_column(overflow="fold", no_wrap=index != widest, min_width=None if index == widest else width)
+        if index == widest_column:
+            table.add_column(overflow="fold")
+        else:
+            table.add_column(overflow="fold", no_wrap=True, min_width=width)
     for row in rows:
         table.add_row(*map(Text, row))
     screen.print(table)

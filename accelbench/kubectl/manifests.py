@@ -15,38 +15,46 @@ from accelbench.problem import Problem
 
 @dataclass(frozen=True)
 class RunManifest:
-    """Hold a BenchmarkRun as its file has it and as parsed."""
+    """Hold a BenchmarkRun twice: as its file has it, and parsed."""
 
     content: dict[str, Any]
     run: BenchmarkRun
 
 
 def read_manifests(file: str) -> tuple[RunManifest, ...]:
-    """Read the BenchmarkRuns of a file (`-`: standard input); raises InvalidSpecError with all problems of all runs."""
+    """Read and check the BenchmarkRuns of a file, or of standard input for `-`.
+
+    Raises InvalidSpecError with the problems of all runs. If a manifest is malformed, only the variants of the others
+    are checked.
+    """
     source = "standard input" if file == STANDARD_INPUT else file
     text = read_text(file)
     try:
         runs = load_manifests(text, source)
         contents = [document.content for document in read_documents(text, source)]
     except InvalidManifestError as error:
-        variants = [problem for run in error.runs for problem in _check(run, check_variants)]
-        raise InvalidSpecError(source, [*variants, *error.problems]) from error
-    if problems := tuple(problem for run in runs for problem in _check(run)):
+        variant_problems = [problem for run in error.runs for problem in _find_problems(run, check_variants)]
+        raise InvalidSpecError(source, [*variant_problems, *error.problems]) from error
+    problems = tuple(problem for run in runs for problem in _find_problems(run, check_run))
+    if problems:
         raise InvalidSpecError(source, problems)
     return tuple(RunManifest(content, run) for content, run in zip(contents, runs, strict=True))
 
 
 def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
-    """Yield a problem for each name that two of the manifests have."""
-    seen = set()
-    for namespace, name in ((item.run.metadata.namespace, item.run.metadata.name) for item in manifests):
-        if name and (namespace, name) in seen:
-            yield Problem("metadata.name", f"{name} is given to two runs: give each its own, or use generateName")
-        seen.add((namespace, name))
+    """Yield a problem for each manifest that repeats the namespace and name of an earlier manifest."""
+    earlier_names = set()
+    for manifest in manifests:
+        metadata = manifest.run.metadata
+        namespace_and_name = (metadata.namespace, metadata.name)
+        if metadata.name and namespace_and_name in earlier_names:
+            problem = f"{metadata.name} is given to two runs: give each its own, or use generateName"
+            yield Problem("metadata.name", problem)
+        earlier_names.add(namespace_and_name)
 
 
-def _check(run: BenchmarkRun, check: Check = check_run) -> Sequence[Problem]:
-    """Return the problems of one run; a script in a ConfigMap is left to its runner, which can read it."""
+def _find_problems(run: BenchmarkRun, check: Check) -> Sequence[Problem]:
+    """Return the problems that `check` finds in a run. A script on this machine is one, because no pod can read it."""
     script = run.spec.workload.script
     if script and script.file:
         return (Problem("spec.workload.script.file", LAPTOP_ONLY.message),)

@@ -1,4 +1,4 @@
-"""Define the options that the plugin's commands share, named like kubectl's own."""
+"""Define the options that the plugin's commands share; they have the same names as in kubectl."""
 
 import functools
 import sys
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Function = Callable[..., None]
 RUN_HELP = "A BenchmarkRun's name."
 UNPROCESSABLE = 422
+"""HTTP status with which the API server refuses an invalid object."""
 UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
@@ -42,7 +43,7 @@ class Cluster:
 
     @contextmanager
     def connect(self) -> Iterator["Client"]:
-        """Connect to the API server; exit with a message and an exit code if it refuses a request."""
+        """Connect to the API server. If it cannot be reached or refuses a request, end the process with a message."""
         from accelbench.cluster_api.client import connect
         from accelbench.cluster_api.errors import ApiError, ClusterError
 
@@ -51,8 +52,8 @@ class Cluster:
                 yield client
         except ClusterError as error:
             click.echo(f"error: {error.message}", err=True)
-            is_invalid = isinstance(error, ApiError) and error.status == UNPROCESSABLE
-            sys.exit(Exit.INVALID_SPEC if is_invalid else Exit.USAGE)
+            is_invalid_object = isinstance(error, ApiError) and error.status == UNPROCESSABLE
+            sys.exit(Exit.INVALID_SPEC if is_invalid_object else Exit.USAGE)
 
 
 namespace_option = click.option(
@@ -77,7 +78,7 @@ kubeconfig_option = click.option(
 
 
 def cluster_options(command: Function) -> Function:
-    """Add --namespace, --context and --kubeconfig to a command, and pass them to it as one `cluster`."""
+    """Add --namespace, --context and --kubeconfig to a command; it gets all three in the argument `cluster`."""
 
     @namespace_option
     @context_option
@@ -90,7 +91,7 @@ def cluster_options(command: Function) -> Function:
 
 
 def run_argument(name: str) -> Callable[[Function], Function]:
-    """Return an argument RUN that completes to the names of runs."""
+    """Return the argument RUN; the shell completes it with the names of runs."""
     return click.argument(name, metavar="RUN", help=RUN_HELP, shell_complete=complete.runs)
 
 
@@ -114,12 +115,13 @@ def follow_options(command: Function) -> Function:
 
 
 def parse_duration(duration: str | None) -> float | None:
-    """Parse a duration as Go writes it, `1h30m` or `90s`; None without one. Raises click.BadParameter."""
+    """Return the seconds of a duration as Go writes it, `1h30m` or `90s`; None if no duration is given."""
     import re
 
     if duration is None:
         return None
-    if not re.fullmatch(r"(\d+(\.\d+)?(h|ms|m|s))+", duration):
+    # `ms` comes before `m`, which would match its first letter.
+    number_with_unit = r"(\d+(?:\.\d+)?)(h|ms|m|s)"
+    if not re.fullmatch(f"({number_with_unit})+", duration):
         raise click.BadParameter(f"{duration}: write numbers with units, such as 90s, 30m or 1h30m")
-    parts = re.findall(r"(\d+(\.\d+)?)(h|ms|m|s)", duration)
-    return sum(float(number) * UNIT_SECONDS[unit] for number, _, unit in parts)
+    return sum(float(number) * UNIT_SECONDS[unit] for number, unit in re.findall(number_with_unit, duration))

@@ -21,15 +21,18 @@ def report(name: str, baseline: str | None, output: ReportOutput, cluster: Clust
     If the run ended without a result, it says why and ends with the run's exit code.
     """
     from accelbench.kubectl.gate import exit_of, outcome_text
-    from accelbench.kubectl.runs import read_results, run_named
+    from accelbench.kubectl.runs import get_run, read_results
     from accelbench.terminal.results import print_results, require_packages, with_baseline
 
     require_packages(output)
     with cluster.connect() as client:
         results = read_results(client, name)
-        run = None if results.measured else run_named(client, name)
+        run_without_result = None if results.measured else get_run(client, name)
     print_results(with_baseline(results, baseline, name), output, name)
-    code = None if run is None else exit_of(run)
-    if run is not None and code is not None and code is not Exit.SUCCESS:
-        click.echo(f"benchmarkrun/{run['metadata']['name']}: {outcome_text(run)}", err=True)
+    if run_without_result is None:
+        return
+    code = exit_of(run_without_result)
+    if code is not None and code is not Exit.SUCCESS:
+        message = outcome_text(run_without_result)
+        click.echo(f"benchmarkrun/{run_without_result['metadata']['name']}: {message}", err=True)
         sys.exit(code)

@@ -24,10 +24,11 @@ def rerun(old: str, name: str | None, wait: bool, timeout: float | None, output:
     from accelbench.kubectl.apply import AppliedRun, create
     from accelbench.kubectl.clone_run import clone_run
     from accelbench.kubectl.follow_runs import follow_runs, print_created
-    from accelbench.kubectl.runs import run_named
+    from accelbench.kubectl.runs import get_run
 
     with cluster.connect() as client:
-        applied = [AppliedRun(create(client, clone_run(run_named(client, old), name)), created=True)]
-        print_created(applied, output, wait=wait)
+        manifest = clone_run(get_run(client, old), name)
+        applied_runs = [AppliedRun(create(client, manifest), created=True)]
+        print_created(applied_runs, output, wait=wait)
         if wait:
-            sys.exit(follow_runs(client, applied, timeout=timeout, output=output))
+            sys.exit(follow_runs(client, applied_runs, timeout_seconds=timeout, output=output))

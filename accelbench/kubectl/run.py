@@ -39,20 +39,21 @@ def run(files: Sequence[str], wait: bool, timeout: float | None, output: RunOutp
     if files.count(STANDARD_INPUT) > 1:
         raise click.BadParameter("- can be given once: standard input is read once", param_hint="--filename")
     manifests: list[RunManifest] = []
-    invalid: list[InvalidSpecError] = []
+    errors: list[InvalidSpecError] = []
     for file in files:
         try:
             manifests += read_manifests(file)
         except InvalidSpecError as error:
-            invalid.append(error)
-    if not invalid and (problems := tuple(duplicate_names(manifests))):
-        invalid.append(InvalidSpecError(", ".join(files), problems))
-    for invalid_file in invalid:
-        click.echo(invalid_file.explained(), err=True)
-    if invalid:
+            errors.append(error)
+    duplicates = tuple(duplicate_names(manifests))
+    if duplicates and not errors:
+        errors.append(InvalidSpecError(", ".join(files), duplicates))
+    for invalid_spec in errors:
+        click.echo(invalid_spec.explained(), err=True)
+    if errors:
         sys.exit(Exit.INVALID_SPEC)
     with cluster.connect() as client:
-        applied = apply(client, manifests)
-        print_created(applied, output, wait=wait)
+        applied_runs = apply(client, manifests)
+        print_created(applied_runs, output, wait=wait)
         if wait:
-            sys.exit(follow_runs(client, applied, timeout=timeout, output=output))
+            sys.exit(follow_runs(client, applied_runs, timeout_seconds=timeout, output=output))

@@ -1,4 +1,4 @@
-"""Read runs and results of the cluster by name; an unknown name is answered with the nearest known one."""
+"""Read runs and results of the cluster by name; for an unknown name, an error suggests the most similar one."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,13 +16,13 @@ from accelbench.kubectl.clone_run import user_metadata
 from accelbench.kubectl.gate import exit_of
 from accelbench.local.directory import RunRecord, explain
 from accelbench.local.results import LoadedResults
-from accelbench.problem import suggest_name
+from accelbench.problem import find_similar, suggest_name
 from accelbench.verdict.expectations import ExpectationOutcome
 
 PREFIXES = ("benchmarkrun.accelbench.dev", "benchmarkruns.accelbench.dev", "benchmarkrun", "benchmarkruns", "bmr")
 """Kinds that kubectl prints and accepts in front of a slash."""
 LISTED_NAMES = 20
-"""Most names that a message lists; if there are more, it names at most the nearest one."""
+"""Maximum number of names that a message lists. If there are more, the message names at most the most similar one."""
 
 
 class UnknownRunError(ClusterError):
@@ -30,24 +30,27 @@ class UnknownRunError(ClusterError):
 
 
 def bare_name(name: str) -> str:
-    """Return NAME of `NAME` or `bmr/NAME`."""
-    kind, slash, rest = name.partition("/")
-    return rest if slash and kind in PREFIXES else name
+    """Return the name without a kind in front of it: `NAME` for `NAME` and for `bmr/NAME`."""
+    kind, slash, name_after_slash = name.partition("/")
+    return name_after_slash if slash and kind in PREFIXES else name
 
 
-def run_named(client: Client, name: str) -> Manifest:
-    """Get a run; raises UnknownRunError with the nearest name."""
-    if (run := _find_run(client, name)) is None:
+def get_run(client: Client, name: str) -> Manifest:
+    """Get a run by `NAME` or `bmr/NAME`; raise UnknownRunError, which suggests a similar name."""
+    run = _find_run(client, name)
+    if run is None:
         raise UnknownRunError(_explain_unknown_name(client, name, run_names(client)))
     return run
 
 
 def _find_run(client: Client, name: str) -> Manifest | None:
-    """Get a run by `NAME` or `bmr/NAME`; None if there is none, or the name is invalid."""
-    if not re.fullmatch(NAME, bare_name(name)):  # in a path it could address something else
+    """Get a run by `NAME` or `bmr/NAME`; return None if no run has that name, or if the name is invalid."""
+    run_name = bare_name(name)
+    # In the path of a request, an invalid name could address another object.
+    if not re.fullmatch(NAME, run_name):
         return None
     try:
-        return client.get(RUN.path(client.namespace, bare_name(name)))
+        return client.get(RUN.path(client.namespace, run_name))
     except NotFoundError:
         return None
 
@@ -57,20 +60,23 @@ def run_names(client: Client) -> list[str]:
     return [run["metadata"]["name"] for run in client.items(RUN.path(client.namespace))]
 
 
-def _explain_unknown_name(client: Client, name: str, known: Iterable[str]) -> str:
-    """Return the message about an unknown run, with the nearest of the known names."""
-    choices = sorted(set(known))
-    problem = f'no BenchmarkRun "{bare_name(name)}" in namespace {client.namespace}'
+def _explain_unknown_name(client: Client, name: str, known_names: Iterable[str]) -> str:
+    """Return the message about an unknown run. It suggests a similar name or, if there is none, lists all known names.
+
+    If these are too many for a list, it names the command that lists them.
+    """
+    run_name = bare_name(name)
+    choices = sorted(set(known_names))
+    problem = f'no BenchmarkRun "{run_name}" in namespace {client.namespace}'
     if not choices:
         return f"{problem}, which has none; see kubectl accelbench ls -A"
-    near = suggest_name(bare_name(name), choices)
-    if near.startswith("one of") and len(choices) > LISTED_NAMES:
-        near = "see kubectl accelbench ls"
-    return f"{problem}; {near}"
+    if find_similar(run_name, choices) is None and len(choices) > LISTED_NAMES:
+        return f"{problem}; see kubectl accelbench ls"
+    return f"{problem}; {suggest_name(run_name, choices)}"
 
 
 def parse_run(manifest: Manifest) -> BenchmarkRun:
-    """Parse a run; raises ClusterError if another release wrote it."""
+    """Parse a run; raise ClusterError if this release cannot read it."""
     try:
         return BenchmarkRun.model_validate(manifest)
     except ValidationError as error:
@@ -79,7 +85,7 @@ def parse_run(manifest: Manifest) -> BenchmarkRun:
 
 
 def parse_result(manifest: Manifest) -> BenchmarkResult:
-    """Parse a stored result; raises ClusterError if another release wrote it."""
+    """Parse a stored result; raise ClusterError if this release cannot read it."""
     try:
         return BenchmarkResult.model_validate(manifest)
     except ValidationError as error:
@@ -92,44 +98,53 @@ def _explain_unreadable(error: ValidationError) -> str:
 
 
 def read_results(client: Client, name: str) -> LoadedResults:
-    """Read what a report of the run needs; a deleted run can still have results. Raises UnknownRunError."""
+    """Read the results of a run by `NAME` or `bmr/NAME`, also if the run was deleted; raise UnknownRunError."""
     run = _find_run(client, name)
-    return (
-        _to_loaded_results(_results_of_deleted_run(client, name), None)
-        if run is None
-        else read_run_results(client, run)
-    )
+    if run is None:
+        return _to_loaded_results(_results_of_deleted_run(client, name), None)
+    return read_run_results(client, run)
 
 
 def read_run_results(client: Client, run: Manifest) -> LoadedResults:
-    """Read the results of an existing run, in the order of its sweep."""
+    """Read the results of an existing run, in the order in which its cases were measured."""
     namespace, uid = run["metadata"]["namespace"], run["metadata"]["uid"]
-    stored = client.items(RESULT.path(namespace), labelSelector=f"{labels.RUN_UID}={uid}")
-    results = [parse_result(item) for item in stored]
-    order = (run.get("status") or {}).get("measuredCases") or []
-    places = {case: place for place, case in enumerate(order)}
-    return _to_loaded_results(sorted(results, key=lambda result: places.get(result.result.case.name, len(places))), run)
+    items = client.items(RESULT.path(namespace), labelSelector=f"{labels.RUN_UID}={uid}")
+    results = [parse_result(item) for item in items]
+    measured_cases = (run.get("status") or {}).get("measuredCases") or []
+    positions = {case: position for position, case in enumerate(measured_cases)}
+    # A result can be stored before the operator lists its case: then it comes last.
+    results.sort(key=lambda result: positions.get(result.result.case.name, len(positions)))
+    return _to_loaded_results(results, run)
 
 
 def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
-    """Read the results of the latest deleted run of that name."""
-    label = bare_name(name)[:MAXIMUM_LABEL].strip("-.")
-    stored = client.items(RESULT.path(client.namespace), labelSelector=f"{labels.RUN}={label}") if label else []
-    results = [result for result in map(parse_result, stored) if result.result.case.origin.run == bare_name(name)]
+    """Read the results of the deleted run of that name; if several had the name, of the latest one."""
+    run_name = bare_name(name)
+    all_with_label = _results_with_label(client, labels.RUN, run_name)
+    results = [result for result in all_with_label if result.result.case.origin.run == run_name]
     if not results:
-        all_results = client.items(RESULT.path(client.namespace))
-        deleted = {item["result"]["case"]["origin"]["run"] for item in all_results}
-        raise UnknownRunError(_explain_unknown_name(client, name, {*run_names(client), *deleted}))
+        items = client.items(RESULT.path(client.namespace))
+        names_of_results = {item["result"]["case"]["origin"]["run"] for item in items}
+        raise UnknownRunError(_explain_unknown_name(client, name, {*run_names(client), *names_of_results}))
     results.sort(key=lambda result: result.result.started)
-    latest = results[-1].result.case.origin.uid
-    return [result for result in results if result.result.case.origin.uid == latest]
+    latest_uid = results[-1].result.case.origin.uid
+    return [result for result in results if result.result.case.origin.uid == latest_uid]
+
+
+def _results_with_label(client: Client, label: str, name: str) -> list[BenchmarkResult]:
+    """Read the results whose label has this name. Long names are cut in a label, so other names can be among them."""
+    value = name[:MAXIMUM_LABEL].strip("-.")
+    if not value:
+        return []
+    items = client.items(RESULT.path(client.namespace), labelSelector=f"{label}={value}")
+    return [parse_result(item) for item in items]
 
 
 def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
     """Return the stored results in the form that reports take."""
     return LoadedResults(
         measured=tuple((result.result, _stored_outcomes(result)) for result in results),
-        # Only a pod's log has all blocks; the HTML report is drawn from the launches that the results hold.
+        # Only the log of a pod has every block. The HTML report uses the launches in the results instead.
         launches=((),) * len(results),
         record=None if run is None else _record(run, results),
     )
@@ -137,50 +152,54 @@ def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None)
 
 def _stored_outcomes(result: BenchmarkResult) -> tuple[ExpectationOutcome, ...]:
     """Return the outcomes of the expectations, as the operator stored them."""
-    return tuple(
-        ExpectationOutcome(
-            Expectation.model_validate(item.model_dump(exclude={"outcome", "message"})),
-            item.outcome,
-            item.message,
-        )
-        for item in result.expectations
-    )
+    outcomes = []
+    for stored in result.expectations:
+        expectation = Expectation.model_validate(stored.model_dump(exclude={"outcome", "message"}))
+        outcomes.append(ExpectationOutcome(expectation, stored.outcome, stored.message))
+    return tuple(outcomes)
 
 
 def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
-    """Return the record of a run as `accelbench run --out` would have written it."""
+    """Return the record of a run as `accelbench run --out` writes it for a run on this machine."""
     status = run.get("status") or {}
-    finished = exit_of(run)
+    exit_code = exit_of(run)
     versions = dict.fromkeys(result.result.fingerprint.get("accelbench", "") for result in results)
+    manifest = {
+        "apiVersion": run["apiVersion"],
+        "kind": run["kind"],
+        "metadata": user_metadata(run["metadata"]),
+        "spec": run["spec"],
+    }
     return RunRecord(
-        accelbench=", ".join(filter(None, versions)),
+        accelbench=", ".join(version for version in versions if version),
         started=status.get("startTime") or run["metadata"]["creationTimestamp"],
         finished=status.get("completionTime"),
-        exit_code=None if finished is None else int(finished),
+        exit_code=None if exit_code is None else int(exit_code),
         cases=tuple(result.result.case.name for result in results),
-        run=parse_run(
-            {"metadata": user_metadata(run["metadata"]), **{k: run[k] for k in ("apiVersion", "kind", "spec")}}
-        ),
+        run=parse_run(manifest),
     )
 
 
-def side_results(client: Client, text: str) -> tuple[Result, ...]:
-    """Read the results of a run, or of `series/NAME`, as one side of a comparison; raises UnknownRunError if none."""
-    kind, slash, name = text.partition("/")
-    if not slash or kind != "series":
-        results = read_results(client, text).results
-        if not results:
-            raise UnknownRunError(f"benchmarkrun/{bare_name(text)} has no result yet")
-        return results
-    label = name[:MAXIMUM_LABEL].strip("-.")
-    stored = client.items(RESULT.path(client.namespace), labelSelector=f"{labels.SERIES}={label}") if label else []
-    stored_results = (parse_result(item).result for item in stored)
-    results = tuple(result for result in stored_results if result.case.origin.series == name)
+def read_run_or_series(client: Client, name: str) -> tuple[Result, ...]:
+    """Read the results of a run or, for `series/NAME`, of a series; raise UnknownRunError if there are none."""
+    kind, slash, series = name.partition("/")
+    if kind == "series" and slash:
+        return _read_series(client, series)
+    results = read_results(client, name).results
     if not results:
-        all_results = client.items(RESULT.path(client.namespace))
-        known = sorted({str(item["result"]["case"]["origin"]["series"]) for item in all_results})
-        problem = f'no series "{name}" in namespace {client.namespace}'
-        raise UnknownRunError(
-            f"{problem}; {suggest_name(name, known)}" if known else f"{problem}, which has no results"
-        )
+        raise UnknownRunError(f"benchmarkrun/{bare_name(name)} has no result yet")
     return results
+
+
+def _read_series(client: Client, name: str) -> tuple[Result, ...]:
+    """Read the results of a series; raise UnknownRunError if there are none, and suggest a similar name."""
+    all_with_label = _results_with_label(client, labels.SERIES, name)
+    results = tuple(result.result for result in all_with_label if result.result.case.origin.series == name)
+    if results:
+        return results
+    items = client.items(RESULT.path(client.namespace))
+    known_names = sorted({str(item["result"]["case"]["origin"]["series"]) for item in items})
+    problem = f'no series "{name}" in namespace {client.namespace}'
+    if not known_names:
+        raise UnknownRunError(f"{problem}, which has no results")
+    raise UnknownRunError(f"{problem}; {suggest_name(name, known_names)}")

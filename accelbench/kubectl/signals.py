@@ -1,4 +1,4 @@
-"""Handle Ctrl-C and SIGTERM where a command waits, not in the middle of a line that it prints."""
+"""Handle Ctrl-C and SIGTERM where a command waits, and not while it prints a line."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -12,29 +12,35 @@ class TerminatedError(Exception):
 
 
 class Signals:
-    """Turn SIGINT and SIGTERM into exceptions while entered.
+    """Turn SIGINT and SIGTERM into exceptions within a `with` block.
 
-    A handler set by `passed_to` receives the first signal. Without a handler, and from the second signal on, the
-    exception is raised at once. At an arbitrary point it may come out of a destructor or a lock, with a traceback.
+    The handler of `passed_to` receives the exception of the first signal. Without a handler, and from the second signal
+    on, the exception is raised at once, at any point of the program. Raised in a destructor or a lock, it leaves a
+    traceback.
     """
 
     def __init__(self) -> None:
         self._handler: Callable[[BaseException], None] | None = None
-        self._previous: dict[int, Any] = {}
+        self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        # SIGINT too: a shell starts its background jobs with SIGINT ignored.
+        """Handle both signals, and remember the previous handlers."""
+        # Python handles SIGINT itself, but not in a background job of a shell: that starts with SIGINT ignored.
         for number in (signal.SIGTERM, signal.SIGINT):
-            self._previous[number] = signal.signal(number, self._receive)
+            self._previous_handlers[number] = signal.signal(number, self._receive)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
+        """Restore the previous handlers."""
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
 
     @contextmanager
     def passed_to(self, handler: Callable[[BaseException], None]) -> Iterator[None]:
-        """Call `handler` with the exception of the next signal; it is called between any two instructions."""
+        """Within a `with` block, call `handler` with the exception of the next signal, instead of raising it.
+
+        The call can interrupt the main thread between any two instructions.
+        """
         self._handler = handler
         try:
             yield
@@ -42,9 +48,10 @@ class Signals:
             self._handler = None
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
-        """Pass the exception of a signal to the handler, or raise it if there is none."""
+        """Pass the exception of a signal to the handler; raise it if there is no handler, or from the second signal."""
         error = TerminatedError() if number == signal.SIGTERM else KeyboardInterrupt()
-        handler, self._handler = self._handler, None
+        handler = self._handler
+        self._handler = None
         if handler is None:
             raise error
         handler(error)
