@@ -45,8 +45,8 @@ BAR_WIDTH = 14
 class Display(Protocol):
     """Receive the progress of a run."""
 
-    def start_case(self, case: Case, number: int, of: int) -> None:
-        """Start a case, the first of `of` having the number 1."""
+    def start_case(self, case: Case, case_number: int, case_count: int) -> None:
+        """Start a case; `case_number` counts from 1 to `case_count`."""
 
     def event(self, event: Event) -> None:
         """Process an event of the runner."""
@@ -76,16 +76,16 @@ def plan(case: Case) -> str:
     """Describe the variants, the rounds and the time limit of a case."""
     measurement, names = case.measurement, ", ".join(variant.name for variant in case.variants)
     rounds = " to ".join(str(count) for count in sorted({measurement.rounds_min, measurement.rounds_max}))
-    words = [
+    texts = [
         f"{names}: {rounds} rounds",
         stop_condition(case),
         f"at most {figures.duration(measurement.time_limit_seconds)}",
     ]
-    return ", ".join(filter(None, words))
+    return ", ".join(filter(None, texts))
 
 
 def stop_condition(case: Case) -> str:
-    """Return the condition that ends the rounds early; empty if their number is fixed.
+    """Return the condition that ends the rounds early; empty if the number of rounds is fixed.
 
     The judge applies this rule with `accelbench.stats.stopping`. A verdict alone does not end the rounds.
     """
@@ -98,7 +98,8 @@ def stop_condition(case: Case) -> str:
 
 def failure_text(reason: FailureReason, case: Case | None) -> str:
     """Return `failed: REASON`, or `not compiled: REASON` if the case is compiled for a target."""
-    return f"{'not compiled' if case and case.accelerator.target else 'failed'}: {reason}"
+    is_compiled = case is not None and bool(case.accelerator.target)
+    return f"{'not compiled' if is_compiled else 'failed'}: {reason}"
 
 
 class Lines:
@@ -115,55 +116,71 @@ class Lines:
         self._rounds_explained = False
         """True once the reason for more rounds than the minimum has been printed."""
 
-    def start_case(self, case: Case, number: int, of: int) -> None:
+    def start_case(self, case: Case, case_number: int, case_count: int) -> None:
         """Print the case's title and plan."""
         self._undisturbed = True
         self._case = case
         self._valid_rounds = 0
         self._rounds_explained = False
         self._success = "compiled" if case.accelerator.target else "measured"
-        self._print(f"case {number} of {of}: {title(case)}")
+        self._print(f"case {case_number} of {case_count}: {title(case)}")
         if not case.accelerator.target:
             self._print(plan(case))
 
     def event(self, event: Event) -> None:
         """Print a launch's end, a round's disturbances or its times, and warnings about the machine."""
         if isinstance(event, LaunchFinished):
-            outcome = failure_text(event.failure, self._case) if event.failure else self._success
-            outcome = UNFINISHED[event.unfinished] if event.unfinished else outcome
+            outcome = self._outcome(event)
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
         elif isinstance(event, LaunchStarted):
             for line in self._explain_more_rounds():
                 self._print(line)
         elif isinstance(event, RoundFinished):
-            self._valid_rounds += not event.quarantined
-            for line in self._disturbance(event):
-                self._print(line)
-            for line in () if event.quarantined else round_lines(event):
-                self._print(f"after round {event.round}: {line}")
+            self._finish_round(event)
         elif isinstance(event, MachineSeen):
             for warning in event.warnings:
                 self._print(f"warning: {warning}")
 
+    def _outcome(self, event: LaunchFinished) -> str:
+        """Return how a launch ended: unfinished, failed, or measured."""
+        if event.unfinished:
+            return UNFINISHED[event.unfinished]
+        return failure_text(event.failure, self._case) if event.failure else self._success
+
+    def _finish_round(self, event: RoundFinished) -> None:
+        """Print a round's disturbances, and the times and speedups so far unless the round is discarded."""
+        for line in self._disturbance_lines(event):
+            self._print(line)
+        if not event.quarantined:
+            self._valid_rounds += 1
+            for line in round_lines(event):
+                self._print(f"after round {event.round}: {line}")
+
     def _explain_more_rounds(self) -> Iterator[str]:
-        """Explain, once, why a round starts although the minimum is reached."""
+        """Explain once why a round starts although the minimum number of rounds is reached."""
         if self._case is None or self._rounds_explained or self._valid_rounds < self._case.measurement.rounds_min:
             return
         self._rounds_explained = True
         if goal := stop_condition(self._case):
             yield f"measuring continues {goal}, or until {self._case.measurement.rounds_max} rounds are done"
 
-    def _disturbance(self, event: RoundFinished) -> tuple[str, ...]:
-        """Report a disturbed round, with reason and advice for the first one only."""
-        first = self._undisturbed
-        self._undisturbed = first and not (event.quarantined or event.noisy)
+    def _disturbance_lines(self, event: RoundFinished) -> tuple[str, ...]:
+        """Describe a disturbed round; empty if the round was not disturbed.
+
+        Only for the first disturbed round of a case, the lines contain the reason and advice.
+        """
+        disturbances = event.quarantined or event.noisy
+        if not disturbances:
+            return ()
         if event.quarantined:
             line = f"round {event.round} is discarded for every variant, and measured again if there is time"
-            return tuple(filter(None, (f"{line}: {event.quarantined[0]}", event.advice))) if first else (line,)
-        if event.noisy:
+        else:
             line = f"round {event.round} was disturbed, and counts because noise is accepted"
-            return (f"{line}: {event.noisy[0]}",) if first else (line,)
-        return ()
+        if not self._undisturbed:
+            return (line,)
+        self._undisturbed = False
+        line = f"{line}: {disturbances[0]}"
+        return (line, event.advice) if event.quarantined and event.advice else (line,)
 
     def tick(self) -> None:
         """Print nothing."""
@@ -191,20 +208,21 @@ class LiveTable:
         """Draw on a console, which is standard error; `clock` returns seconds of any monotonic clock."""
         self._clock = clock
         self._progress: Progress | None = None
-        self._position = (1, 1)
+        self._case_number, self._case_count = 1, 1
         self._case_durations: list[float] = []
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._draw)
 
-    def start_case(self, case: Case, number: int, of: int) -> None:
+    def start_case(self, case: Case, case_number: int, case_count: int) -> None:
         """Start with an empty row for each variant."""
-        self._position = (number, of)
+        self._case_number, self._case_count = case_number, case_count
         self._progress = begin(case, self._clock())
         self._live.refresh()
 
     def event(self, event: Event) -> None:
-        """Update the table; print warnings above it, where they stay."""
-        for warning in event.warnings if isinstance(event, MachineSeen) else ():
-            self._live.console.print(Text(f"warning: {warning}", style="yellow"))
+        """Update the table; print warnings above the table, where they stay."""
+        if isinstance(event, MachineSeen):
+            for warning in event.warnings:
+                self._live.console.print(Text(f"warning: {warning}", style="yellow"))
         if self._progress is not None:
             self._progress = advance(self._progress, event, self._clock())
             self._live.refresh()
@@ -237,15 +255,18 @@ class LiveTable:
         if self._progress is None:
             return Text()
         now = self._clock()
-        left = remaining(self._progress, now)
-        number, of = self._position
-        if left is not None and number < of:
-            left = remaining_run(left, now - self._progress.started, self._case_durations, of - number)
-        return frame(self._progress, now, left, number=number, of=of)
+        remaining_time = remaining(self._progress, now)
+        cases_left = self._case_count - self._case_number
+        if remaining_time is not None and cases_left > 0:
+            elapsed = now - self._progress.started
+            remaining_time = remaining_run(remaining_time, elapsed, self._case_durations, cases_left)
+        return frame(self._progress, now, remaining_time, case_number=self._case_number, case_count=self._case_count)
 
 
-def frame(progress: Progress, now: float, left: Remaining | None, *, number: int, of: int) -> RenderableType:
-    """Draw one frame; `left` is the remaining time of the whole run."""
+def frame(
+    progress: Progress, now: float, remaining_time: Remaining | None, *, case_number: int, case_count: int
+) -> RenderableType:
+    """Draw one frame; `remaining_time` is that of the whole run."""
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", width=1)
     table.add_column("variant", overflow="fold")
@@ -260,17 +281,17 @@ def frame(progress: Progress, now: float, left: Remaining | None, *, number: int
     for lane in progress.lanes:
         table.add_row(*_cells(lane, progress, digits))
     heading = Text(title(progress.case), style="bold")
-    if of > 1:
-        heading.append(f"  case {number} of {of}", style="dim")
-    goal = "" if progress.case.accelerator.target else stop_condition(progress.case)
-    reason = (Text(f"measuring {goal}", style="dim"),) if goal else ()
-    disturbance = _disturbance(progress)
-    phases = _phases(progress.phase)
-    return Group(heading, Text(), table, Text(), phases, *disturbance, *reason, _bar(progress, now, left))
+    if case_count > 1:
+        heading.append(f"  case {case_number} of {case_count}", style="dim")
+    lines = [_phases(progress.phase), *_disturbance_texts(progress)]
+    goal = stop_condition(progress.case)
+    if goal and not progress.case.accelerator.target:
+        lines.append(Text(f"measuring {goal}", style="dim"))
+    return Group(heading, Text(), table, Text(), *lines, _status_line(progress, now, remaining_time))
 
 
-def _disturbance(progress: Progress) -> tuple[Text, ...]:
-    """Return the reason of the first disturbed round, and advice."""
+def _disturbance_texts(progress: Progress) -> tuple[Text, ...]:
+    """Return the reason of the first disturbed round, and advice; empty if no round was disturbed."""
     if not progress.disturbed:
         return ()
     lines = (f"disturbed: {progress.disturbed}", progress.advice)
@@ -279,28 +300,33 @@ def _disturbance(progress: Progress) -> tuple[Text, ...]:
 
 def round_lines(finished: RoundFinished) -> Iterator[str]:
     """Yield a line for each variant: `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
-    compared = {comparison.variant: comparison for comparison in finished.comparisons}
+    comparisons = {comparison.variant: comparison for comparison in finished.comparisons}
     seconds = {time.variant: None if time.seconds is None else float(time.seconds) for time in finished.times}
-    baseline = next((name for name in seconds if name not in compared), "")
+    baseline = next((name for name in seconds if name not in comparisons), "")
     digits = time_digits(seconds, finished.comparisons, baseline)
-    for measured in finished.times:
-        parts = [figures.seconds(value, digits)] if (value := seconds[measured.variant]) else []
-        comparison = compared.get(measured.variant)
-        if measured.invalid:
-            parts.append(f"invalid: {', '.join(measured.invalid)}")
+    for time_now in finished.times:
+        variant = time_now.variant
+        texts = []
+        if variant_seconds := seconds[variant]:
+            texts.append(figures.seconds(variant_seconds, digits))
+        comparison = comparisons.get(variant)
+        if time_now.invalid:
+            texts.append(f"invalid: {', '.join(time_now.invalid)}")
         elif comparison is not None and (comparison.speedup or comparison.invalid):
-            parts.append(estimate_text(comparison))
-        if parts:
-            yield f"{measured.variant}: {', '.join(parts)}"
+            texts.append(estimate_text(comparison))
+        if texts:
+            yield f"{variant}: {', '.join(texts)}"
 
 
 def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[SpeedupEstimate], baseline: str) -> int:
-    """Return how many digits times need so that their ratios match the speedups shown next to them."""
-    return figures.digits_that_agree(
-        (before, after, float(comparison.speedup))
-        for comparison in comparisons
-        if comparison.speedup and (before := seconds.get(baseline)) and (after := seconds.get(comparison.variant))
-    )
+    """Return how many digits times need so that their ratios match the speedups next to them."""
+    baseline_seconds = seconds.get(baseline)
+    quotients = []
+    for comparison in comparisons:
+        variant_seconds = seconds.get(comparison.variant)
+        if comparison.speedup and baseline_seconds and variant_seconds:
+            quotients.append((baseline_seconds, variant_seconds, float(comparison.speedup)))
+    return figures.digits_that_agree(quotients)
 
 
 def estimate_text(comparison: SpeedupEstimate) -> str:
@@ -309,73 +335,87 @@ def estimate_text(comparison: SpeedupEstimate) -> str:
         return f"invalid: {', '.join(comparison.invalid)}"
     if not (comparison.speedup and comparison.lower and comparison.upper):
         return "no interval yet"
-    bounds = figures.interval(float(comparison.lower), float(comparison.upper))
-    verdict: str = comparison.verdict or ("noisy" if comparison.noisy else "")
-    verdict = "undecided so far" if verdict == "inconclusive" else verdict
-    return f"{figures.speedup(float(comparison.speedup))} ({bounds}) {verdict}".rstrip()
+    text = f"{figures.speedup(float(comparison.speedup))} "
+    text += f"({figures.interval(float(comparison.lower), float(comparison.upper))})"
+    if comparison.verdict == "inconclusive":
+        return f"{text} undecided so far"
+    if comparison.verdict is not None:
+        return f"{text} {comparison.verdict}"
+    return f"{text} noisy" if comparison.noisy else text
 
 
 def _cells(lane: Lane, progress: Progress, digits: int) -> tuple[RenderableType, ...]:
-    """Return a variant's row: mark, name, launches, time, and speedup or failure."""
-    mark = Text(" ")
+    """Return the cells of a variant's row: mark, name, launches, time, and speedup or failure."""
+    launches = str(lane.launches) if lane.launches else ""
+    time_text = "" if lane.seconds is None else figures.seconds(lane.seconds, digits)
+    return _mark(lane, progress), lane.variant, launches, time_text, _finding(lane, progress)
+
+
+def _mark(lane: Lane, progress: Progress) -> Text:
+    """Return a character for the state of a variant: failed, running, or launched in this round."""
     if lane.failure is not None:
-        mark = Text("✗", style=BAD)
-    elif progress.running == lane.variant:
-        mark = Text("●", style="bold cyan")
-    elif lane.last_round == progress.round and progress.round:
-        mark = Text("·", style="dim")  # the checks follow at the end of the round
-    so_far = "" if lane.seconds is None else figures.seconds(lane.seconds, digits)
-    state = Text()
+        return Text("✗", style=BAD)
+    if progress.running == lane.variant:
+        return Text("●", style="bold cyan")
+    if lane.last_round == progress.round and progress.round:
+        return Text("·", style="dim")  # the checks follow at the end of the round
+    return Text(" ")
+
+
+def _finding(lane: Lane, progress: Progress) -> Text:
+    """Return a variant's failure or speedup, or that it is the baseline; empty before there is a finding."""
     if lane.failure is not None:
-        state = Text(failure_text(lane.failure, progress.case), style=BAD)
-    elif lane.variant == progress.case.baseline:
-        state = Text("baseline", style="dim")
+        return Text(failure_text(lane.failure, progress.case), style=BAD)
+    if lane.variant == progress.case.baseline:
         if lane.invalid:
-            state = Text(f"invalid: {', '.join(lane.invalid)}", style=BAD)
-    elif lane.comparison is not None:
-        style = BAD if lane.comparison.invalid else VERDICT_STYLES.get(lane.comparison.verdict or "", "")
-        state = Text(estimate_text(lane.comparison), style=style)
-    return mark, lane.variant, str(lane.launches) if lane.launches else "", so_far, state
+            return Text(f"invalid: {', '.join(lane.invalid)}", style=BAD)
+        return Text("baseline", style="dim")
+    if lane.comparison is None:
+        return Text()
+    style = BAD if lane.comparison.invalid else VERDICT_STYLES.get(lane.comparison.verdict or "", "")
+    return Text(estimate_text(lane.comparison), style=style)
 
 
 def _phases(current: Phase | None) -> Text:
-    """List the phases of a launch, with the current one marked."""
+    """List the phases of a launch; the current phase is marked, and earlier phases are green."""
     line = Text()
-    reached = current is not None
+    is_earlier = current is not None
     for phase in PHASES:
         if line:
             line.append(" > ", style="dim")
         if phase == current:
             line.append(phase, style="bold cyan")
-            reached = False
+            is_earlier = False
         else:
-            line.append(phase, style="green" if reached else "dim")
+            line.append(phase, style="green" if is_earlier else "dim")
     return line
 
 
-def _bar(progress: Progress, now: float, left: Remaining | None) -> RenderableType:
-    """Return a line with the round, the elapsed time, a bar of the rounds done, and the remaining time."""
+def _status_line(progress: Progress, now: float, remaining_time: Remaining | None) -> RenderableType:
+    """Return a line with the round, the elapsed time, a progress bar of rounds, and the remaining time."""
     measurement = progress.case.measurement
-    active = [lane for lane in progress.lanes if lane.failure is None]
-    in_this_round = sum(lane.last_round == progress.round for lane in active)
-    done = float(progress.rounds_complete)
-    if progress.rounds_complete + progress.quarantined < progress.round and active:
-        done += in_this_round / len(active)
+    active_lanes = [lane for lane in progress.lanes if lane.failure is None]
+    completed_rounds = float(progress.rounds_complete)
+    is_in_round = progress.rounds_complete + progress.quarantined < progress.round
+    if is_in_round and active_lanes:
+        launches = sum(lane.last_round == progress.round for lane in active_lanes)
+        completed_rounds += launches / len(active_lanes)
     rounds = f"round {max(1, progress.round - progress.quarantined)} of {measurement.rounds_min}"
     if measurement.rounds_max > measurement.rounds_min:
         rounds += f" to {measurement.rounds_max}"
     if progress.quarantined:
         rounds += f" ({progress.quarantined} discarded)"
     line = Table.grid(padding=(0, 2, 0, 0))
-    bar = ProgressBar(total=measurement.rounds_max, completed=done, width=BAR_WIDTH)
+    bar = ProgressBar(total=measurement.rounds_max, completed=completed_rounds, width=BAR_WIDTH)
     elapsed = figures.duration(now - progress.started)
-    line.add_row(rounds, elapsed, bar, Text(time_left(left), style="dim"))
+    line.add_row(rounds, elapsed, bar, Text(time_left(remaining_time), style="dim"))
     return line
 
 
-def time_left(left: Remaining | None) -> str:
-    """Format the estimated remaining time; `left` is None before the first launch has ended."""
-    if left is None:
+def time_left(remaining_time: Remaining | None) -> str:
+    """Format the estimated remaining time, which is None before the first launch has ended."""
+    if remaining_time is None:
         return "time left: known after the first launch"
-    least, most = figures.duration(left.least), figures.duration(left.most)
-    return f"{least} left" if least == most else f"{least} to {most} left"
+    minimum = figures.duration(remaining_time.minimum_seconds)
+    maximum = figures.duration(remaining_time.maximum_seconds)
+    return f"{minimum} left" if minimum == maximum else f"{minimum} to {maximum} left"

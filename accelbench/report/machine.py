@@ -4,40 +4,47 @@ from collections.abc import Mapping
 
 from accelbench import frameworks
 
-GIGABYTE = 2**30
-"""Bytes of a gibibyte (GiB)."""
+BYTES_PER_GIBIBYTE = 2**30
 
 
 def line(fingerprint: Mapping[str, str]) -> str:
-    """Return device, processors, memory, kernel and versions, if the fingerprint has them."""
-    parts = [_device(fingerprint), _processors(fingerprint)]
+    """Return device, processors, memory, kernel and versions in one line, as far as the fingerprint has them."""
+    texts = [_device(fingerprint), _processors(fingerprint)]
     memory = fingerprint.get("memoryLimitBytes") or fingerprint.get("memoryBytes") or ""
     if memory.isdecimal():
-        parts.append(f"{float(memory) / GIGABYTE:.0f} GiB")
+        texts.append(f"{float(memory) / BYTES_PER_GIBIBYTE:.0f} GiB")
     if kernel := fingerprint.get("kernel"):
-        parts.append(f"Linux {'.'.join(kernel.split('.')[:2])}")
+        texts.append(f"Linux {'.'.join(kernel.split('.')[:2])}")
     if python := fingerprint.get("python"):
-        parts.append(python.replace("CPython", "Python"))
-    versions = ((one.title, fingerprint.get(f"version.{one.package}")) for one in frameworks.every())
-    parts += [f"{title} {version}" for title, version in versions if version]
-    return ", ".join(part for part in parts if part)
+        texts.append(python.replace("CPython", "Python"))
+    versions = ((framework.title, fingerprint.get(f"version.{framework.package}")) for framework in frameworks.every())
+    texts += [f"{title} {version}" for title, version in versions if version]
+    return ", ".join(filter(None, texts))
 
 
 def _device(fingerprint: Mapping[str, str]) -> str:
-    name, kind = fingerprint.get("device.name", ""), fingerprint.get("device.platform", "cpu")
-    return name if kind != "cpu" else ""
+    """Return the name of the device; empty for a CPU, whose model is described with the processors."""
+    if fingerprint.get("device.platform", "cpu") == "cpu":
+        return ""
+    return fingerprint.get("device.name", "")
 
 
 def _processors(fingerprint: Mapping[str, str]) -> str:
-    """Return the model with vectors, processors used, cores and virtualization; empty without a model."""
-    model, used, installed = (fingerprint.get(key, "") for key in ("cpu", "cpusUsed", "cpus"))
-    if not model:
+    """Describe the processors: model, vector extensions, how many are used, cores, and whether they are virtual.
+
+    The text is empty if the model is unknown.
+    """
+    text = fingerprint.get("cpu", "")
+    if not text:
         return ""
     if vectors := fingerprint.get("cpuVectors"):
-        model += f" with {vectors}"
-    about = [f"{used} of {installed} processors used"] if used and installed else []
+        text += f" with {vectors}"
+    details = []
+    used, installed = fingerprint.get("cpusUsed"), fingerprint.get("cpus")
+    if used and installed:
+        details.append(f"{used} of {installed} processors used")
     if cores := fingerprint.get("cores"):
-        about.append(f"{cores} cores" if cores != "1" else "1 core")
+        details.append(f"{cores} cores" if cores != "1" else "1 core")
     if fingerprint.get("virtualMachine"):
-        about.append("a virtual machine")
-    return f"{model} ({', '.join(about)})" if about else model
+        details.append("a virtual machine")
+    return f"{text} ({', '.join(details)})" if details else text

@@ -11,90 +11,93 @@ from accelbench.verdict.expectations import ExpectationOutcome
 from accelbench.verdict.redaction import redact_invalid
 
 _MARKUP = re.compile(r"[\\`*<>\[\]~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
-"""Characters to escape anywhere; Markdown leaves an underscore between letters or digits alone."""
+"""Characters to escape anywhere. An underscore between letters or digits is no markup, so it is not escaped."""
 _BLOCK = re.compile(r"^(\d*)(#|[-+](?=[\s-]|$)|=|(?<=\d)[.)](?=\s|$))")
 """What to escape at the start of a line: a heading, a list item, a rule."""
 
 
 def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> str:
     """Return the whole document; `name` is the run's name."""
-    parts = [f"# {escaped(name)}"]
+    paragraphs = [f"# {escaped(name)}"]
     if not measured:
-        parts.append("No case has a result.")
+        paragraphs.append("No case has a result.")
     for result, outcomes in measured:
         if not targets.is_compiled(result):
-            parts += _case(result, outcomes)
+            paragraphs += _case_section(result, outcomes)
     compiled = [(result, outcomes) for result, outcomes in measured if targets.is_compiled(result)]
     if compiled:
-        parts += _compiled(compiled)
-    return "\n\n".join(parts) + "\n"
+        paragraphs += _compiled_section(compiled)
+    return "\n\n".join(paragraphs) + "\n"
 
 
-def _case(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
-    """Return the part about one measured case."""
+def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
+    """Return the paragraphs about one measured case."""
     result = redact_invalid(result)
-    parts = [f"## {escaped(view.title(result.case))}"]
+    paragraphs = [f"## {escaped(view.title(result.case))}"]
     if partial := view.state(result):
-        parts.append(f"**{escaped(partial)}**")
+        paragraphs.append(f"**{escaped(partial)}**")
     if view.nothing_measured(result):
-        return [*parts, *_notes(result, *view.remarks(result), *(outcome.sentence for outcome in outcomes))]
-    parts += [escaped(sentence) for sentence in view.sentences(result)]
+        return [*paragraphs, *_notes(result, *view.remarks(result), *(outcome.sentence for outcome in outcomes))]
+    paragraphs += [escaped(sentence) for sentence in view.sentences(result)]
     if observed := view.observation_table(result):
-        parts += [_rows(observed), *_paragraph((view.basis(result),))]
+        paragraphs += [_table(observed), _paragraph([view.basis(result)])]
     else:
-        parts += [_rows(view.verdict_table(result)), *_paragraph((view.basis(result), *view.time_notes(result)))]
+        paragraphs += [_table(view.verdict_table(result)), _paragraph([view.basis(result), *view.time_notes(result)])]
         if phases := view.phase_table(result):
-            parts.append(_rows(phases, first="phases"))
+            paragraphs.append(_table(phases, first_heading="phases"))
         for table in details.tables(result):
-            parts += _table(table)
+            paragraphs += _table_with_caption(table)
     notes = [
         certificate.summary(result),
         *certificate.failure_lines(result),
         *view.remarks(result),
         *(outcome.sentence for outcome in outcomes),
     ]
-    return [*parts, *_notes(result, *notes)]
+    return [*paragraphs, *_notes(result, *notes)]
 
 
 def _notes(result: Result, *notes: str) -> list[str]:
-    """Return `notes` and the notes of the result as a list, and the machine."""
-    parts = ["\n".join(f"- {escaped(note)}" for note in (*notes, *result.notes))]
+    """Return `notes` and the result's own notes as a bulleted list, then a paragraph about the machine."""
+    paragraphs = ["\n".join(f"- {escaped(note)}" for note in (*notes, *result.notes))]
     if line := machine.line(result.fingerprint):
-        parts.append(escaped(line))
-    return list(filter(None, parts))
+        paragraphs.append(escaped(line))
+    return list(filter(None, paragraphs))
 
 
-def _compiled(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
-    """Return the section about cases that were only compiled, each for a target accelerator, and not measured."""
+def _compiled_section(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
+    """Return the paragraphs about cases that were compiled for a target accelerator and not measured."""
     results = [result for result, _ in cases]
-    parts = [f"## {escaped(view.title(results[0].case, all_cases=True))}"]
-    parts += [escaped(sentence) for sentence in targets.sentences(*results)]
+    paragraphs = [f"## {escaped(view.title(results[0].case, all_cases=True))}"]
+    paragraphs += [escaped(sentence) for sentence in targets.sentences(*results)]
     for table in targets.tables(results):
-        parts += _table(table)
-    parts += _paragraph(targets.footnotes(results))
+        paragraphs += _table_with_caption(table)
+    paragraphs.append(_paragraph(targets.footnotes(results)))
     notes = [outcome.sentence for _, outcomes in cases for outcome in outcomes]
     notes += [f"{targets.label(result)}: {note}" for result in results for note in result.notes]
     if notes:
-        parts.append("\n".join(f"- {escaped(note)}" for note in notes))
+        paragraphs.append("\n".join(f"- {escaped(note)}" for note in notes))
     if line := machine.line(results[0].fingerprint):
-        parts.append(escaped(f"Compiled on {line}"))
-    return parts
+        paragraphs.append(escaped(f"Compiled on {line}"))
+    return paragraphs
 
 
-def _table(table: Table) -> list[str]:
-    return [f"{escaped(table.caption)}:", _rows(table)]
+def _table_with_caption(table: Table) -> list[str]:
+    """Return the caption and the table, each as a paragraph."""
+    return [f"{escaped(table.caption)}:", _table(table)]
 
 
-def _rows(table: Table, *, first: str = "") -> str:
-    """Paint the table without its caption; `first` replaces the head of the first column."""
-    names = [column.name for column in table.columns]
-    right = {number for number, column in enumerate(table.columns) if column.number}
-    return markdown_table([first or names[0], *names[1:]], table.rows, right)
+def _table(table: Table, *, first_heading: str = "") -> str:
+    """Return the table without its caption; `first_heading` replaces the heading of the first column."""
+    headings = [column.name for column in table.columns]
+    if first_heading:
+        headings[0] = first_heading
+    right = {index for index, column in enumerate(table.columns) if column.number}
+    return markdown_table(headings, table.rows, right)
 
 
-def _paragraph(texts: Iterable[str]) -> list[str]:
-    """Return a paragraph in which each text becomes a sentence with capital letter and full stop."""
-    return [" ".join(f"{escaped(text[:1].upper() + text[1:])}." for text in texts)]
+def _paragraph(texts: Iterable[str]) -> str:
+    """Return a paragraph in which each text is a sentence with a capital letter and a full stop."""
+    return " ".join(f"{escaped(text[:1].upper() + text[1:])}." for text in texts)
 
 
 class RawMarkdown(str):
@@ -104,22 +107,26 @@ class RawMarkdown(str):
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
-    """Return a table of plain text; the columns whose indices are in `right` are aligned right."""
-    rule = [RawMarkdown("---:" if column in right else "---") for column in range(len(header))]
+    """Return a Markdown table; columns whose indices are in `right` are aligned at the right.
+
+    Every cell is escaped, unless it is `RawMarkdown`.
+    """
+    rule = [RawMarkdown("---:" if index in right else "---") for index in range(len(header))]
     return "\n".join(_row(cells) for cells in (header, rule, *rows))
 
 
 def _row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell if isinstance(cell, RawMarkdown) else _cell(cell) for cell in cells) + " |"
+    """Return a row of a Markdown table."""
+    return f"| {' | '.join(map(_cell, cells))} |"
 
 
 def _cell(text: str) -> str:
-    """Return the text on one line, escaped for a cell."""
-    return _inline(text).replace("|", "\\|")
+    """Return the text on one line, escaped for a cell; `RawMarkdown` is unchanged."""
+    return text if isinstance(text, RawMarkdown) else _inline(text).replace("|", "\\|")
 
 
 def escaped(text: str) -> str:
-    """Return the text on one line, escaped so that it contains no Markdown and no HTML."""
+    """Return the text on one line as Markdown that shows exactly this text: markup and HTML are escaped."""
     return _BLOCK.sub(r"\1\\\2", _inline(text))
 
 

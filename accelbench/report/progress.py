@@ -37,10 +37,10 @@ class Lane:
 
 @dataclass(frozen=True)
 class Remaining:
-    """Bound the remaining seconds of a case: with the minimum and with the maximum of rounds."""
+    """Hold the estimated remaining seconds of a case, for the minimum and for the maximum number of rounds."""
 
-    least: float
-    most: float
+    minimum_seconds: float
+    maximum_seconds: float
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def begin(case: Case, now: float) -> Progress:
 
 
 def advance(progress: Progress, event: Event, now: float) -> Progress:
-    """Return the progress after an event at the time `now`; events of unknown variants change nothing."""
+    """Return the progress after an event that happens at the time `now`."""
     if isinstance(event, LaunchStarted):
         return replace(progress, round=event.round, running=event.variant, launched=now, phase=None)
     if isinstance(event, PhaseReached):
@@ -85,39 +85,52 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
     if isinstance(event, MachineSeen):
         return progress
     if isinstance(event, LaunchFinished):
-        ended = None if event.unfinished else event.variant
-        lanes = (_after_launch(lane, event) if lane.variant == ended else lane for lane in progress.lanes)
-        return replace(progress, lanes=tuple(lanes), running=None, phase=None, ended=now)
+        lanes = progress.lanes
+        if not event.unfinished:
+            lanes = tuple(_after_launch(lane, event) if lane.variant == event.variant else lane for lane in lanes)
+        return replace(progress, lanes=lanes, running=None, phase=None, ended=now)
     return _after_round(progress, event, now)
 
 
 def _after_launch(lane: Lane, event: LaunchFinished) -> Lane:
-    """Return the lane after one more launch."""
+    """Return a variant's lane after one more launch; only a launch that did not fail is counted."""
     return replace(
         lane,
         wall_seconds=(*lane.wall_seconds, float(event.wall_seconds)),
         last_round=event.round,
         failure=event.failure or lane.failure,
-        launches=lane.launches + (event.failure is None),
+        launches=lane.launches if event.failure else lane.launches + 1,
     )
 
 
 def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progress:
     """Return the progress after a round is judged."""
+    rounds_complete, quarantined = progress.rounds_complete, progress.quarantined
+    if event.quarantined:
+        quarantined += 1
+    else:
+        rounds_complete += 1
+    disturbances = [*event.quarantined, *event.noisy]
+    disturbed = progress.disturbed
+    if disturbances and not disturbed:
+        disturbed = disturbances[0]
+    judging = progress.judging
+    if progress.ended:
+        judging = (*judging, now - progress.ended)
     return replace(
         progress,
         lanes=tuple(_lane_after_round(lane, event) for lane in progress.lanes),
-        rounds_complete=progress.rounds_complete + (not event.quarantined),
-        quarantined=progress.quarantined + bool(event.quarantined),
-        disturbed=progress.disturbed or next(iter((*event.quarantined, *event.noisy)), ""),
+        rounds_complete=rounds_complete,
+        quarantined=quarantined,
+        disturbed=disturbed,
         advice=progress.advice or event.advice or "",
         running=None,
-        judging=(*progress.judging, now - progress.ended) if progress.ended else progress.judging,
+        judging=judging,
     )
 
 
 def _lane_after_round(lane: Lane, event: RoundFinished) -> Lane:
-    """Return the lane with the time and the comparison of the event, if the event has them."""
+    """Return a variant's lane with the new time and comparison; each stays as it is if the event does not have it."""
     comparison = next((item for item in event.comparisons if item.variant == lane.variant), lane.comparison)
     time = next((item for item in event.times if item.variant == lane.variant), None)
     if time is None:
@@ -127,43 +140,53 @@ def _lane_after_round(lane: Lane, event: RoundFinished) -> Lane:
 
 
 def remaining(progress: Progress, now: float) -> Remaining | None:
-    """Bound the remaining seconds of the case by what is left of its time limit; None before a launch has ended."""
-    durations = [wall for lane in progress.lanes for wall in lane.wall_seconds]
+    """Estimate the remaining seconds of the case; None before a launch has ended.
+
+    An estimate is at most what is left of the case's time limit.
+    """
+    durations = [seconds for lane in progress.lanes for seconds in lane.wall_seconds]
     if not durations:
         return None
-    active = [lane for lane in progress.lanes if lane.failure is None]
-    expected = {lane.variant: statistics.fmean(lane.wall_seconds or durations) for lane in active}
-    judge = statistics.fmean(progress.judging) if progress.judging else 0.0
-    round_seconds = sum(expected.values()) + judge
+    active_lanes = [lane for lane in progress.lanes if lane.failure is None]
+    # A variant without a launch is expected to take as long as the others.
+    launch_seconds = {lane.variant: statistics.fmean(lane.wall_seconds or durations) for lane in active_lanes}
+    judge_seconds = statistics.fmean(progress.judging) if progress.judging else 0.0
+    round_seconds = sum(launch_seconds.values()) + judge_seconds
 
-    this_round = 0.0
-    in_round = progress.rounds_complete + progress.quarantined < progress.round
-    if in_round:
-        this_round = judge + sum(expected[lane.variant] for lane in active if lane.last_round < progress.round)
-        if progress.running in expected:
-            this_round -= min(now - progress.launched, expected[progress.running])
+    current_round_seconds = 0.0
+    started_rounds = progress.rounds_complete
+    if progress.rounds_complete + progress.quarantined < progress.round:  # a round is not judged yet
+        started_rounds += 1
+        waiting_lanes = [lane for lane in active_lanes if lane.last_round < progress.round]
+        current_round_seconds = judge_seconds + sum(launch_seconds[lane.variant] for lane in waiting_lanes)
+        if progress.running in launch_seconds:
+            current_round_seconds -= min(now - progress.launched, launch_seconds[progress.running])
     measurement = progress.case.measurement
-    # A case for a target compiles each variant once.
-    compiled = progress.case.accelerator.target is not None
-    least, most = (1, 1) if compiled else (measurement.rounds_min, measurement.rounds_max)
-    rounds = progress.rounds_complete + in_round
+    rounds_min, rounds_max = measurement.rounds_min, measurement.rounds_max
+    if progress.case.accelerator.target is not None:
+        rounds_min = rounds_max = 1  # a case for a target compiles each variant once
     limit = max(0.0, measurement.time_limit_seconds - (now - progress.started))
-    return Remaining(
-        least=min(limit, this_round + round_seconds * max(0, least - rounds)),
-        most=min(limit, this_round + round_seconds * max(0, most - rounds)),
-    )
+    minimum_seconds = current_round_seconds + round_seconds * max(0, rounds_min - started_rounds)
+    maximum_seconds = current_round_seconds + round_seconds * max(0, rounds_max - started_rounds)
+    return Remaining(min(limit, minimum_seconds), min(limit, maximum_seconds))
 
 
 def remaining_run(case: Remaining, elapsed: float, finished: Iterable[float], cases_left: int) -> Remaining:
-    """Estimate the remaining time of a run.
+    """Estimate the remaining seconds of a run.
 
     Args:
-        case: The remaining time of the current case.
+        case: The remaining seconds of the current case.
         elapsed: The seconds since the current case started.
-        finished: The duration of each finished case; each further case is expected to take their mean.
+        finished: The seconds that each finished case took. A case that has not started is expected to take their mean,
+            or as long as the current case if none has finished.
         cases_left: The number of cases that have not started.
     """
     durations = tuple(finished)
-    least = statistics.fmean(durations) if durations else elapsed + case.least
-    most = statistics.fmean(durations) if durations else elapsed + case.most
-    return Remaining(case.least + cases_left * least, case.most + cases_left * most)
+    if durations:
+        shortest_case = longest_case = statistics.fmean(durations)
+    else:
+        shortest_case = elapsed + case.minimum_seconds
+        longest_case = elapsed + case.maximum_seconds
+    return Remaining(
+        case.minimum_seconds + cases_left * shortest_case, case.maximum_seconds + cases_left * longest_case
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from accelbench.api.case import Case, CaseMeasurement, MeasurementSettings, Script
+from accelbench.api.case import Case, CaseMeasurement, CaseVariant, MeasurementSettings, Script
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.result import Result
 from accelbench.api.run import BenchmarkRun
@@ -14,20 +14,28 @@ END = "END-OF-MANIFEST"
 
 
 def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
-    """Return a shell command that runs the manifest; without `processors`, the run uses all of them."""
-    text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
+    """Return a shell command that runs the manifest.
+
+    `processors` limits the processors of the run; if it is None, the run uses all processors.
+    """
+    manifest_text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
     script = manifest["spec"]["workload"].get("script")
     file = Script.model_validate(script).file_name if script else ""
-    where = f"# in the directory of {file}; the results contain a copy of it\n" if file else ""
+    comment = f"# in the directory of {file}; the results contain a copy of it\n" if file else ""
     options = f" --processors {processors}" if processors else ""
-    return f"{where}accelbench run -{options} <<'{END}'\n{text}{END}"
+    return f"{comment}accelbench run -{options} <<'{END}'\n{manifest_text}{END}"
 
 
 def processors_asked_for(result: Result) -> int | None:
-    """Return the value of `--processors`; None if all were used or a container's limit was in force."""
+    """Return the number of processors that the run used, for the option `--processors`.
+
+    The answer is None if the number is unknown, if the run used all processors, or if it had a container's CPU limit.
+    """
     entries = result.fingerprint
     used, installed = entries.get("cpusUsed", ""), entries.get("cpus", "")
-    return int(used) if used.isdecimal() and "cpuLimit" not in entries and used != installed else None
+    if not used.isdecimal() or "cpuLimit" in entries or used == installed:
+        return None
+    return int(used)
 
 
 def of_run(run: BenchmarkRun) -> dict[str, Any]:
@@ -48,12 +56,7 @@ def of_case(case: Case) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "series": case.origin.series,
         "workload": {**_source(case), "parameters": dict(case.parameters)},
-        "variants": [
-            {"use": variant.use}
-            | ({"name": variant.name} if variant.name != variant.use else {})
-            | ({"options": dict(variant.options)} if variant.options else {})
-            for variant in case.variants
-        ],
+        "variants": list(map(_variant, case.variants)),
         "baseline": case.baseline,
         "measurement": {
             **_settings(measurement),
@@ -77,18 +80,33 @@ def of_case(case: Case) -> dict[str, Any]:
 
 
 def _settings(measurement: CaseMeasurement) -> dict[str, Any]:
-    """Return the settings that run and case share: precision and seed always, the others if they are not defaults."""
+    """Return the settings of a measurement that a run and a case have in common.
+
+    The result always contains precision and seed, and other settings only if they are not the defaults.
+    """
     shared = measurement.model_dump(by_alias=True, include=set(MeasurementSettings.model_fields), exclude_defaults=True)
     return {"precision": measurement.precision, "seed": measurement.seed} | shared
 
 
+def _variant(variant: CaseVariant) -> dict[str, Any]:
+    """Return a variant for a manifest, without a name that equals its program and without empty options."""
+    document: dict[str, Any] = {"use": variant.use}
+    if variant.name != variant.use:
+        document["name"] = variant.name
+    if variant.options:
+        document["options"] = dict(variant.options)
+    return document
+
+
 def _source(case: Case) -> dict[str, Any]:
+    """Return the workload's script, or its name if it is not from a script."""
     if case.script is None:
         return {"name": case.workload}
     return {"script": case.script.model_dump(by_alias=True, exclude_none=True)}
 
 
 def _percentage(ratio: str) -> str:
+    """Format a ratio as `2.5%`, without rounding it."""
     from decimal import Decimal
 
     return f"{(Decimal(ratio) * 100).normalize():f}%"

@@ -35,26 +35,26 @@ class Table:
     """For each row, the interval that can be drawn next to its verdict."""
 
     def without_empty_columns(self) -> "Table":
-        """Return the table without columns that are empty in every row; the first one always stays."""
-        indices = [0, *(number for number in range(1, len(self.columns)) if any(row[number] for row in self.rows))]
+        """Return the table without columns that are empty in every row; the first column always stays."""
+        indices = [0, *(index for index in range(1, len(self.columns)) if any(row[index] for row in self.rows))]
         return self._with_columns(indices)
 
     def with_verdict_first(self) -> "Table":
-        """Return the table with the verdict right after the row's header, where a narrow screen shows it."""
-        order = sorted(range(1, len(self.columns)), key=lambda number: self.columns[number].kind != "verdict")
-        return self._with_columns([0, *order])
+        """Return the table with the verdict as second column, where a narrow screen shows it."""
+        others = sorted(range(1, len(self.columns)), key=lambda index: self.columns[index].kind != "verdict")
+        return self._with_columns([0, *others])
 
     def _with_columns(self, indices: Iterable[int]) -> "Table":
         """Return the table with the columns of these indices, in this order."""
         indices = tuple(indices)
         return replace(
             self,
-            columns=tuple(self.columns[number] for number in indices),
-            rows=tuple(tuple(row[number] for number in indices) for row in self.rows),
+            columns=tuple(self.columns[index] for index in indices),
+            rows=tuple(tuple(row[index] for index in indices) for row in self.rows),
         )
 
 
 def filled(caption: str, columns: Iterable[TableColumn], rows: Iterable[tuple[str, ...]]) -> Table | None:
-    """Return the table without empty columns; None if only the headers of rows would be left."""
+    """Return the table without empty columns; None if only the first column has text."""
     table = Table(caption, tuple(columns), tuple(rows)).without_empty_columns()
     return table if len(table.columns) > 1 else None

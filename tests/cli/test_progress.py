@@ -46,8 +46,8 @@ def test_the_estimate_spans_from_the_least_rounds_to_the_most() -> None:
     )  # fmt: skip
     left = remaining(progress, 12.0)
     assert left is not None
-    assert left.least == pytest.approx(4 * (4 + 6 + 2))
-    assert left.most == pytest.approx(7 * (4 + 6 + 2))
+    assert left.minimum_seconds == pytest.approx(4 * (4 + 6 + 2))
+    assert left.maximum_seconds == pytest.approx(7 * (4 + 6 + 2))
 
 
 def test_time_spent_in_the_launch_under_way_is_no_longer_to_be_waited_for() -> None:
@@ -55,7 +55,7 @@ def test_time_spent_in_the_launch_under_way_is_no_longer_to_be_waited_for() -> N
     early, late = remaining(progress, 4.0), remaining(progress, 7.0)
     assert early is not None
     assert late is not None
-    assert early.least - late.least == pytest.approx(3.0)
+    assert early.minimum_seconds - late.minimum_seconds == pytest.approx(3.0)
 
 
 def test_a_launch_that_is_made_again_is_still_to_be_waited_for() -> None:
@@ -68,7 +68,7 @@ def test_the_estimate_never_exceeds_the_time_limit() -> None:
     progress = after((0, start("jax/jit")), (300, end("jax/jit", 300)))
     left = remaining(progress, 300.0)
     assert left is not None
-    assert left.most == pytest.approx(300.0)
+    assert left.maximum_seconds == pytest.approx(300.0)
 
 
 def test_a_variant_that_failed_is_not_waited_for() -> None:
@@ -78,7 +78,7 @@ def test_a_variant_that_failed_is_not_waited_for() -> None:
     )  # fmt: skip
     left = remaining(progress, 10.0)
     assert left is not None
-    assert left.least == pytest.approx(4 * 6)
+    assert left.minimum_seconds == pytest.approx(4 * 6)
     assert progress.lanes[1].failure == "Raised"
 
 
@@ -101,9 +101,9 @@ def test_cases_that_have_not_begun_are_expected_to_take_as_long_as_the_finished_
     left = remaining(progress, 4.0)
     assert left is not None
     whole = remaining_run(left, 4.0, [50.0, 70.0], 2)
-    assert whole.least == pytest.approx(left.least + 120)
+    assert whole.minimum_seconds == pytest.approx(left.minimum_seconds + 120)
     unknown = remaining_run(left, 4.0, [], 1)
-    assert unknown.most == pytest.approx(left.most + 4 + left.most)
+    assert unknown.maximum_seconds == pytest.approx(left.maximum_seconds + 4 + left.maximum_seconds)
 
 
 events = st.one_of(
@@ -121,4 +121,4 @@ def test_whatever_a_runner_says_the_estimate_is_a_sensible_range(steps: list[tup
         now += wait
         progress = advance(progress, event, now)
         left = remaining(progress, now)
-        assert left is None or 0 <= left.least <= left.most <= 600
+        assert left is None or 0 <= left.minimum_seconds <= left.maximum_seconds <= 600

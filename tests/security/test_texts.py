@@ -108,7 +108,7 @@ def test_live_lines_and_the_picture_are_clean(text: str) -> None:
     paper.file, paper.width = written, 100
     for event in events:
         progress = advance(progress, event, 1.0)
-        paper.print(frame(progress, 2.0, None, number=1, of=2))
+        paper.print(frame(progress, 2.0, None, case_number=1, case_count=2))
     assert_readable(written.getvalue())
 
 
