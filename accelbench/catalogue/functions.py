@@ -235,7 +235,7 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
 
 
 def _to_numeric_array(draw: Callable[..., Any], name: str, value: object) -> Array:
-    """Convert a value that `draw` returned to a NumPy array; raises InvalidWorkloadError if it has no numbers."""
+    """Convert a value that `draw` returned to a NumPy array; raises InvalidWorkloadError unless it has numbers."""
     import numpy as np
 
     try:
@@ -330,9 +330,9 @@ def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
         if not isinstance(name, str):
             raise InvalidWorkloadError(f"{location(function)} names a result {name!r}; a name is a string")
         if not hasattr(array, "dtype"):
-            which = "" if array is out else f'"{name}" as '
+            prefix = "" if array is out else f'"{name}" as '
             raise InvalidWorkloadError(
-                f"{location(function)} returned {which}{type_of(array)}; it has to return an array, or several in a "
+                f"{location(function)} returned {prefix}{type_of(array)}; it has to return an array, or several in a "
                 "tuple or a dictionary"
             )
     return named

@@ -51,10 +51,10 @@ def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int
 
 
 def _scale_constants(unseen: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedArrays:
-    """Return `unseen` after changing every array of floats that does not depend on the seed: it equals the seen one.
+    """Return `unseen`, in which every array of floats that is the same in `seen` gets other values.
 
-    Such an array is multiplied by a random number, or, if it is all zeros, gets a random number added to each element,
-    so that symmetric or sorted arrays stay so. Integers may be labels and stay the same.
+    Such an array does not depend on the seed. All its elements are multiplied by the same random number, so that a
+    symmetric or sorted array stays so. If they are all zero, a random number is added. Integers may be labels and stay.
     """
     import numpy as np
 

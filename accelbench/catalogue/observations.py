@@ -33,7 +33,7 @@ MAXIMUM_DIGITS = 40
 
 
 def names(workload: Workload) -> tuple[str, ...]:
-    """Return the names of the standard observations, followed by those that only this workload makes."""
+    """Return the names of the standard observations, then those that the workload declares in `observes`."""
     return (*STANDARD, *workload.observes)
 
 

@@ -33,9 +33,9 @@ class Pickled:
         function: Callable[..., Any] = pickle.loads(base64.b64decode(self._content))  # noqa: S301 - the user's own code
         return function
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Unpickle the function if this is its first call, and call it."""
-        return self.function(*arguments, **named)
+    def __call__(self, *arguments: Any, **keyword_arguments: Any) -> Any:
+        """Call the function. The first call unpickles it."""
+        return self.function(*arguments, **keyword_arguments)
 
 
 def _signature(parameters: str) -> inspect.Signature:

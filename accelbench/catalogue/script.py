@@ -36,9 +36,9 @@ def path(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def origin(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the path of the original script, which errors name; None if there is no script.
+    """Return the path of the original script, for error messages; None if there is no script.
 
-    Without an original, the script itself is returned.
+    If the script is not a copy, its own path is returned.
     """
     value = environment.get(ORIGIN_VARIABLE)
     return Path(value) if value else path(environment)
@@ -69,7 +69,9 @@ def load(file: Path) -> Workload:
         raise InvalidWorkloadError(f"{file.name} is not UTF-8 text") from error
     except SyntaxError as error:
         raise InvalidWorkloadError(f"{file.name}, line {error.lineno}: {error.msg}") from error
-    for line, package in _framework_imports(tree.body):
+    first_import = next(_framework_imports(tree.body), None)
+    if first_import is not None:
+        line, package = first_import
         raise InvalidWorkloadError(
             f"{file.name}, line {line}: imports {package} at the top. The launches of the other framework run this "
             f"code too and would load it; import it inside the methods that use it"

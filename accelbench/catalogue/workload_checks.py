@@ -218,8 +218,9 @@ def _check_and_instantiate(kind: type[Workload], where: str) -> Workload:
         kind: The workload's class.
         where: File, line and name of the class, with which error messages begin.
     """
-    for problem in _mode_problems(kind.modes):
-        raise InvalidWorkloadError(f"{where}: {problem}")
+    mode_problem = next(_mode_problems(kind.modes), None)
+    if mode_problem is not None:
+        raise InvalidWorkloadError(f"{where}: {mode_problem}")
     try:
         defaults = kind.Parameters()
     except ValidationError as error:

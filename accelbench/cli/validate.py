@@ -30,7 +30,7 @@ def validate(files: Sequence[str], output: Output) -> None:
         except InvalidSpecError as error:
             findings.append({"file": file, "valid": False, "problems": [str(problem) for problem in error.problems]})
             if output is Output.TABLE:
-                click.echo(error.explained(), err=True)
+                click.echo(error.explanation(), err=True)
             continue
         findings.append({"file": file, "valid": True, "problems": []})
         if output is Output.TABLE:

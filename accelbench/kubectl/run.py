@@ -49,7 +49,7 @@ def run(files: Sequence[str], wait: bool, timeout: float | None, output: RunOutp
     if duplicates and not errors:
         errors.append(InvalidSpecError(", ".join(files), duplicates))
     for invalid_spec in errors:
-        click.echo(invalid_spec.explained(), err=True)
+        click.echo(invalid_spec.explanation(), err=True)
     if errors:
         sys.exit(Exit.INVALID_SPEC)
     with cluster.connect() as client:

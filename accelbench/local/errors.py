@@ -7,7 +7,7 @@
     ├── OccupiedError          2   the directory for new results is not empty
     └── UnreadableResultError  3   a file holds no result, or cannot be read
 
-Commands print `explained()` and end with the exit code. Operating-system errors while results are written stay
+Commands print `explanation()` and end with the exit code. Operating-system errors while results are written stay
 `OSError`.
 """
 
@@ -26,7 +26,7 @@ class LocalError(Exception):
 
     exit_code: ClassVar[Exit] = Exit.USAGE
 
-    def explained(self) -> str:
+    def explanation(self) -> str:
         """Return the text for standard error."""
         return f"error: {self}"
 
@@ -35,7 +35,7 @@ class UsageError(LocalError):
     """Refuse an argument of the command line."""
 
     def __init__(self, message: str, argument: str) -> None:
-        """Create the error; `argument` is its name in the usage text, such as `FILE` or `--set`."""
+        """Create the error; `argument` is the argument's name in the usage text, such as `FILE` or `--set`."""
         super().__init__(message)
         self.argument = argument
 
@@ -51,7 +51,7 @@ class InvalidSpecError(LocalError):
         self.source = source
         self.problems = tuple(problems)
 
-    def explained(self) -> str:
+    def explanation(self) -> str:
         """Return the text for standard error: the file's name, then one line for each problem."""
         return "\n".join([f"{self.source} is not valid:", *(f"  {problem}" for problem in self.problems)])
 

@@ -154,10 +154,10 @@ def time_limit(uses: Sequence[str]) -> int:
 
 
 def _with_path(assignment: str, workload: Workload) -> str:
-    """Prefix an assignment to a parameter of the workload, such as `size=256`, with the path of the parameters.
+    """Complete an assignment to a parameter of the workload: `size=256` becomes `workload.parameters.size=256`.
 
-    An assignment that begins with a path or with a field of the spec is returned unchanged. Raises UsageError for any
-    other name.
+    An assignment to a field of the spec, or to a path of several names, is returned unchanged. Raises UsageError for
+    any other name.
     """
     name = assignment.partition("=")[0].strip()
     spec_fields = {field.alias for field in BenchmarkRunSpec.model_fields.values()}
@@ -218,7 +218,10 @@ def _load_with_assignments(text: str, source: str, assignments: Sequence[str]) -
 
 
 def _with_parameter_path(assignment: str, manifest: Any) -> str:
-    """Prefix an assignment such as `size=256` with the parameters' path, if the manifest has this parameter."""
+    """Complete an assignment to a parameter that the manifest has: `size=256` becomes `workload.parameters.size=256`.
+
+    Any other assignment is returned unchanged.
+    """
     name = assignment.partition("=")[0].strip()
     parameters = manifest
     for field in ("spec", "workload", "parameters"):

@@ -104,10 +104,11 @@ def _parse(text: str, field_type: Any) -> Any:
 def _assign(spec: Any, keys: Sequence[str | int], value: Any, path: str) -> None:
     """Set the value that the keys lead to in `spec`, and create the dictionaries and lists on the way.
 
-    Raises UsageError, with `path` in its message, if a list has no entry of an index.
+    Raises UsageError, with `path` in its message, if a list has no entry of an index, or if a name leads to no field.
     """
     container: Any = spec
-    for key, next_key in zip(keys, [*keys[1:], None], strict=True):
+    next_keys = [*keys[1:], None]  # None follows the last key
+    for key, next_key in zip(keys, next_keys, strict=True):
         if isinstance(key, int) and not (isinstance(container, list) and key < len(container)):
             length = len(container) if isinstance(container, list) else 0
             raise UsageError(f'"{path}": there is no [{key}]; the manifest lists {length}', SET)
@@ -135,14 +136,18 @@ def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
     parent = path[:start].rstrip(".")
     parent_type = _type_at(BenchmarkRunSpec, keys[:wrong_index])
     parent_fields = [name for name, _ in _fields(_without_none(parent_type))]
-    if parent and (similar_fields := _similar(path[start:end], parent_fields)):
-        corrected_start = f"{parent}.{similar_fields[0]}"
-        corrected_path = corrected_start + path[end:]
-        return f"did you mean {corrected_path if corrected_path in known_paths else corrected_start}?"
+    similar_field = _find_similar(path[start:end], parent_fields)
+    if parent and similar_field:
+        suggestion = f"{parent}.{similar_field}"
+        whole_path = suggestion + path[end:]
+        if whole_path in known_paths:
+            suggestion = whole_path
+        return f"did you mean {suggestion}?"
     if parent and parent_fields:
         return f"{parent} has {', '.join(parent_fields)}"
-    if similar_paths := _similar(path, known_paths):
-        return f"did you mean {similar_paths[0]}?"
+    similar_path = _find_similar(path, known_paths)
+    if similar_path:
+        return f"did you mean {similar_path}?"
     return f"one of: {', '.join(name for name, _ in _fields(BenchmarkRunSpec))}"
 
 
@@ -151,9 +156,10 @@ def _index_of_unknown_key(keys: Sequence[str | int]) -> int:
     return next(index for index in range(len(keys)) if _type_at(BenchmarkRunSpec, keys[: index + 1]) is None)
 
 
-def _similar(name: str, known_names: Sequence[str]) -> list[str]:
+def _find_similar(name: str, known_names: Sequence[str]) -> str:
     """Return the known name that is most similar to `name`; empty if none is similar."""
-    return difflib.get_close_matches(name, known_names, n=1, cutoff=SIMILARITY)
+    matches = difflib.get_close_matches(name, known_names, n=1, cutoff=SIMILARITY)
+    return matches[0] if matches else ""
 
 
 def _known_paths(field_type: Any, value: Any, path: str) -> Iterator[str]:

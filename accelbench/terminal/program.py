@@ -24,7 +24,7 @@ class Command(click.Command):
         except UsageError as error:
             raise click.BadParameter(str(error), ctx=ctx, param_hint=error.argument) from error
         except LocalError as error:
-            click.echo(error.explained(), err=True)
+            click.echo(error.explanation(), err=True)
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
             sys.exit(Exit.INTERRUPTED)

@@ -41,7 +41,7 @@ def test_a_gpu_profile_is_accepted_where_the_driver_shows_a_device(tmp_path: Pat
 def test_an_unknown_profile_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpecError) as refused:
         device.platform_of(run_on("nvida"), root=tmp_path)
-    assert "nvidia?" in refused.value.explained()
+    assert "nvidia?" in refused.value.explanation()
 
 
 def test_a_run_of_which_nothing_is_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def test_what_cannot_be_measured_is_refused_as_in_a_manifest(
 ) -> None:
     with pytest.raises(InvalidSpecError) as raised:
         read_target("matmul-chain", variants, assignments)
-    assert what in raised.value.explained()
+    assert what in raised.value.explanation()
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def messages(capsys: pytest.CaptureFixture[str]) -> Iterator[tuple[str, str]]:
     yield "another run with another runPolicy", apply._explain_difference("chain", ["runPolicy"])
     with pytest.raises(InvalidSpecError) as refused:
         clone_run(invalid)
-    yield "a rerun of an invalid spec", refused.value.explained()
+    yield "a rerun of an invalid spec", refused.value.explanation()
     named: Any = SimpleNamespace(run=SimpleNamespace(metadata=SimpleNamespace(namespace="", name="one")))
     yield "two manifests of one name", "\n".join(map(str, manifests.duplicate_names([named, named])))
     with pytest.raises(click.BadParameter) as bad:
