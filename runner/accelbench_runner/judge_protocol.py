@@ -12,16 +12,16 @@ from accelbench.launch.record import LaunchRecord, ParityReading
 
 
 class JudgeRequest(Document):
-    """Ask for an assessment of all launches so far."""
+    """Hold what the judge needs: the case, and all launches so far."""
 
     case: Case
     launches: tuple[LaunchRecord, ...]
     outputs: dict[str, str] = {}
     """Directory with `outputs.npz` by `ROUND/VARIANT`, for each launch without a parity reading."""
     directory: str
-    """Directory in which references are kept between rounds."""
+    """Directory of the reference files, which later rounds read again."""
     unseen_seed: int = 0
-    """Seed of the inputs that launches got after they were timed."""
+    """Seed of the other inputs that launches got after they were timed."""
     timed: bool = True
     """False: only outputs are judged."""
 
@@ -35,7 +35,7 @@ class Assessment(Document):
     comparisons: tuple[Comparison, ...]
     tail_comparisons: tuple[Comparison, ...] = ()
     rounds: int
-    """Number of complete rounds that count."""
+    """Number of complete rounds that were not disturbed."""
     quarantined: tuple[Quarantined, ...] = ()
     noisy: tuple[Disturbed, ...] = ()
     spread: dict[str, Spread] = {}

@@ -147,6 +147,10 @@ def test_a_slice_has_its_own_name_and_the_whole_devices_settings_and_no_energy(t
     assert facts["energy"] is None
 
 
+def test_an_energy_counter_that_stands_still_is_no_energy_of_zero(facts_by_gpu: dict[str, dict[str, Any]]) -> None:
+    assert facts_by_gpu["at rest"]["energy"] is None
+
+
 def test_energy_is_power_in_the_phase_times_seconds_per_unit(tmp_path: Path) -> None:
     (facts,) = watched([Gpu(later={"energy": 5_400_000})], tmp_path, library())
     assert facts["energy"] == {"joules": 400.0, "seconds": 2.0, "scope": "device"}

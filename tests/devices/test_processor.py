@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accelbench_runner.devices import cpu, processor
+from accelbench_runner.devices import cpu, monitor, processor
 
 RANGE = 262_143_328_850
 LIBRARIES = Path(str(metadata.distribution("torch").locate_file("torch/lib")))
@@ -41,6 +41,11 @@ def test_counters_that_we_may_not_read_tell_nothing(tmp_path: Path) -> None:
     (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
     assert processor.joules_between(processor.read_packages(tmp_path), processor.read_packages(tmp_path)) is None
     assert processor.joules_between(processor.read_packages(tmp_path / "nowhere"), {}) is None
+
+
+@pytest.mark.parametrize("joules", [None, 0.0])
+def test_a_counter_that_is_missing_or_stands_still_is_no_energy_of_zero(joules: float | None) -> None:
+    assert monitor.measured_energy(joules, 2.0, "processors") is None
 
 
 def a_cache(root: Path, index: int, level: int, kind: str, size: str) -> None:
@@ -84,7 +89,7 @@ def test_memory_is_the_processs_own_and_not_the_files_that_it_reads() -> None:
     size = 64 * 2**20
     file = max(LIBRARIES.glob("*.so"), key=lambda each: each.stat().st_size)
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), size, access=mmap.ACCESS_READ) as library:
-        held = cpu.held_bytes()
+        held = cpu.resident_bytes()
         cpu.restart_peak()
         assert len(bytes(library[page] for page in range(0, size, mmap.PAGESIZE))) == size // mmap.PAGESIZE
         of_reading = cpu.peak_bytes() - held

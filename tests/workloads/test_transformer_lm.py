@@ -112,15 +112,15 @@ def test_what_was_compiled_for_a_target_holds_what_is_counted_by_hand(file: Path
     result = Result.model_validate_json(file.read_text())
     parameters = parsed(**result.case.parameters)
     variant, compiled = result.variants[0], result.compiled[0]
-    held_bytes = variant.numbers.argument_bytes
+    resident_bytes = variant.numbers.argument_bytes
     if compiled.refused:
-        assert held_bytes is None
+        assert resident_bytes is None
         return
     if compiled.dispatched:
-        assert held_bytes == held_by_torch(parameters)
+        assert resident_bytes == held_by_torch(parameters)
         return
     by_hand = held_on(parameters, targets.find(result.case.accelerator.target or ""))
-    assert held_bytes == pytest.approx(by_hand, rel=0.01)
+    assert resident_bytes == pytest.approx(by_hand, rel=0.01)
 
 
 @pytest.mark.parametrize("file", RESULTS, ids=lambda file: file.name)

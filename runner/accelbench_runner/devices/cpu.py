@@ -25,35 +25,43 @@ def model() -> str:
     return next(names, os.uname().machine)
 
 
-def held_bytes() -> int:
-    """Return the memory that this process holds now, without mapped files, which are shared and read on demand."""
+def resident_bytes() -> int:
+    """Return this process's resident memory without mapped files.
+
+    Other processes may share a mapped file, and the kernel reads it on demand.
+    """
     process = psutil.Process().memory_info()
     return int(process.rss) - _status_bytes("RssFile", default=0)
 
 
 def restart_peak() -> None:
-    """Restart `peak_bytes` from the memory held now; if the kernel refuses, the old peak stays."""
+    """Set the peak that `peak_bytes` reads to the resident memory of now. If the kernel refuses, the old peak stays."""
     with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5")  # 5 resets VmHWM, see proc(5)
 
 
 def peak_bytes() -> int:
     """Return the peak memory of this process since `restart_peak`, without mapped files.
 
-    The kernel keeps the peak of all resident memory, from which the files that are resident now are subtracted. Files
-    that were read after the peak make the result too small by their size.
+    The kernel keeps the peak of all resident memory; the mapped files that are resident now are subtracted. If the
+    process read files after the peak, the result is too small by their size.
     """
-    resident = _status_bytes("VmHWM", default=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    return resident - _status_bytes("RssFile", default=0)
+    maximum_rss_kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = _status_bytes("VmHWM", default=1024 * maximum_rss_kibibytes)
+    return peak - _status_bytes("RssFile", default=0)
 
 
 def _status_bytes(name: str, *, default: int) -> int:
-    """Return a field of /proc/self/status, in bytes; `default` if it is missing."""
+    """Return a field of /proc/self/status, in bytes; `default` if the file or the field is missing."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
         return default
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), default)
+    for line in lines:
+        if line.startswith(f"{name}:"):
+            kibibytes = int(line.split()[1])  # a line is `VmHWM:  1234 kB`
+            return 1024 * kibibytes
+    return default
 
 
 class Contention(NamedTuple):
@@ -62,9 +70,9 @@ class Contention(NamedTuple):
     periods: int
     """Periods in which the control group was throttled by its quota."""
     seconds: float
-    """Seconds for which it was throttled."""
+    """Seconds for which the control group was throttled."""
     steal_seconds: float
-    """Seconds that the hypervisor gave to others, of the processors that this process may run on."""
+    """Seconds of the processors that this process may run on, which the hypervisor gave to other machines."""
     pressure_seconds: float
     """Seconds for which some task of the control group, or else of the machine, waited for a processor. Threads of this
     process that wait for each other count too."""
@@ -80,14 +88,14 @@ class Contention(NamedTuple):
 
 
 class Processors(Protocol):
-    """Read the processors that this process may run on; this module does, and a simulation can."""
+    """Read the processors that this process may run on. This module implements the protocol; so can a simulation."""
 
     def contention(self) -> Contention:
-        """Read the processor time that was not available."""
+        """Read the processor time that this process could not use."""
         ...
 
     def usage(self) -> "Usage":
-        """Read the processor time spent by all and by this process."""
+        """Read the processor time of all processes, and of this process."""
         ...
 
     def other_threads_seconds(self) -> float:
@@ -100,7 +108,7 @@ class Processors(Protocol):
 
 
 def contention() -> Contention:
-    """Read the processor time that was not available; two readings enclose what is measured."""
+    """Read the processor time that this process could not use. Take one reading before a phase and one after."""
     steal = sum(times.steal for times in _times_of_allowed_processors())
     return Contention(*_read_throttling(), steal_seconds=steal, pressure_seconds=_pressure_seconds())
 
@@ -113,7 +121,7 @@ class Usage(NamedTuple):
     own_seconds: float
     """Seconds spent by all threads of this process."""
     waited_seconds: float | None = None
-    """Seconds for which its live threads waited for a processor; None if the kernel does not report it."""
+    """Seconds for which this process's live threads waited for a processor; None if the kernel does not report them."""
 
     def by_others_since(self, earlier: "Usage") -> float:
         """Return the seconds that other processes spent between two readings, with the kernel's resolution of 10 ms."""
@@ -121,7 +129,10 @@ class Usage(NamedTuple):
 
 
 def usage() -> Usage:
-    """Read the processor time spent by all and by this process; in a container too, by the whole machine."""
+    """Read the processor time of all processes, and of this process.
+
+    In a container, too, the former includes every process of the machine.
+    """
     all_seconds = sum(
         cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _times_of_allowed_processors()
     )
@@ -129,9 +140,9 @@ def usage() -> Usage:
 
 
 def _waited_seconds() -> float | None:
-    """Return how long live threads waited in the run queue; None if the kernel does not report it.
+    """Return the seconds that live threads of this process waited in run queues; None if the kernel reports none.
 
-    The second number of a thread's schedstat has it in nanoseconds, see proc(5).
+    The second number in a thread's schedstat is its waiting time in nanoseconds, see proc(5).
     """
     nanoseconds = 0
     for thread in Path("/proc/self/task").iterdir():
@@ -139,7 +150,8 @@ def _waited_seconds() -> float | None:
             nanoseconds += int((thread / "schedstat").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):
             if not Path("/proc/self/schedstat").exists():
-                return None  # otherwise the thread has just ended
+                return None
+            # Otherwise this thread has just ended: leave its time out.
         except (OSError, IndexError, ValueError):
             return None
     return nanoseconds / 1e9
@@ -161,7 +173,7 @@ def other_threads_seconds() -> float:
 def _children_seconds() -> float:
     """Return the processor time of all descendants that have not been waited for."""
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # fails fast if there are none
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # without children, raises at once
     except ChildProcessError:
         return 0.0
     seconds = 0.0
@@ -175,26 +187,30 @@ def _children_seconds() -> float:
 def _times_of_allowed_processors() -> list[Any]:
     """Read psutil's times of each processor that this process may run on."""
     times = dict(enumerate(psutil.cpu_times(percpu=True)))
-    return [times[number] for number in os.sched_getaffinity(0) if number in times]
+    return [times[index] for index in os.sched_getaffinity(0) if index in times]
 
 
 def _pressure_seconds() -> float:
     """Read the CPU pressure of the control group, or else of the machine; 0 if neither reports it."""
     group = cgroup.find("cpu")
-    group_files = [group.directory / "cpu.pressure"] if group and group.version == 2 else []  # noqa: PLR2004
-    for file in (*group_files, Path("/proc/pressure/cpu")):
+    files = [Path("/proc/pressure/cpu")]
+    if group and group.version == 2:  # noqa: PLR2004 - version 1 reports no pressure
+        files.insert(0, group.directory / "cpu.pressure")
+    for file in files:
         with suppress(OSError, ValueError):
-            return int(file.read_text().splitlines()[0].partition("total=")[2]) / 1e6
+            some_line = file.read_text().splitlines()[0]  # `some avg10=0.00 avg60=0.00 avg300=0.00 total=MICROSECONDS`
+            return int(some_line.partition("total=")[2]) / 1e6
     return 0.0
 
 
 def _read_throttling() -> tuple[int, float]:
-    """Read periods and seconds for which the control group was throttled; 0 without a quota."""
+    """Read the throttled periods and the throttled seconds of the control group; both are 0 without a quota."""
     group = cgroup.find("cpu")
     try:
         lines = (group.directory / "cpu.stat").read_text().splitlines() if group else []
     except OSError:
         lines = []
     counts = {name: int(value) for name, value in (line.split() for line in lines)}
-    v1_seconds, v2_seconds = counts.get("throttled_time", 0) / 1e9, counts.get("throttled_usec", 0) / 1e6
-    return counts.get("nr_throttled", 0), v1_seconds + v2_seconds
+    # Version 1 of control groups reports nanoseconds, version 2 microseconds; the other field is missing.
+    seconds = counts.get("throttled_time", 0) / 1e9 + counts.get("throttled_usec", 0) / 1e6
+    return counts.get("nr_throttled", 0), seconds

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from accelbench.launch.fact import NOT_REPORTED
-from accelbench.launch.facts import DeviceReading, Energy, Facts, Idle, Neighbours, Process, Throttling
+from accelbench.launch.facts import DeviceReading, Energy, EnergyScope, Facts, Idle, Neighbours, Process, Throttling
 from accelbench_runner.clock import Clock
 from accelbench_runner.devices import cpu, processes
 from accelbench_runner.devices.cpu import Processors
@@ -15,18 +15,28 @@ EVICTION_BYTES = 256 * 1024 * 1024
 
 
 class DeviceReport(NamedTuple):
-    """Hold what happened to a device while it was measured; None for what is unknown."""
+    """Hold a monitor's report of one timed phase; a field is None if the monitor does not know it."""
 
     reading: DeviceReading | None = None
     energy: Energy | None = None
     idle: Idle | None = None
 
 
+def measured_energy(joules: float | None, seconds: float, scope: EnergyScope) -> Energy | None:
+    """Return the energy of a phase; None if its counter is missing, or did not advance.
+
+    0 J is not a measurement: every device draws power, so a counter without a difference was not updated in the phase.
+    """
+    if joules is None or joules <= 0:
+        return None
+    return Energy(joules=joules, seconds=seconds, scope=scope)
+
+
 class DeviceMonitor:
     """Monitor one device while a launch measures on it. By default, report nothing.
 
     A launch calls `prepare`, `identify`, and for each timed phase `begin`, `sample` between blocks, and `end`. A
-    monitor runs nothing on the device: that is the framework's part.
+    monitor runs nothing on the device; only the framework does.
     """
 
     def __init__(self, clock: Clock, processors: Processors) -> None:
@@ -38,10 +48,13 @@ class DeviceMonitor:
         return ""
 
     def prepare(self) -> None:
-        """Take readings before the framework initialises the device, such as the processes that use it."""
+        """Read what only a monitor sees before the framework initialises the device: the processes that use it."""
 
     def identify(self, name: str | None) -> Mapping[str, str]:  # noqa: ARG002 - an override may read it
-        """Find the initialised device, by the framework's `name` for it; return its settings for the fingerprint."""
+        """Find the device that the framework has initialised; return its settings for the fingerprint.
+
+        `name` is the framework's name of the device; None means the first visible device.
+        """
         return {}
 
     # Memory and caches.
@@ -53,7 +66,7 @@ class DeviceMonitor:
         return None
 
     def room_bytes(self) -> int | None:
-        """Return the memory that is left for this process; None if no limit is known."""
+        """Return the bytes that this process may still allocate on the device; None if no limit is known."""
         return None
 
     def cache_bytes(self) -> int | None:
@@ -85,7 +98,7 @@ class DeviceMonitor:
 
 
 class Watch:
-    """Read the machine and the device before and after a timed phase, as facts for validity checks and numbers."""
+    """Read the machine and the device before and after a timed phase, and return the differences as facts."""
 
     def __init__(self, monitor: DeviceMonitor, clock: Clock, processors: Processors = cpu) -> None:
         self._monitor = monitor
@@ -93,14 +106,14 @@ class Watch:
         self._processors = processors
 
     def begin(self) -> None:
-        """Read every counter, cheap ones last, so that they cover little more than the phase."""
+        """Read every counter. The quickest readings come last, so that they cover little more than the phase."""
         self._processes_before = self._processors.other_processes()
         self._monitor.begin()
         self._contention_before, self._usage_before = self._processors.contention(), self._processors.usage()
         self._began = self._clock.seconds()
 
     def end(self) -> Facts:
-        """Return what happened since `begin`, as far as known."""
+        """Return the facts about the phase since `begin`. The quickest readings come first."""
         seconds = self._clock.seconds() - self._began
         usage, contention = self._processors.usage(), self._processors.contention()
         device = self._monitor.end(seconds)

@@ -11,8 +11,8 @@ from typing import Any, Self, TypeVar
 
 import pynvml
 
-from accelbench.launch.facts import DeviceReading, Energy
-from accelbench_runner.devices.monitor import DeviceMonitor, DeviceReport
+from accelbench.launch.facts import DeviceReading
+from accelbench_runner.devices.monitor import DeviceMonitor, DeviceReport, measured_energy
 
 POLICIES = {
     "power cap": pynvml.NVML_PERF_POLICY_POWER,
@@ -45,7 +45,7 @@ class Counters:
 
 
 def query(call: Callable[..., T], *arguments: Any) -> T | None:
-    """Call NVML; return None if it does not support the call."""
+    """Return the answer of an NVML call; None if NVML is missing or refuses the call."""
     try:
         return call(*arguments)
     except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):
@@ -53,17 +53,23 @@ def query(call: Callable[..., T], *arguments: Any) -> T | None:
 
 
 def query_first(calls: Sequence[Callable[..., T]], *arguments: Any) -> T | None:
-    """Return the answer of the first call that NVML supports."""
+    """Return the answer of the first call that NVML supports; None if it supports none."""
     answers = (query(call, *arguments) for call in calls)
     return next((answer for answer in answers if answer is not None), None)
 
 
 def first_visible(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the first GPU that CUDA may use, by index, UUID or the prefix of a UUID; empty if not restricted."""
-    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
-        first = environment.get(name, "").split(",")[0].strip()
-        if first.startswith(("GPU-", "MIG-")) or (name.startswith("CUDA") and first.isdecimal()):
-            return first
+    """Return the first GPU that the environment makes visible: an index, or the beginning of a UUID.
+
+    Empty if the environment names no GPU. An index in NVIDIA_VISIBLE_DEVICES does not count: it is the host's, and
+    inside a container GPUs are numbered anew.
+    """
+    for variable in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
+        gpu = environment.get(variable, "").split(",")[0].strip()
+        is_uuid = gpu.startswith(("GPU-", "MIG-"))
+        is_cuda_index = variable == "CUDA_VISIBLE_DEVICES" and gpu.isdecimal()
+        if is_uuid or is_cuda_index:
+            return gpu
     return ""
 
 
@@ -75,7 +81,7 @@ class Gpu:
     physical: Any
     """Handle of the GPU that a MIG slice is part of; otherwise the same as `handle`."""
     earlier_pids: frozenset[int] | None
-    """PIDs that used it before this process did; None if unknown."""
+    """PIDs that computed on the GPU before this process did; None if unknown."""
     samples: list[int] = field(default_factory=list)
     """Bit masks of the reasons for low clocks, one per sample."""
     clocks_megahertz: list[int] = field(default_factory=list)
@@ -85,7 +91,7 @@ class Gpu:
     def open(cls, name: str | None = None, pids_by_gpu: Mapping[str, frozenset[int]] | None = None) -> Self | None:
         """Open the GPU of that index or UUID, by default the first visible one; None if NVML does not know it.
 
-        `pids_by_gpu` is what `compute_processes()` returned before the framework initialised the device.
+        `pids_by_gpu` is the result of `find_compute_pids()` before the framework initialised the device.
         """
         if not _count_gpus():
             return None
@@ -95,27 +101,29 @@ class Gpu:
         is_slice = bool(query(pynvml.nvmlDeviceIsMigDeviceHandle, handle))
         whole_gpu = query(pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, handle) if is_slice else None
         uuid = query(pynvml.nvmlDeviceGetUUID, handle)
-        return cls(handle, whole_gpu or handle, earlier_pids=(pids_by_gpu or {}).get(uuid or ""))
+        earlier_pids = (pids_by_gpu or {}).get(uuid or "")
+        return cls(handle=handle, physical=whole_gpu or handle, earlier_pids=earlier_pids)
 
     def settings(self) -> dict[str, str]:
-        """Return the settings that stay constant during a run, for the fingerprint, without unknown ones."""
+        """Return the GPU's settings for the fingerprint: they stay constant during a run. Unknown ones are left out."""
         device = self.physical
-        limit = query(pynvml.nvmlDeviceGetEnforcedPowerLimit, device)
-        ecc = query(pynvml.nvmlDeviceGetCurrentEccMode, device)
-        mig = query(pynvml.nvmlDeviceGetMigMode, device)
-        generation = query(pynvml.nvmlDeviceGetCurrPcieLinkGeneration, device)
-        width = query(pynvml.nvmlDeviceGetCurrPcieLinkWidth, device)
-        clock = query(pynvml.nvmlDeviceGetMaxClockInfo, device, pynvml.NVML_CLOCK_SM)
+        limit_milliwatts = query(pynvml.nvmlDeviceGetEnforcedPowerLimit, device)
+        ecc_mode = query(pynvml.nvmlDeviceGetCurrentEccMode, device)
+        mig_modes = query(pynvml.nvmlDeviceGetMigMode, device)  # the current mode, and the one after a reset
+        pcie_generation = query(pynvml.nvmlDeviceGetCurrPcieLinkGeneration, device)
+        pcie_lanes = query(pynvml.nvmlDeviceGetCurrPcieLinkWidth, device)
+        maximum_megahertz = query(pynvml.nvmlDeviceGetMaxClockInfo, device, pynvml.NVML_CLOCK_SM)
+        nvlinks = _count_nvlinks(device)
         settings = {
             "name": query(pynvml.nvmlDeviceGetName, device),
             "uuid": query(pynvml.nvmlDeviceGetUUID, self.handle),
             "driver": query(pynvml.nvmlSystemGetDriverVersion),
-            "powerLimitWatts": None if limit is None else f"{limit / 1000:g}",
-            "ecc": None if ecc is None else _on_or_off(ecc),
-            "mig": None if mig is None else _on_or_off(mig[0]),
-            "maxClockMegahertz": None if clock is None else str(clock),
-            "link": f"PCIe {generation} x{width}" if generation and width else None,
-            "nvlinks": str(_count_nvlinks(device) or "") or None,
+            "powerLimitWatts": None if limit_milliwatts is None else f"{limit_milliwatts / 1000:g}",
+            "ecc": None if ecc_mode is None else _on_or_off(ecc_mode),
+            "mig": None if mig_modes is None else _on_or_off(mig_modes[0]),
+            "maxClockMegahertz": None if maximum_megahertz is None else str(maximum_megahertz),
+            "link": f"PCIe {pcie_generation} x{pcie_lanes}" if pcie_generation and pcie_lanes else None,
+            "nvlinks": str(nvlinks) if nvlinks else None,
         }
         return {name: value for name, value in settings.items() if value}
 
@@ -126,45 +134,55 @@ class Gpu:
         self.began = self._counters()
 
     def sample(self) -> None:
-        """Sample the clock and the reasons for it, between blocks."""
+        """Sample the clock, and the reasons why it is low, between blocks."""
         reasons = query_first(CLOCK_REASON_CALLS, self.physical)
-        clock = query(pynvml.nvmlDeviceGetClockInfo, self.physical, pynvml.NVML_CLOCK_SM)
-        self.samples += [] if reasons is None else [reasons]
-        self.clocks_megahertz += [] if clock is None else [clock]
+        megahertz = query(pynvml.nvmlDeviceGetClockInfo, self.physical, pynvml.NVML_CLOCK_SM)
+        if reasons is not None:
+            self.samples.append(reasons)
+        if megahertz is not None:
+            self.clocks_megahertz.append(megahertz)
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return clocks, energy and other processes in the `seconds` since `begin`, and what held the clocks back."""
+        """Return energy, clocks, causes of low clocks and other processes for the phase of `seconds` since `begin`."""
         began, ended = self.began, self._counters()
         assert began is not None  # noqa: S101 - begin comes first
         self.sample()
-        held_back = {
-            why: (ended.held_back_nanoseconds[why] - began.held_back_nanoseconds[why]) / 1e9
-            for why in ended.held_back_nanoseconds.keys() & began.held_back_nanoseconds.keys()
-        }
-        for why, bit in REASONS.items():
-            if self.samples:
-                share = sum(bool(sample & bit) for sample in self.samples) / len(self.samples)
-                # A cause can have a counter, samples or both: the larger counts.
-                held_back[why] = max(held_back.get(why, 0.0), share * seconds)
-        ended_mj, began_mj = ended.energy_millijoules, began.energy_millijoules
+        held_back = self._held_back_seconds(began, ended, seconds)
         reading = DeviceReading(
             source="NVML",
             seconds=seconds,
             held_back_seconds=held_back if held_back or self.samples else None,
-            other_processes=count_others(self.earlier_pids, _processes(self.handle), os.getpid()),
+            other_processes=count_others(self.earlier_pids, _compute_pids(self.handle), os.getpid()),
             clock_megahertz=[min(self.clocks_megahertz), max(self.clocks_megahertz)] if self.clocks_megahertz else None,
         )
-        joules = None if ended_mj is None or began_mj is None else (ended_mj - began_mj) / 1000
-        return DeviceReport(reading, Energy(joules=joules, seconds=seconds, scope="device") if joules else None)
+        joules = None
+        if ended.energy_millijoules is not None and began.energy_millijoules is not None:
+            joules = (ended.energy_millijoules - began.energy_millijoules) / 1000
+        return DeviceReport(reading, measured_energy(joules, seconds, "device"))
+
+    def _held_back_seconds(self, began: Counters, ended: Counters, seconds: float) -> dict[str, float]:
+        """Return the seconds of low clocks in a phase of `seconds`, by cause.
+
+        A cause may have a counter, samples, or both. If it has both, the larger number of seconds counts.
+        """
+        held_back = {
+            cause: (ended.held_back_nanoseconds[cause] - began.held_back_nanoseconds[cause]) / 1e9
+            for cause in ended.held_back_nanoseconds.keys() & began.held_back_nanoseconds.keys()
+        }
+        if self.samples:
+            for cause, bit in REASONS.items():
+                sampled_share = sum(bool(sample & bit) for sample in self.samples) / len(self.samples)
+                held_back[cause] = max(held_back.get(cause, 0.0), sampled_share * seconds)
+        return held_back
 
     def _counters(self) -> Counters:
         """Read the counters that NVML supports."""
-        held_back = {
-            why: status.violationTime
-            for why, policy in POLICIES.items()
-            if (status := query(pynvml.nvmlDeviceGetViolationStatus, self.physical, policy)) is not None
-        }
-        # The energy counter covers the whole GPU, so a MIG slice has none.
+        held_back = {}
+        for cause, policy in POLICIES.items():
+            status = query(pynvml.nvmlDeviceGetViolationStatus, self.physical, policy)
+            if status is not None:
+                held_back[cause] = status.violationTime
+        # The energy counter covers the whole GPU, so it does not serve a MIG slice.
         is_whole_gpu = self.physical is self.handle
         energy = query(pynvml.nvmlDeviceGetTotalEnergyConsumption, self.physical) if is_whole_gpu else None
         return Counters(held_back_nanoseconds=held_back, energy_millijoules=energy)
@@ -173,90 +191,95 @@ class Gpu:
 class NvidiaMonitor(DeviceMonitor):
     """Monitor the GPU that a launch measures on; report nothing without NVML."""
 
-    _before: Mapping[str, frozenset[int]] | None = None
+    _pids_by_gpu: Mapping[str, frozenset[int]] | None = None
     _gpu: Gpu | None = None
 
     @property
     def watches_blocks(self) -> bool:
-        """Return True if there is a GPU, because NVML reports reasons for low clocks only at the moment of a call."""
+        """Return True if there is a GPU: NVML reports only the current reasons for low clocks, so they are sampled."""
         return self._gpu is not None
 
     def prepare(self) -> None:
-        """Read which processes compute on which GPU."""
-        self._before = compute_processes()
+        """Read the PIDs that compute on each GPU, before this process does."""
+        self._pids_by_gpu = find_compute_pids()
 
     def identify(self, name: str | None) -> Mapping[str, str]:
-        """Return the GPU's settings; empty without NVML."""
-        self._gpu = Gpu.open(name, self._before)
+        """Find the GPU with that index or UUID and return its settings; empty if NVML does not find it."""
+        self._gpu = Gpu.open(name, self._pids_by_gpu)
         return self._gpu.settings() if self._gpu else {}
 
     def begin(self) -> None:
-        """Begin a timed phase; do nothing without NVML."""
+        """Begin a timed phase; do nothing without a GPU."""
         if self._gpu:
             self._gpu.begin()
 
     def sample(self) -> None:
-        """Sample the clock and the reasons for it; do nothing without NVML."""
+        """Sample the clock, and the reasons why it is low; do nothing without a GPU."""
         if self._gpu:
             self._gpu.sample()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return clocks, energy and other processes in the `seconds` since `begin`; nothing without NVML."""
+        """Return the report of the phase of `seconds` since `begin`; an empty report without a GPU."""
         return self._gpu.end(seconds) if self._gpu else DeviceReport()
 
 
-def compute_processes() -> dict[str, frozenset[int]]:
+def find_compute_pids() -> dict[str, frozenset[int]]:
     """Return the PIDs that compute on each GPU, by UUID; call it before this process computes."""
-    running = {}
+    pids_by_gpu = {}
     for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
         uuid = query(pynvml.nvmlDeviceGetUUID, handle)
-        processes = _processes(handle)
-        if uuid is not None and processes is not None:
-            running[uuid] = processes
-    return running
+        pids = _compute_pids(handle)
+        if uuid is not None and pids is not None:
+            pids_by_gpu[uuid] = pids
+    return pids_by_gpu
 
 
-def count_others(before: frozenset[int] | None, now: frozenset[int] | None, own: int) -> int | None:
-    """Count the other processes on the device; None if unknown.
+def count_others(earlier_pids: frozenset[int] | None, current_pids: frozenset[int] | None, own_pid: int) -> int | None:
+    """Count the processes on the device, except this one; None if unknown.
 
-    In a container NVML reports the host's PIDs, so `own` does not appear: then one of the PIDs that are new since
-    `before` is this process. If there is no new PID, NVML hides processes.
+    In a container NVML reports the host's PIDs, so `own_pid` is missing. Then this process has one of the new PIDs. If
+    no PID is new, NVML hides some processes, and the number is unknown.
     """
-    if before is None or now is None:
+    if earlier_pids is None or current_pids is None:
         return None
-    if own in now:
-        return len(now - {own})
-    return len(now) - 1 if now - before else None
+    if own_pid in current_pids:
+        return len(current_pids - {own_pid})
+    new_pids = current_pids - earlier_pids
+    return len(current_pids) - 1 if new_pids else None
 
 
 def _count_gpus() -> int:
-    """Count the GPUs that NVML shows; 0 without NVML. It may be initialised repeatedly."""
-    query(pynvml.nvmlInit)
+    """Count the GPUs that NVML shows; 0 without NVML."""
+    query(pynvml.nvmlInit)  # may be called more than once
     return query(pynvml.nvmlDeviceGetCount) or 0
 
 
 def _find_handle(name: str) -> Any:
-    """Find a GPU's handle. An index is CUDA's, which equals NVML's if all GPUs are of one model."""
+    """Find a GPU's handle by UUID or index. Without either, find the first GPU; None if NVML has no such GPU.
+
+    An index is CUDA's, which equals NVML's if all GPUs are of one model.
+    """
     if name.startswith(("GPU-", "MIG-")):
-        exact = query(pynvml.nvmlDeviceGetHandleByUUID, name)
-        return exact if exact is not None else _find_by_prefix(name)
-    return query(pynvml.nvmlDeviceGetHandleByIndex, int(name) if name.isdecimal() else 0)
+        handle = query(pynvml.nvmlDeviceGetHandleByUUID, name)
+        return handle if handle is not None else _find_by_prefix(name)
+    index = int(name) if name.isdecimal() else 0
+    return query(pynvml.nvmlDeviceGetHandleByIndex, index)
 
 
-def _find_by_prefix(name: str) -> Any:
-    """Find a GPU by the beginning of its UUID, which CUDA accepts."""
+def _find_by_prefix(prefix: str) -> Any:
+    """Find a GPU by the beginning of its UUID, which CUDA accepts as its name; None if no UUID begins so."""
     for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
-        if handle is not None and str(query(pynvml.nvmlDeviceGetUUID, handle)).startswith(name):
+        if handle is not None and str(query(pynvml.nvmlDeviceGetUUID, handle)).startswith(prefix):
             return handle
     return None
 
 
-def _processes(handle: Any) -> frozenset[int] | None:
+def _compute_pids(handle: Any) -> frozenset[int] | None:
     """Return the PIDs that compute on a GPU; None if NVML does not report them."""
-    running: Sequence[Any] | None = query_first(PROCESS_CALLS, handle)
-    return None if running is None else frozenset(process.pid for process in running)
+    processes: Sequence[Any] | None = query_first(PROCESS_CALLS, handle)
+    return None if processes is None else frozenset(process.pid for process in processes)
 
 
 def _count_nvlinks(device: Any) -> int:

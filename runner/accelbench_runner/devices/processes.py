@@ -1,4 +1,4 @@
-"""Read the processor time of other processes; a container shows only its own."""
+"""Read the processor time of other processes. In a container, only the container's processes are visible."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ ATTRIBUTES = ("pid", "name", "cpu_times", "create_time")
 
 
 class ProcessUsage(NamedTuple):
-    """Hold the processor time of a process."""
+    """Hold the processor seconds that a process has used."""
 
     name: str
     pid: int
@@ -24,7 +24,7 @@ Reading = Mapping[tuple[int, float], ProcessUsage]
 
 
 def read() -> Reading:
-    """Read every process but this one, which takes some milliseconds."""
+    """Read every visible process except this one; this takes some milliseconds."""
     reading = {}
     for process in psutil.process_iter(ATTRIBUTES):
         info = process.info
@@ -36,10 +36,14 @@ def read() -> Reading:
 
 
 def busiest(before: Reading, after: Reading) -> list[ProcessUsage]:
-    """Return the processes that used most between two readings, at most `MAXIMUM_PROCESSES`, busiest first."""
-    usages = [
-        usage._replace(seconds=usage.seconds - (before[key].seconds if key in before else 0.0))
-        for key, usage in after.items()
-    ]
-    active = [usage for usage in usages if usage.seconds > 0]
+    """Return the processes that used most processor time between two readings, busiest first.
+
+    At most `MAXIMUM_PROCESSES` are returned. A process that started after the first reading counts from 0.
+    """
+    active = []
+    for key, usage in after.items():
+        seconds_before = before[key].seconds if key in before else 0.0
+        seconds_between = usage.seconds - seconds_before
+        if seconds_between > 0:
+            active.append(usage._replace(seconds=seconds_between))
     return sorted(active, key=lambda usage: -usage.seconds)[:MAXIMUM_PROCESSES]

@@ -6,30 +6,31 @@ from pathlib import Path
 
 import numpy as np
 
-from accelbench.launch.facts import Energy, Idle
+from accelbench.launch.facts import Idle
 from accelbench.machine import cgroup
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.cpu import Usage
-from accelbench_runner.devices.monitor import DeviceMonitor, DeviceReport
+from accelbench_runner.devices.monitor import DeviceMonitor, DeviceReport, measured_energy
 
 SYSFS_CPU = Path("/sys/devices/system/cpu")
 MAXIMUM_EVICTION_BYTES = 256 * 1024 * 1024
-"""Maximum bytes to walk: a virtual machine in a cloud reports a cache that the whole host shares."""
+"""Maximum bytes to write: a virtual machine in a cloud reports a cache that the whole host shares."""
 LINE_BYTES = 64
+"""Bytes of a cache line: writing one byte of each line is enough to load the line."""
 UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
 POWERCAP = Path("/sys/class/powercap")
 
 
 @dataclass(frozen=True)
 class Package:
-    """Hold a RAPL counter of one processor package, which wraps around at its range."""
+    """Hold the RAPL counter of one processor package. After `range_microjoules` the counter starts again at 0."""
 
     microjoules: int
     range_microjoules: int
 
 
 class ProcessorMonitor(DeviceMonitor):
-    """Read what the kernel reports of the processors; `Watch` covers other processes, whatever the device."""
+    """Read what the kernel reports of the processors. For every kind of device, `Watch` reads other processes."""
 
     _packages: dict[str, Package]
     _usage_before: Usage
@@ -39,20 +40,20 @@ class ProcessorMonitor(DeviceMonitor):
         return cpu.model()
 
     def peak_bytes(self, host_bytes: int) -> int | None:
-        """Return the host's peak, because its memory is the device's."""
+        """Return `host_bytes`: the processors use the host's memory."""
         return host_bytes
 
     def room_bytes(self) -> int | None:
-        """Return the bytes that the control group's limit leaves; None without a limit."""
+        """Return the control group's memory limit less this process's memory; None without a limit."""
         limit = cgroup.memory_limit(cgroup.find("memory"))
-        return None if limit is None else max(0, limit - cpu.held_bytes())
+        return None if limit is None else max(0, limit - cpu.resident_bytes())
 
     def cache_bytes(self) -> int | None:
         """Return the size of the last-level cache; None if the kernel does not report it."""
         return last_level_bytes()
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:  # noqa: ARG002
-        """Return a call that walks through twice the last-level cache, which works for every framework."""
+        """Return a call that evicts the last-level cache without the framework; None if it cannot be evicted."""
         return cache_evictor(last_level_bytes())
 
     def begin(self) -> None:
@@ -61,19 +62,19 @@ class ProcessorMonitor(DeviceMonitor):
         self._usage_before = self.processors.usage()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return the energy of whole processor packages, and how long the process was busy."""
+        """Return the energy of all processor packages, and how long the process was busy, since `begin`."""
         usage = self.processors.usage()
         joules = joules_between(self._packages, read_packages())
-        energy = Energy(joules=joules, seconds=seconds, scope="processors") if joules else None
-        return DeviceReport(energy=energy, idle=self._idle(seconds, usage))
+        return DeviceReport(energy=measured_energy(joules, seconds, "processors"), idle=self._idle(seconds, usage))
 
     def _idle(self, seconds: float, usage: Usage) -> Idle | None:
         """Return how long the process ran or waited for a processor; None if the kernel does not report waiting."""
         if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
             return None
         # Threads that have exited are missing from the second reading.
-        waited = max(0.0, usage.waited_seconds - self._usage_before.waited_seconds)
-        return Idle(seconds=seconds, busy_seconds=usage.own_seconds - self._usage_before.own_seconds + waited)
+        waited_seconds = max(0.0, usage.waited_seconds - self._usage_before.waited_seconds)
+        ran_seconds = usage.own_seconds - self._usage_before.own_seconds
+        return Idle(seconds=seconds, busy_seconds=ran_seconds + waited_seconds)
 
 
 def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:
@@ -95,7 +96,10 @@ def _parse_size(text: str) -> int:
 
 
 def cache_evictor(cache_bytes: int | None) -> Callable[[], None] | None:
-    """Return a call that walks twice the cache's size and so evicts it; None if the size is unknown or too large."""
+    """Return a call that evicts the cache: it writes to every cache line of an array twice as large.
+
+    None if the cache's size is unknown, or if the array would exceed `MAXIMUM_EVICTION_BYTES`.
+    """
     if cache_bytes is None or 2 * cache_bytes > MAXIMUM_EVICTION_BYTES:
         return None
     buffer = np.zeros(2 * cache_bytes, dtype=np.uint8)
@@ -107,7 +111,10 @@ def cache_evictor(cache_bytes: int | None) -> Callable[[], None] | None:
 
 
 def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
-    """Read the energy counters of whole packages, by domain; empty if the kernel shows them to root only."""
+    """Read the energy counter of each processor package, by RAPL domain.
+
+    A counter that this process may not read is left out: most kernels show them to root only.
+    """
     packages = {}
     for directory in sorted(root.glob("intel-rapl:*")):  # AMD's domains have the same prefix
         try:
@@ -122,7 +129,10 @@ def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
 
 
 def joules_between(before: dict[str, Package], after: dict[str, Package]) -> float | None:
-    """Return the energy of all packages between two readings, allowing for one wrap-around; None without packages."""
+    """Return the energy that all packages used between two readings; None without a package in both.
+
+    A counter may have started again at 0 once between the readings.
+    """
     microjoules = [
         (after[name].microjoules - package.microjoules) % (package.range_microjoules + 1)
         for name, package in before.items()

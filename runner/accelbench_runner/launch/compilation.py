@@ -47,7 +47,7 @@ class Compilation:
     def _compile(self, adapter: Adapter, targets: Targets) -> None:
         """Build and compile the program, and report the facts about it and the compiler's peak memory."""
         task, reporter = self._task, self._reporter
-        held_before = cpu.held_bytes()
+        held_before = cpu.resident_bytes()
         program, work = set_up_to_compile(task, adapter, targets)
         cpu.restart_peak()
         before = adapter.accounting.compilations().seconds

@@ -120,7 +120,7 @@ class Launch:
     def _measure_steps(self, adapter: Adapter) -> None:
         """Run a protocol that times steps: compute outputs, measure times, check dependence, measure limits."""
         task = self._task
-        self._held_bytes = cpu.held_bytes()
+        self._held_bytes = cpu.resident_bytes()
         cpu.restart_peak()
         program, work = set_up(task, adapter)
         timing = Timing(task, adapter, self._held_bytes)
