@@ -66,7 +66,7 @@ class SimulatedAccounting(Accounting):
     def operations(self, work: Work) -> CountedOperations | None:
         return CountedOperations(Operations(products=self._truth.products), "the simulated program")
 
-    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+    def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         before = self.calls
         call()
         self._dispatched.append(self.calls - before)
@@ -77,7 +77,7 @@ class SimulatedAccounting(Accounting):
     def threads(self) -> int | None:
         return self._settings.threads if self._truth.threads is None else self._truth.threads
 
-    def emulated(self) -> str:
+    def describe_emulation(self) -> str:
         return self._truth.emulated
 
     def cache_bytes(self) -> int | None:

@@ -50,7 +50,7 @@ class SimulatedMachine:
 
     def usage(self) -> Usage:
         others = self._truth.others * self._processors * self.now
-        return Usage(all_seconds=self._own + others, own_seconds=self._own)
+        return Usage(all_seconds=self._own + others, process_seconds=self._own)
 
     def other_processes(self) -> Reading:
         seconds = self._truth.others * self._processors * self.now

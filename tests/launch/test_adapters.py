@@ -147,7 +147,7 @@ def test_several_host_devices_of_xla_are_emulated() -> None:
 import os
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
 adapter, _, _ = prepare("matmul-chain", "jax/jit", {"size": 8, "length": 2})
-print(json.dumps(adapter.accounting.emulated()))
+print(json.dumps(adapter.accounting.describe_emulation()))
 """,
     )
     assert said == "XLA makes 4 devices of one host's processor"
@@ -160,12 +160,12 @@ def test_several_processes_of_one_host_on_gloo_are_emulated(tmp_path: Path) -> N
 import os
 from torch import distributed
 adapter, _, _ = prepare("matmul-chain", "pytorch/eager", {{"size": 8, "length": 2}})
-alone = adapter.accounting.emulated()
+alone = adapter.accounting.describe_emulation()
 child = os.fork()
 distributed.init_process_group(
     "gloo", init_method="file://{tmp_path}/group", rank=1 if child else 0, world_size=2
 )
-together = adapter.accounting.emulated()
+together = adapter.accounting.describe_emulation()
 distributed.barrier()
 if not child:
     os._exit(0)
@@ -207,7 +207,7 @@ for mode in ("jit", "scan", "op-by-op"):
     )
     work = adapter.prepare(program)
     state, out = work.call(work.fresh(), work.batches)
-    found.append([float(state), float(work.last(out)), work.units])
+    found.append([float(state), float(work.last_out(out)), work.units])
 print(json.dumps(found))
 """,
     )

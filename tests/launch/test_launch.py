@@ -242,7 +242,7 @@ def test_a_launch_ends_at_once_when_it_is_told_to(tmp_path: Path) -> None:
 def test_processor_time_of_another_process_counts_as_others() -> None:
     before = cpu.usage()
     subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass"], check=True)
-    assert cpu.usage().by_others_since(before) > 0.4  # the kernel counts in ticks of 10 ms
+    assert cpu.usage().others_seconds_since(before) > 0.4  # the kernel counts in ticks of 10 ms
 
 
 @pytest.mark.parametrize(
@@ -270,8 +270,8 @@ def test_a_process_that_waits_for_its_turn_is_busy(before: cpu.Usage, after: cpu
 
 
 def test_what_the_launch_itself_does_is_no_neighbour() -> None:
-    before, after = cpu.Usage(all_seconds=10.0, own_seconds=1.0), cpu.Usage(all_seconds=14.0, own_seconds=4.5)
-    assert after.by_others_since(before) == 0.5
+    before, after = cpu.Usage(all_seconds=10.0, process_seconds=1.0), cpu.Usage(all_seconds=14.0, process_seconds=4.5)
+    assert after.others_seconds_since(before) == 0.5
 
 
 @pytest.mark.parametrize(

@@ -112,13 +112,15 @@ def test_what_the_device_cannot_hold_has_no_limit() -> None:
 def test_beside_neighbours_no_limit_is_measured(share: float, found: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
     processors = len(os.sched_getaffinity(0))
-    monkeypatch.setattr(cpu, "usage", lambda: cpu.Usage(all_seconds=share * processors * machine.now, own_seconds=0))
+    monkeypatch.setattr(
+        cpu, "usage", lambda: cpu.Usage(all_seconds=share * processors * machine.now, process_seconds=0)
+    )
     assert (limits.measure_undisturbed(machine, CPU, DeviceMonitor(machine, cpu), machine) is not None) == found
 
 
 def test_a_device_whose_maker_publishes_its_limits_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """XLA takes more than 20 s to tune the products for it, in each of the first rounds."""
     machine = Machine(model="NVIDIA H100 80GB HBM3")
-    monkeypatch.setattr(cpu, "usage", lambda: cpu.Usage(all_seconds=0, own_seconds=0))
+    monkeypatch.setattr(cpu, "usage", lambda: cpu.Usage(all_seconds=0, process_seconds=0))
     assert limits.measure_undisturbed(machine, CUDA, DeviceMonitor(machine, cpu), machine) is None
     assert machine.sizes == []

@@ -32,7 +32,7 @@ def counted(step: Step) -> tuple[float | None, list[str], int, Mapping[str, int]
     )
     found = numpy.accounting.arithmetic(work)
     assert found.written == found.run
-    dispatched = numpy.accounting.dispatched(lambda: work.call(work.fresh(), work.batches))
+    dispatched = numpy.accounting.count_dispatched(lambda: work.call(work.fresh(), work.batches))
     return found.run, found.types, numpy.accounting.operations(work).operations.products, dispatched
 
 

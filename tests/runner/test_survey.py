@@ -78,7 +78,7 @@ class Machine:
         return 50.0 + self.now
 
     def usage(self) -> Usage:
-        return Usage(all_seconds=9.0 + 0.7 * self.now, own_seconds=3.0 + 0.1 * self.now)
+        return Usage(all_seconds=9.0 + 0.7 * self.now, process_seconds=3.0 + 0.1 * self.now)
 
     def contention(self) -> Contention:
         return Contention(periods=0, seconds=0.0, steal_seconds=4.0 + 0.2 * self.now, pressure_seconds=0.0)

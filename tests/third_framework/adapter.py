@@ -42,7 +42,7 @@ class Lists(Adapter):
             batches=batches,
             synchronise=lambda _: None,
             units=program.inner * program.units,
-            last=last_out(program),
+            last_out=last_out(program),
         )
 
     def gradients(self) -> GradMode:

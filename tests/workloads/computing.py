@@ -89,7 +89,7 @@ def compute(asked: Asked, directory: Path) -> tuple[NamedArrays, int, Facts]:
         units += work.units
     if (device := adapter.device((state, out)).platform) != "cpu":
         raise RuntimeError(f"what it returned was on '{device}'")
-    outputs = adapter.to_numpy(program.export(state, work.last(out)))
+    outputs = adapter.to_numpy(program.export(state, work.last_out(out)))
     if asked.precision != "float32":
         return outputs, units, Facts()
     clock = MonotonicClock()

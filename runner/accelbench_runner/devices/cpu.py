@@ -118,14 +118,14 @@ class Usage(NamedTuple):
 
     all_seconds: float
     """Seconds spent by all processes."""
-    own_seconds: float
+    process_seconds: float
     """Seconds spent by all threads of this process."""
     waited_seconds: float | None = None
     """Seconds for which this process's live threads waited for a processor; None if the kernel does not report them."""
 
-    def by_others_since(self, earlier: "Usage") -> float:
+    def others_seconds_since(self, earlier: "Usage") -> float:
         """Return the seconds that other processes spent between two readings, with the kernel's resolution of 10 ms."""
-        return (self.all_seconds - earlier.all_seconds) - (self.own_seconds - earlier.own_seconds)
+        return (self.all_seconds - earlier.all_seconds) - (self.process_seconds - earlier.process_seconds)
 
 
 def usage() -> Usage:
@@ -136,7 +136,7 @@ def usage() -> Usage:
     all_seconds = sum(
         cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _times_of_allowed_processors()
     )
-    return Usage(all_seconds=all_seconds, own_seconds=time.process_time(), waited_seconds=_waited_seconds())
+    return Usage(all_seconds=all_seconds, process_seconds=time.process_time(), waited_seconds=_waited_seconds())
 
 
 def _waited_seconds() -> float | None:

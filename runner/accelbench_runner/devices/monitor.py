@@ -122,7 +122,7 @@ class Watch:
             idle=device.idle or NOT_REPORTED,
             throttling=Throttling(**contention.since(self._contention_before)._asdict()),
             neighbours=Neighbours(
-                busy_seconds=usage.by_others_since(self._usage_before),
+                busy_seconds=usage.others_seconds_since(self._usage_before),
                 offered_seconds=seconds * len(os.sched_getaffinity(0)),
                 processes=[Process(**process._asdict()) for process in busiest],
             ),

@@ -73,7 +73,7 @@ class ProcessorMonitor(DeviceMonitor):
             return None
         # Threads that have exited are missing from the second reading.
         waited_seconds = max(0.0, usage.waited_seconds - self._usage_before.waited_seconds)
-        ran_seconds = usage.own_seconds - self._usage_before.own_seconds
+        ran_seconds = usage.process_seconds - self._usage_before.process_seconds
         return Idle(seconds=seconds, busy_seconds=ran_seconds + waited_seconds)
 
 

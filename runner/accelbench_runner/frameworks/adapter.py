@@ -21,7 +21,7 @@ NOT_PLACED = "To run a variant of your own as it is written, return Program(...,
 
 
 class UnsupportedError(Exception):
-    """Report that the device, the mode, the precision or the target is not available here."""
+    """Report that this machine or framework lacks the device, the mode, the precision or the target."""
 
 
 class RecompiledError(Exception):
@@ -46,10 +46,13 @@ class AdapterSettings:
     """Model of the device, for frameworks that cannot report it."""
 
     def describe_device(self, backends: Iterable[str], models: Iterable[str], count: int) -> Device:
-        """Return the `Device` fact for arrays, given the backends and models that the framework reports for them."""
+        """Return the `Device` fact of arrays from the `backends` and `models` that the framework reports for them.
+
+        The settings' backend becomes accelbench's name of the platform; an empty model becomes the settings' model.
+        """
         platforms = {self.platform if backend == self.backend else backend for backend in backends}
-        names = {model or self.model for model in models}
-        return Device(platform=",".join(sorted(platforms)), name=",".join(sorted(names)), count=count)
+        model_names = {model or self.model for model in models}
+        return Device(platform=",".join(sorted(platforms)), name=",".join(sorted(model_names)), count=count)
 
 
 @dataclass
@@ -57,13 +60,13 @@ class Compilations:
     """Count what the framework has compiled so far."""
 
     seconds: dict[str, float] = field(default_factory=dict)
-    """Seconds of each part (trace, lower, backend; dynamo, backend); parts never overlap."""
+    """Seconds of each step of compiling (JAX: trace, lower, backend; PyTorch: dynamo, backend). Steps never overlap."""
     causes: list[str] = field(default_factory=list)
-    """One entry per compilation."""
+    """One description for each compilation."""
 
 
 class CountedOperations(NamedTuple):
-    """Hold the operations of one call and the source they were counted in."""
+    """Hold the operations of one call, and the program representation in which they were counted."""
 
     operations: Operations
     source: str
@@ -85,12 +88,15 @@ class Execution(ABC):
         ...
 
     def import_compiler(self) -> bool:
-        """Import what only a compiling variant needs, to be timed as compilation; return False if there is nothing."""
+        """Import what only a compiling variant needs; return False if there is nothing to import.
+
+        The launch adds the import's time to the compile time.
+        """
         return False
 
     @abstractmethod
     def initialise(self) -> None:
-        """Apply the settings and initialise the device; raise UnsupportedError if either is not available."""
+        """Apply the settings and initialise the device; raise UnsupportedError if the device is not available."""
         ...
 
     @abstractmethod
@@ -100,14 +106,17 @@ class Execution(ABC):
 
     @abstractmethod
     def prepare(self, program: Program) -> Work:
-        """Set up the program in the variant's mode, to be compiled later; raise UnsupportedError if that fails."""
+        """Set up the program in the variant's mode; raise UnsupportedError if the framework lacks the mode.
+
+        Nothing is compiled yet.
+        """
         ...
 
     def compile_ahead(self, work: Work) -> None:  # noqa: B027 - there may be nothing to compile
-        """Compile what can be compiled before the first call, so that the call reuses it."""
+        """Compile what can be compiled before the first call. The first call then reuses the compiled program."""
 
     def forbid_compiling(self) -> AbstractContextManager[None]:
-        """Return a context that raises RecompiledError, if the framework can detect a compilation in advance."""
+        """Return a context that raises RecompiledError before a compilation, if the framework can detect one."""
         return nullcontext()
 
     @abstractmethod
@@ -131,7 +140,7 @@ class Execution(ABC):
         ...
 
     def drain(self) -> None:  # noqa: B027 - a processor's calls return when they are done
-        """Wait until the device has finished all work of this process, including work whose result was dropped."""
+        """Wait until the device has finished all work of this process, even if its result was dropped."""
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - an override may read it
         """Return True if all arrays in `value` are computed; None if the framework cannot find out without waiting."""
@@ -159,7 +168,7 @@ class Execution(ABC):
 class Accounting:
     """Report what a framework compiled, computes and occupies.
 
-    By default, report nothing. Each override makes a number or a validity check possible.
+    By default, report nothing. Each override makes a metric or a validity check possible.
     """
 
     # Compilation.
@@ -168,11 +177,11 @@ class Accounting:
         return Compilations()
 
     def compile_cache(self) -> CompileCache | None:
-        """Return hits and misses of the compile cache on disk; None if nothing is compiled."""
+        """Return the hits and misses of the compile cache on disk; None if the variant compiles nothing."""
         return None
 
     def constants(self) -> list[str]:
-        """Return type and shape of each array that the compiled program contains as a constant."""
+        """Describe each array that the compiled program contains as a constant, by shape and type."""
         return []
 
     def executable_size(self) -> ExecutableSize | None:
@@ -181,25 +190,28 @@ class Accounting:
 
     # Operations of a call.
     def operations(self, work: Work) -> CountedOperations | None:  # noqa: ARG002 - an override may read it
-        """Count products and convolutions of one call as optimised, by making one if need be; None if unknown."""
+        """Count the matrix products and convolutions of one call after optimisation; None if unknown.
+
+        An override may make a call to count them.
+        """
         return None
 
     def arithmetic(self, work: Work) -> Arithmetic:  # noqa: ARG002 - an override may read it
-        """Count floating-point operations of one call, as written and as optimised."""
+        """Count the floating-point operations of one call, as its author wrote it and after optimisation."""
         return Arithmetic()
 
-    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call and count how often the framework runs each of its operations, by its profiler."""
+    def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+        """Make the call, and count by name how often the framework runs each operation; empty if it cannot count."""
         call()
         return {}
 
     # Device and memory.
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak of device memory that arrays occupied; None on a CPU."""
+        """Return the peak of device memory that arrays occupied; None if the framework does not count it."""
         return None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak of device memory that the allocator held, in use or in reserve; None if unknown."""
+        """Return the peak of device memory that the allocator reserved, used or not; None if unknown."""
         return None
 
     def cache_bytes(self) -> int | None:
@@ -210,7 +222,7 @@ class Accounting:
         """Return the device's UUID or index for its monitor; None for the first visible device."""
         return None
 
-    def emulated(self) -> str:
+    def describe_emulation(self) -> str:
         """Describe how several devices are emulated on one; empty if they are real."""
         return ""
 
@@ -220,7 +232,10 @@ class Accounting:
         return None
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return host seconds over device seconds of each block so far whose events show more than 0 ms."""
+        """Return host seconds over device seconds of each block so far.
+
+        A block whose device events show 0 ms is left out.
+        """
         return []
 
 
@@ -230,22 +245,22 @@ class Targets(ABC):
     def for_target(self, target: Target) -> AbstractContextManager[object]:  # noqa: ARG002 - an override may read it
         """Return a context in which programs are built for the target.
 
-        Raises UnsupportedError at once, before anything is initialised, if the framework does not support the target.
+        If the framework does not support the target, this raises UnsupportedError before the device is initialised.
         """
         return nullcontext()
 
     def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
-        """Run `build` so that `put` and `prepare` need only shapes and types. By default arrays are real."""
+        """Run `build`, if possible with shapes and types in place of arrays. By default arrays are real."""
         return build()
 
     @abstractmethod
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Compile a call for the target; raise UnsupportedError if that is not possible."""
+        """Compile one call for the target; raise UnsupportedError if the framework cannot compile it."""
         ...
 
 
 class Adapter(Execution):
-    """Connect one framework to a launch. Its execution is required; accounting and targets are optional."""
+    """Connect one framework to a launch. `Execution` is required; accounting and targets are optional."""
 
     accounting: Accounting = Accounting()
     targets: Targets | None = None
@@ -253,7 +268,7 @@ class Adapter(Execution):
 
 
 class Span(NamedTuple):
-    """Hold start and end of a part of compiling, in seconds from any origin."""
+    """Hold the start and the end of one part of a compilation, in seconds from any origin."""
 
     began: float
     ended: float
@@ -261,27 +276,30 @@ class Span(NamedTuple):
 
 
 def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
-    """Sum the seconds of each part; a moment inside nested spans counts once, for the innermost span."""
+    """Return the seconds of each part. If spans are nested, time counts only for the innermost one."""
     seconds: dict[str, float] = {}
-    enclosing: list[Span] = []
+    open_spans: list[Span] = []  # spans that contain the current one, outermost first
     for span in sorted(spans, key=lambda span: (span.began, -span.ended)):
-        while enclosing and enclosing[-1].ended <= span.began:
-            enclosing.pop()
+        while open_spans and open_spans[-1].ended <= span.began:
+            open_spans.pop()
         seconds[span.part] = seconds.get(span.part, 0.0) + span.ended - span.began
-        if enclosing:
-            seconds[enclosing[-1].part] -= span.ended - span.began
-        enclosing.append(span)
+        if open_spans:
+            enclosing = open_spans[-1]
+            seconds[enclosing.part] -= span.ended - span.began
+        open_spans.append(span)
     return seconds
 
 
 def count_cached_files(variable: str) -> int:
-    """Count files in the compile cache whose directory the environment variable names; 0 if it is not set."""
+    """Count the files of the compile cache in the directory that an environment variable names; 0 if it is not set."""
     directory = os.environ.get(variable)
-    return sum(path.is_file() for path in Path(directory).rglob("*")) if directory else 0
+    if not directory:
+        return 0
+    return sum(path.is_file() for path in Path(directory).rglob("*"))
 
 
 def installed_version(*distributions: str) -> str:
-    """Return the version of the first distribution that is installed; empty if none is."""
+    """Return the version of the first distribution that is installed; empty if none of them is."""
     for name in distributions:
         try:
             return version(name)
@@ -292,24 +310,34 @@ def installed_version(*distributions: str) -> str:
 
 def cast_complex(array: Array, precision: Policy) -> Array:
     """Cast complex numbers to complex128 for float64, else to complex64; return other arrays unchanged."""
-    return array if array.dtype.kind != "c" else array.astype("complex128" if precision == "float64" else "complex64")
+    if array.dtype.kind != "c":
+        return array
+    return array.astype("complex128" if precision == "float64" else "complex64")
 
 
 def last_out(program: Program) -> Callable[[Any], Any]:
-    """Return a function that takes the last out from the outs of a call of `step_loop`."""
-    return (lambda outs: outs[-1]) if program.inner > 1 else (lambda out: out)
+    """Return a function that takes the last step's out from the outs that a call of `step_loop` returns.
+
+    With one step in a call, `step_loop` returns the out itself and not a list.
+    """
+    if program.inner == 1:
+        return lambda out: out
+    return lambda outs: outs[-1]
 
 
 def step_loop(program: Program) -> tuple[Any, Any]:
-    """Return a Python function that runs the `inner` steps of a call, and its batches; for one step, the step."""
+    """Return a function that runs the program's `inner` steps in a Python loop, and the batches to pass to it.
+
+    If `inner` is 1, the function is the step itself, and its argument is the first batch.
+    """
     if program.inner == 1:
         return program.step, program.batches[0]
-    step, inner, period = program.step, program.inner, len(program.batches)
+    step, inner, batch_count = program.step, program.inner, len(program.batches)
 
     def call(state: Any, batches: Sequence[Any]) -> tuple[Any, list[Any]]:
         outs = []
         for index in range(inner):
-            state, out = step(state, batches[index % period])
+            state, out = step(state, batches[index % batch_count])
             outs.append(out)
         return state, outs
 

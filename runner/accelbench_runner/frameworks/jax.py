@@ -132,7 +132,7 @@ class Jax(Adapter):
             # result is enough.
             synchronise=jax.block_until_ready,
             units=program.inner * program.units,
-            last=last,
+            last_out=last,
             check=partial(check_step, program.step),
         )
 

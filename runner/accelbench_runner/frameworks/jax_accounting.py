@@ -126,7 +126,7 @@ class JaxAccounting(Accounting):
         types = sorted(xla_arithmetic.float_types(jaxpr))
         return Arithmetic(written=counted, run=counted, source="the operations dispatched", types=types)
 
-    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+    def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """Count the programs that run: compiled by the author, or one per operation that is dispatched."""
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0
@@ -153,7 +153,7 @@ class JaxAccounting(Accounting):
         statistics = jax.devices()[0].memory_stats() or {}
         return next((int(statistics[name]) for name in RESERVED if statistics.get(name)), None)
 
-    def emulated(self) -> str:
+    def describe_emulation(self) -> str:
         """Describe several CPU devices in one process, which XLA_FLAGS or jax_num_cpu_devices create."""
         devices = jax.local_devices()
         several = devices[0].platform == "cpu" and len(devices) > 1

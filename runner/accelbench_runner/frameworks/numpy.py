@@ -110,19 +110,19 @@ class NumPyAccounting(Accounting):
 
     def operations(self, work: Work) -> CountedOperations:
         """Count in one more call."""
-        counts = self.dispatched(lambda: work.call(work.fresh(), work.batches))
+        counts = self.count_dispatched(lambda: work.call(work.fresh(), work.batches))
         products = sum(counts.get(name, 0) for name in PRODUCTS)
         convolutions = sum(counts.get(name, 0) for name in CONVOLUTIONS)
         return CountedOperations(Operations(products=products, convolutions=convolutions), SOURCE)
 
     def arithmetic(self, work: Work) -> Arithmetic:
         """Count in one more call; NumPy runs a program as it was written."""
-        self.dispatched(lambda: work.call(work.fresh(), work.batches))
+        self.count_dispatched(lambda: work.call(work.fresh(), work.batches))
         by_type = self._counter.arithmetic
         total = None if UNCOUNTED in by_type else float(sum(by_type.values()))
         return Arithmetic(written=total, run=total, source=SOURCE, types=sorted(by_type.keys() - {UNCOUNTED}))
 
-    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+    def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """Count ufuncs and functions that involve the state, a batch, or an array computed from them."""
         self._counter.counts.clear()
         self._counter.arithmetic.clear()
@@ -180,7 +180,7 @@ class NumPy(Adapter):
             batches=batches,
             synchronise=lambda _: None,
             units=program.inner * program.units,
-            last=last_out(program),
+            last_out=last_out(program),
             check=partial(check_step, program.step),
         )
 

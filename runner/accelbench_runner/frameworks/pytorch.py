@@ -120,7 +120,7 @@ class PyTorch(Adapter):
             synchronise=lambda _: self._backend.synchronise(),
             events=self._backend.events,
             units=program.inner * program.units,
-            last=last_out(program),
+            last_out=last_out(program),
             check=partial(check_step, program.step),
         )
 

@@ -134,7 +134,7 @@ class TorchAccounting(Accounting):
         run = self._graphs.operations if counts_whole_call and not math.isnan(self._graphs.operations) else None
         return dispatched.model_copy(update={"run": run, "source": "Inductor's graphs"})
 
-    def dispatched(self, call: Callable[[], object]) -> dict[str, int]:
+    def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """Count ATen operations that compute, and compiled regions."""
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
         with profile() as profiled:
@@ -160,7 +160,7 @@ class TorchAccounting(Accounting):
         """Return the device's UUID, by its driver."""
         return self._backend.id()
 
-    def emulated(self) -> str:
+    def describe_emulation(self) -> str:
         """Describe processes of one host that communicate through gloo, and so share its processor and memory."""
         if not (distributed.is_available() and distributed.is_initialized()):
             return ""

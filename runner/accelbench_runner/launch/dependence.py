@@ -129,7 +129,7 @@ class _Trial:
     def count_export(self, result: Any) -> dict[str, int]:
         """Count the operations of an export, after a first one has compiled it."""
         self.export_result(result)
-        return self.adapter.accounting.dispatched(lambda: self.export_result(result))
+        return self.adapter.accounting.count_dispatched(lambda: self.export_result(result))
 
 
 Block = Callable[[int, Callable[[Any], None]], object]
@@ -187,15 +187,15 @@ def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlo
 
 def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) -> dict[str, int]:
     """Count each operation in `run`, without those that create the fresh state."""
-    fresh = adapter.accounting.dispatched(lambda: work.synchronise(work.fresh()))
-    total = adapter.accounting.dispatched(run)
+    fresh = adapter.accounting.count_dispatched(lambda: work.synchronise(work.fresh()))
+    total = adapter.accounting.count_dispatched(run)
     return {name: added for name, number in total.items() if (added := number - fresh.get(name, 0)) > 0}
 
 
 def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) -> NamedArrays:
     """Return the arrays that the program exports for a call's result, in NumPy and as real numbers."""
     state, out = result
-    return as_real(adapter.to_numpy(export(state, work.last(out))))
+    return as_real(adapter.to_numpy(export(state, work.last_out(out))))
 
 
 def _run_untimed(work: Work, calls: int) -> Any:

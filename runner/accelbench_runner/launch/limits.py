@@ -46,7 +46,7 @@ def measure_undisturbed(
     usage_before, began = processors.usage(), clock.seconds()
     limits = measure(adapter, platform, monitor, clock)
     available_seconds = (clock.seconds() - began) * len(os.sched_getaffinity(0))
-    used_by_others = processors.usage().by_others_since(usage_before)
+    used_by_others = processors.usage().others_seconds_since(usage_before)
     return limits if used_by_others <= shared_device.NEIGHBOURS.biases * available_seconds else None
 
 

@@ -81,7 +81,7 @@ class Launch:
                 protocol=task.measure.protocol,
                 versions=versions_of(adapter, task.libraries),
                 device_settings=dict(settings) if settings else NOT_REPORTED,
-                emulated=adapter.accounting.emulated(),
+                emulated=adapter.accounting.describe_emulation(),
             )
         )
         if task.request.purpose == "probe":
@@ -128,7 +128,7 @@ class Launch:
         if protocol == "episode":
             state, out, units = timing.measure_episode(program, work)
             with self._reporter.aside("parity"):
-                self._write_outputs(adapter, program, state, work.last(out), units)
+                self._write_outputs(adapter, program, state, work.last_out(out), units)
             del state, out
             self._report_measured(adapter)
         else:
@@ -171,7 +171,7 @@ class Launch:
             while units < max(MINIMUM_PARITY_UNITS, self._task.measure.parity_units):
                 state, out = work.call(state, work.batches)
                 units += work.units
-            self._write_outputs(adapter, program, state, work.last(out), units)
+            self._write_outputs(adapter, program, state, work.last_out(out), units)
 
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
         """Write the outputs after `units` units for the judge."""

@@ -40,7 +40,7 @@ def survey(
     return Survey(
         processors=processors,
         seconds=seconds,
-        busy_seconds=max(0.0, usage_after.by_others_since(usage_before)),
+        busy_seconds=max(0.0, usage_after.others_seconds_since(usage_before)),
         steal_seconds=contention_after.since(contention_before).steal_seconds,
         processes=tuple(Process(**process._asdict()) for process in busiest),
         load=os.getloadavg()[0] * processors / (os.cpu_count() or processors),
