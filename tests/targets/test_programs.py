@@ -67,7 +67,7 @@ def test_a_collective_leaves_its_result_on_a_device_and_nothing_else(line: str, 
     assert made is not None
     assert made.collectives == {kind: (1, size)}
     name = kind.replace("-", "_")
-    assert (made.numbers()[f"{name}s"], made.numbers()[f"{name}_bytes"]) == (1, size)
+    assert (made.size_fields()[f"{name}s"], made.size_fields()[f"{name}_bytes"]) == (1, size)
 
 
 THRICE = """

@@ -59,18 +59,20 @@ class Jax(Adapter):
         self.float_bytes = jnp.dtype(self._dtype).itemsize
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of JAX, of jaxlib (XLA), of the device's runtime, and of cuDNN on a GPU."""
+        """Return the versions of JAX, jaxlib (XLA) and the device's runtime, and on a GPU that of cuDNN."""
         reported = {
             "jax": jax.__version__,
             "jaxlib": jaxlib.__version__,
             "runtime": jax.devices()[0].client.platform_version.strip().replace("\n", " "),
         }
-        libraries = LIBRARIES.get(self._settings.backend, {})
-        versions = {name: installed_version(*packages) for name, packages in libraries.items()}
-        return reported | {name: ".".join(version.split(".")[:3]) for name, version in versions.items() if version}
+        for library, distributions in LIBRARIES.get(self._settings.backend, {}).items():
+            version = installed_version(*distributions)
+            if version:
+                reported[library] = ".".join(version.split(".")[:3])  # without the build number
+        return reported
 
     def initialise(self) -> None:
-        """Select the backend, so that JAX looks for no other, and start it with a first array."""
+        """Apply the settings, and start the backend with a first array. JAX then looks for no other backend."""
         backend = self._settings.backend
         jax.config.update("jax_platforms", backend)
         jax.config.update("jax_enable_x64", self._settings.precision == "float64")
@@ -79,21 +81,22 @@ class Jax(Adapter):
         try:
             jax.devices()
         except (RuntimeError, AssertionError) as error:  # JAX raises the latter without a plugin for the backend
-            why = f": {error}" if str(error) else ""
-            raise UnsupportedError(f"no {backend.upper()} device is visible to JAX{why}") from error
+            reason = f": {error}" if str(error) else ""
+            raise UnsupportedError(f"no {backend.upper()} device is visible to JAX{reason}") from error
         self.put(np.zeros(1)).block_until_ready()
 
     def put(self, arrays: Any) -> Any:
-        """Copy arrays to the default device, which is the first."""
-        return jax.tree.map(self._abstract if self.targets.abstract else self._concrete, arrays)
+        """Copy arrays to the first device. While a target's program is traced, make abstract arrays instead."""
+        convert = self._abstract_array if self.targets.abstract else self._device_array
+        return jax.tree.map(convert, arrays)
 
-    def _abstract(self, array: Array) -> jax.Array:
-        """Return zeros of the shape and type that the array has on the device; traced zeros take no memory."""
+    def _abstract_array(self, array: Array) -> jax.Array:
+        """Return zeros with the shape of `array` and its type on the device; traced zeros take no memory."""
         array = cast_complex(np.asarray(array), self._settings.precision)
-        floating = np.issubdtype(array.dtype, np.floating)
-        return jnp.zeros(array.shape, self._dtype if floating else jax.dtypes.canonicalize_dtype(array.dtype))
+        is_floating = np.issubdtype(array.dtype, np.floating)
+        return jnp.zeros(array.shape, self._dtype if is_floating else jax.dtypes.canonicalize_dtype(array.dtype))
 
-    def _concrete(self, array: Array) -> jax.Array:
+    def _device_array(self, array: Array) -> jax.Array:
         """Copy the array to the device; raise UnsupportedError if its integers do not fit JAX's type."""
         array = cast_complex(np.asarray(array), self._settings.precision)
         if np.issubdtype(array.dtype, np.floating):
@@ -106,7 +109,7 @@ class Jax(Adapter):
         return jax.device_put(converted)
 
     def prepare(self, program: Program) -> Work:
-        """Unroll the steps of a call (jit), keep them in a loop (scan), or dispatch every operation (op-by-op)."""
+        """Set up the call by mode: jit unrolls its steps, scan loops over them, op-by-op dispatches each operation."""
         batches: Any
         mode = self._settings.mode
         call, batches = step_loop(program)
@@ -114,7 +117,7 @@ class Jax(Adapter):
         self.compiled.op_by_op = mode == "op-by-op" and not program.placed
         donated = (0,) if program.donate else ()
         if program.placed or mode == "op-by-op":
-            pass
+            pass  # the call runs as it is written
         elif mode == "jit":
             call = jax.jit(call, donate_argnums=donated)
         elif mode == "scan":
@@ -123,9 +126,13 @@ class Jax(Adapter):
             last = partial(jax.tree.map, lambda stacked: stacked[-1])  # a scan stacks the outs
         else:
             raise UnsupportedError(f"JAX has no mode {mode}. {NOT_PLACED}")
+
+        def fresh_state() -> Any:
+            # Arrays are immutable, so every block starts from the same ones. A donated state is overwritten: copy it.
+            return jax.tree.map(jnp.copy, program.state) if program.donate else program.state
+
         return Work(
-            # Arrays are immutable, so the same state serves every block, unless a call may reuse its memory.
-            fresh=(lambda: jax.tree.map(jnp.copy, program.state)) if program.donate else (lambda: program.state),
+            fresh=fresh_state,
             call=call,
             batches=batches,
             # The CPU client runs what one thread dispatches in order, as a GPU's stream does: waiting for the last
@@ -137,12 +144,12 @@ class Jax(Adapter):
         )
 
     def _scan(self, program: Program) -> tuple[Any, Any]:
-        """Return a function that runs the steps in one lax.scan, and its batches.
+        """Return a function that runs the steps of a call in one lax.scan, and the batches to pass to it.
 
         Raises UnsupportedError if batches differ in shape.
         """
-        length, period = program.inner, len(program.batches)
-        if period == 1:
+        length, batch_count = program.inner, len(program.batches)
+        if batch_count == 1:
 
             def one_batch(state: Any, batch: Any) -> tuple[Any, Any]:
                 """Scan without stacking a copy of the batch for each step."""
@@ -153,12 +160,12 @@ class Jax(Adapter):
         shapes = [jax.tree.map(jnp.shape, batch) for batch in program.batches]
         if any(shape != shapes[0] for shape in shapes):
             raise UnsupportedError("jax/scan needs batches of one shape: a loop's body is compiled once")
-        order = np.arange(length) % period
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[order], *program.batches)
+        batch_of_step = np.arange(length) % batch_count
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[batch_of_step], *program.batches)
         return (lambda state, batches: jax.lax.scan(program.step, state, batches)), stacked
 
     def compile_ahead(self, work: Work) -> None:
-        """Compile through jax.stages; the call that follows reuses the executable."""
+        """Compile through jax.stages; the first call reuses the executable. A call without jit is not compiled."""
         if hasattr(work.call, "trace"):
             self.compiled.traced = work.call.trace(work.fresh(), work.batches)
             self.compiled.lowered = self.compiled.traced.lower()
@@ -166,26 +173,27 @@ class Jax(Adapter):
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
         """Convert floats to float64, which represents bfloat16 exactly; NumPy has no bfloat16."""
-        return {
-            name: np.asarray(array).astype(np.float64)
-            if jnp.issubdtype(array.dtype, jnp.floating)
-            else np.asarray(array)
-            for name, array in arrays.items()
-        }
+        converted = {}
+        for name, array in arrays.items():
+            is_floating = jnp.issubdtype(array.dtype, jnp.floating)
+            converted[name] = np.asarray(array).astype(np.float64) if is_floating else np.asarray(array)
+        return converted
 
     def device(self, value: Any) -> Device:
-        """Read the devices from the arrays; JAX calls several backends `gpu`, so the backend's own list decides."""
-        devices = {
-            device for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array) for device in leaf.devices()
-        }
-        measured = set(jax.devices(self._settings.backend))
-        backends = {self._settings.backend if device in measured else device.platform for device in devices}
+        """Read the devices of the arrays in `value`.
+
+        JAX calls several backends `gpu`. So a device counts as the configured backend's if that backend lists it.
+        """
+        arrays = [leaf for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array)]
+        devices = {device for array in arrays for device in array.devices()}
+        backend_devices = set(jax.devices(self._settings.backend))
+        backends = {self._settings.backend if device in backend_devices else device.platform for device in devices}
         # A kind that only repeats the platform is no model.
-        kinds = {"" if device.device_kind == device.platform else device.device_kind for device in devices}
-        return self._settings.describe_device(backends, kinds, len(devices))
+        models = {"" if device.device_kind == device.platform else device.device_kind for device in devices}
+        return self._settings.describe_device(backends, models, len(devices))
 
     def precision(self) -> Precision:
-        """Read back the settings, and probe whether denormals are flushed: XLA has no setting to read."""
+        """Read back the settings; compute a denormal to see if it is flushed, because XLA has no setting for that."""
         smallest_normal = np.finfo(np.float32).tiny
         halved = jax.jit(lambda number: number * 0.5)(jax.device_put(smallest_normal))
         return Precision(
@@ -200,39 +208,44 @@ class Jax(Adapter):
         return "functional"
 
     def drain(self) -> None:
-        """Wait for side effects, and on each device for a computation that is queued behind all others."""
+        """Wait for side effects, and for all computations that are queued on each device."""
         jax.effects_barrier()
         for device in jax.local_devices():
+            # A device runs its queue in order, so a new computation ends after all others.
             (jax.device_put(np.float32(1), device) + 1).block_until_ready()
 
     def ready(self, value: Any) -> bool | None:
-        """Return True if every array is computed; PRNG keys cannot be asked."""
+        """Return True if every array in `value` is computed; PRNG keys do not report it, so they do not count."""
         return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call of one compiled matrix product."""
+        """Return a call that computes one matrix product in a compiled function, and waits for it."""
         x = self._normal_numbers(size, size)
         multiply = jax.jit(jnp.matmul, compiler_options=PRODUCT_OPTIONS.get(self._settings.backend))
         return lambda: jax.block_until_ready(multiply(x, x))
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call that updates `a` in place: a new array each time would measure the kernel's page allocation."""
-        b, buffer = self._normal_numbers(elements), [self._normal_numbers(elements)]
-        add = jax.jit(lambda a, b: b + jnp.asarray(0.5, a.dtype) * a, donate_argnums=0)
+        """Return a call that computes `a <- b + 0.5 a` in place and waits for it.
+
+        A new array for each result would measure how fast the kernel allocates pages.
+        """
+        a, b = self._normal_numbers(elements), self._normal_numbers(elements)
+        scale_and_add = jax.jit(lambda a, b: b + jnp.asarray(0.5, a.dtype) * a, donate_argnums=0)
 
         def call() -> None:
-            buffer[0] = add(buffer[0], b).block_until_ready()
+            nonlocal a
+            a = scale_and_add(a, b).block_until_ready()
 
         return call
 
     def overwrite(self, size: int) -> Callable[[], None]:
-        """Return a call that increments a byte array in place."""
-        memory = [jnp.zeros(size, dtype=jnp.uint8)]
-        change = jax.jit(lambda buffer: buffer + jnp.uint8(1), donate_argnums=0)
-        memory[0] = change(memory[0]).block_until_ready()
+        """Return a call that increments an array of `size` bytes in place, and waits for it."""
+        increment = jax.jit(lambda array: array + jnp.uint8(1), donate_argnums=0)
+        array = increment(jnp.zeros(size, dtype=jnp.uint8)).block_until_ready()  # compiles it
 
         def call() -> None:
-            memory[0] = change(memory[0]).block_until_ready()
+            nonlocal array
+            array = increment(array).block_until_ready()
 
         return call
 

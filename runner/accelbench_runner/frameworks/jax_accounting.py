@@ -1,8 +1,8 @@
-"""Report what JAX compiled, computes and occupies: by XLA's events, its programs and its allocator."""
+"""Report what JAX compiled, computes and occupies, from JAX's events, XLA's programs and the allocator."""
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,17 +31,17 @@ CACHE_EVENTS = {"/jax/compilation_cache/cache_hits": "hits", "/jax/compilation_c
 PROGRAM = "PjitFunction("
 """Prefix of the profiler's events for programs that JAX runs."""
 RESERVED = ("peak_pool_bytes", "peak_bytes_reserved", "pool_bytes", "bytes_reserved")
-"""Names of the memory that an allocator holds, in order of preference."""
+"""Names of an allocator's statistic of reserved memory; the first that an allocator reports counts."""
 
 Result = TypeVar("Result")
 
 
 @dataclass
 class CompiledCall:
-    """Hold the stages of the prepared call for accounting and targets."""
+    """Hold the stages of compiling the prepared call; accounting and targets read them."""
 
     op_by_op: bool = False
-    """True if operations are dispatched one by one, and the program contains no compiled call of its own."""
+    """True if operations are dispatched one by one, and the author compiles no part of the program."""
     traced: Any = None
     lowered: Any = None
     executable: Any = None
@@ -57,38 +57,44 @@ class JaxAccounting(Accounting):
         self._cached_before = count_cached_files("JAX_COMPILATION_CACHE_DIR")
 
     def listen(self) -> None:
-        """Register for JAX's events; call it before the first compilation."""
+        """Register for JAX's events. Must run before the first compilation."""
         jax.monitoring.register_event_time_span_listener(self._record_span)
         jax.monitoring.register_event_listener(self._count_event)
 
     def _record_span(self, event: str, began: float, ended: float, **details: Any) -> None:
-        """Record how long a part of a compilation took, and for which function."""
+        """Record when a part of a compilation began and ended, and the function's name; ignore other events."""
         if event in PARTS:
             self._spans.append((Span(began, ended, PARTS[event]), str(details.get("fun_name", "a function"))))
 
     def _count_event(self, event: str, **_details: Any) -> None:
-        """Count a hit or a miss of the compile cache."""
+        """Count a hit or a miss of the compile cache; ignore other events."""
         if event in CACHE_EVENTS:
             self._cache[CACHE_EVENTS[event]] += 1
 
     def compilations(self) -> Compilations:
-        """Sum the spans, which nest: a trace can contain other traces, and the compilation of a constant."""
+        """Return the seconds of each part of compiling, and a cause for each compilation.
+
+        Spans nest: a trace can contain other traces, and the compilation of a constant.
+        """
         return Compilations(
             seconds=seconds_by_part(span for span, _ in self._spans),
             causes=[f"{name} was compiled" for span, name in self._spans if span.part == "backend"],
         )
 
     def compile_cache(self) -> CompileCache:
-        """Count hits and misses, including those of operations that are dispatched one by one."""
+        """Return the hits and misses so far, including those of operations that are dispatched one by one."""
         return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached_before)
 
     def constants(self) -> list[str]:
-        """List the arrays that the trace closed over."""
+        """Describe the arrays that the traced step captures as constants; scalars do not count."""
         consts = [] if self._compiled.traced is None else self._compiled.traced.jaxpr.consts
         return [f"a constant {tuple(array.shape)} {array.dtype}" for array in consts if getattr(array, "ndim", 0)]
 
     def executable_size(self) -> ExecutableSize | None:
-        """Return the numbers that XLA reports of the executable; None for those that the backend does not report."""
+        """Return the sizes that XLA reports for the executable; None if nothing was compiled.
+
+        A size that the backend does not report is None.
+        """
         executable, lowered = self._compiled.executable, self._compiled.lowered
         if executable is None:
             return None
@@ -101,7 +107,10 @@ class JaxAccounting(Accounting):
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count in the optimised HLO of a compiled call, or in the trace of a call that is dispatched op by op."""
+        """Count in the optimised HLO of a compiled call, or in the trace of a call that is dispatched op by op.
+
+        None if a count depends on data, or if the author compiles parts of the program.
+        """
         if self._compiled.executable is not None:
             operations = count_hlo(self._compiled.executable.as_text())
             return CountedOperations(operations, "the optimised HLO") if operations else None
@@ -111,7 +120,11 @@ class JaxAccounting(Accounting):
         return CountedOperations(operations, "the operations dispatched") if operations else None
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count in the trace and in the optimised HLO; a call that is dispatched op by op runs as it was written."""
+        """Count operations: of a compiled call in its trace and its optimised HLO, of an op-by-op call in its trace.
+
+        Operations of a call with callbacks into Python cannot be counted. Nothing is reported if the author compiles
+        parts of the program, or if the trace fails.
+        """
         if self._compiled.executable is not None:
             jaxpr = self._compiled.traced.jaxpr.jaxpr
             run = xla_arithmetic.count_hlo(self._compiled.executable.as_text())
@@ -120,44 +133,55 @@ class JaxAccounting(Accounting):
                 return Arithmetic(types=types)
             written = xla_arithmetic.count_jaxpr(jaxpr)
             return Arithmetic(written=written, run=run, source="the optimised HLO", types=types)
-        if not self._compiled.op_by_op or (jaxpr := try_call(lambda: _trace(work))) is None:
+        if not self._compiled.op_by_op:
             return Arithmetic()
-        counted = xla_arithmetic.count_jaxpr(jaxpr)
+        jaxpr = try_call(lambda: _trace(work))
+        if jaxpr is None:
+            return Arithmetic()
+        counted = xla_arithmetic.count_jaxpr(jaxpr)  # dispatched op by op, the call runs as it was written
         types = sorted(xla_arithmetic.float_types(jaxpr))
         return Arithmetic(written=counted, run=counted, source="the operations dispatched", types=types)
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Count the programs that run: compiled by the author, or one per operation that is dispatched."""
+        """Make the call, and count by name the programs that JAX runs: compiled calls and dispatched operations."""
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0
-        options.enable_hlo_proto = False  # it would write out every program that the process has compiled
+        options.enable_hlo_proto = False  # otherwise it writes out every program that the process has compiled
         with tempfile.TemporaryDirectory() as directory:
             with jax.profiler.trace(directory, profiler_options=options):
                 call()
-            return Counter(
-                event.name.removeprefix(PROGRAM).removesuffix(")")
-                for file in Path(directory).rglob("*.xplane.pb")
-                for plane in jax.profiler.ProfileData.from_file(str(file)).planes
-                for line in plane.lines
-                for event in line.events
-                if event.name.startswith(PROGRAM)
-            )
+            events = _profiled_events(Path(directory))
+            return Counter(name.removeprefix(PROGRAM).removesuffix(")") for name in events if name.startswith(PROGRAM))
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak on the first device; the CPU client keeps no such statistics."""
-        statistics = jax.devices()[0].memory_stats()
-        return int(statistics["peak_bytes_in_use"]) if statistics and "peak_bytes_in_use" in statistics else None
+        """Return the peak of the first device's memory that arrays occupied; None on a CPU, which does not count it."""
+        statistics = jax.devices()[0].memory_stats() or {}  # None on a CPU
+        return int(statistics["peak_bytes_in_use"]) if "peak_bytes_in_use" in statistics else None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the size of the pool, which by default is most of the device's memory from the start."""
-        statistics = jax.devices()[0].memory_stats() or {}
-        return next((int(statistics[name]) for name in RESERVED if statistics.get(name)), None)
+        """Return the size of the first device's memory pool, its peak if reported; None if the allocator reports none.
+
+        By default the pool has most of the device's memory from the start.
+        """
+        statistics = jax.devices()[0].memory_stats() or {}  # None on a CPU
+        for name in RESERVED:
+            if statistics.get(name):
+                return int(statistics[name])
+        return None
 
     def describe_emulation(self) -> str:
-        """Describe several CPU devices in one process, which XLA_FLAGS or jax_num_cpu_devices create."""
+        """Describe several CPU devices in one process, which XLA_FLAGS or jax_num_cpu_devices create; else empty."""
         devices = jax.local_devices()
-        several = devices[0].platform == "cpu" and len(devices) > 1
-        return f"XLA makes {len(devices)} devices of one host's processor" if several else ""
+        is_emulated = devices[0].platform == "cpu" and len(devices) > 1
+        return f"XLA makes {len(devices)} devices of one host's processor" if is_emulated else ""
+
+
+def _profiled_events(directory: Path) -> Iterator[str]:
+    """Yield the names of all events that JAX's profiler has written to the directory."""
+    for file in directory.rglob("*.xplane.pb"):
+        for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
+            for line in plane.lines:
+                yield from (event.name for event in line.events)
 
 
 def _trace(work: Work) -> Any:

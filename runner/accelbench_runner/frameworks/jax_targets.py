@@ -1,7 +1,7 @@
 """Compile JAX programs for absent devices: XLA's compilers for GPUs and TPUs need no device.
 
-For a GPU, XLA gets the specification that a driver would report (`accelbench.targets`). For a TPU, libtpu knows the
-slices.
+For a GPU, XLA gets the specification that a driver would report (`accelbench.targets`). For a TPU, libtpu contains the
+specification of each slice.
 """
 
 import math
@@ -37,7 +37,7 @@ MAXIMUM_REFUSAL_CHARACTERS = 400
 
 
 class JaxTargets(Targets):
-    """Compile the prepared call with the target's compiler."""
+    """Compile the prepared call with XLA's compiler for the target."""
 
     abstract = False
     """True while `put` returns traced shapes."""
@@ -46,27 +46,31 @@ class JaxTargets(Targets):
         self._compiled, self._accounting = compiled, accounting
 
     def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
-        """Trace `build`, so that arrays that the program derives (an optimiser's state) are shapes as well."""
-        built: list[tuple[Program, Work]] = []
+        """Run `build` under tracing, so that all arrays are shapes, even those that it derives (optimiser states)."""
+        results: list[tuple[Program, Work]] = []
 
-        def traced() -> Any:
-            built.append(build())
-            ((program, work),) = built
+        def build_and_return_arrays() -> Any:
+            program, work = build()
+            results.append((program, work))
             return program.state, program.batches, work.batches
 
         self.abstract = True
         try:
-            state, program_batches, work_batches = jax.eval_shape(traced)
+            state, program_batches, work_batches = jax.eval_shape(build_and_return_arrays)
         finally:
             self.abstract = False
-        ((program, work),) = built
+        [(program, work)] = results
         return (
             replace(program, state=state, batches=program_batches),
             replace(work, fresh=lambda: state, batches=work_batches),
         )
 
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Compile from shapes and types; a refusal for lack of memory is a result, not an error."""
+        """Compile one call for the target from shapes and types.
+
+        If the compiler refuses for lack of memory, the facts say so. If the call has no whole program to compile, this
+        raises UnsupportedError.
+        """
         if not hasattr(work.call, "trace"):
             raise UnsupportedError(
                 "this variant runs operation by operation or part by part, so there is no whole program to compile: "
@@ -84,37 +88,38 @@ class JaxTargets(Targets):
         except jax.errors.JaxRuntimeError as error:
             if OUT_OF_MEMORY not in str(error):
                 raise
-            refused = " ".join(str(error).split())[:MAXIMUM_REFUSAL_CHARACTERS]
-            return facts.model_copy(update={"fits": 0, "refused": refused}), ExecutableSize(program_size=program_size)
+            refusal = " ".join(str(error).split())[:MAXIMUM_REFUSAL_CHARACTERS]
+            return facts.model_copy(update={"fits": 0, "refused": refusal}), ExecutableSize(program_size=program_size)
         size = self._accounting.executable_size() or ExecutableSize()
         contents = xla_programs.inspect(executable.as_text())
         size = size.model_copy(update=memory_plan(executable.memory_analysis(), target.platform))
         if contents is None:
             return facts, size
-        # A TPU's compiler has already refused a program that does not fit; a GPU's leaves the check to its caller.
-        fits = target.platform == "tpu" or (size.peak_bytes or 0) <= (facts.device_memory_bytes or math.inf)
+        # A TPU's compiler refuses a program that does not fit. A GPU's does not check, so its peak is compared here.
+        memory_bytes = facts.device_memory_bytes or math.inf
+        fits = target.platform == "tpu" or (size.peak_bytes or 0) <= memory_bytes
         facts = facts.model_copy(update={"fits": int(fits), "fused": list(contents.fused)})
-        return facts, size.model_copy(update=contents.numbers())
+        return facts, size.model_copy(update=contents.size_fields())
 
     def _lower(self, program: Program, work: Work, target: Target) -> None:
-        """Trace and lower the call for the target's devices, divided as the program declares."""
-        divided = program.divided or Divided()
-        devices = mesh(target, divided.mesh)
+        """Trace and lower the call for the target's devices, with the arrays sharded as the program declares."""
+        declared = program.divided or Divided()
+        devices = mesh(target, declared.mesh)
         state = work.fresh()
         call: Any = work.call
-        shardings = [
-            shardings_of(state, devices, divided.state),
-            shardings_of(work.batches, devices, divided.batches),
-        ]
+        state_shardings = shardings_of(state, devices, declared.state)
+        batch_shardings = shardings_of(work.batches, devices, declared.batches)
         with jax.set_mesh(devices) if target.devices > 1 else nullcontext():
             if program.divided is not None and target.devices > 1:
-                call = pin_state_sharding(call, program, shardings[0])
-            self._compiled.traced = call.trace(*map(shape_structs, (state, work.batches), shardings))
+                call = pin_state_sharding(call, program, state_shardings)
+            abstract_state = shape_structs(state, state_shardings)
+            abstract_batches = shape_structs(work.batches, batch_shardings)
+            self._compiled.traced = call.trace(abstract_state, abstract_batches)
             self._compiled.lowered = self._compiled.traced.lower()
 
 
 def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
-    """Arrange the target's devices in a mesh with the given axes.
+    """Arrange the target's devices in a mesh with these axes, given by name and size.
 
     Raises UnsupportedError if the target's compiler is not installed, or if the axes do not divide its devices.
     """
@@ -136,7 +141,9 @@ def _devices(target: Target) -> Sequence[Any]:
     """Return XLA's descriptions of the target's devices; for a CPU, this machine's device."""
     match target.platform:
         case "tpu":
-            os.environ.update({name: value for name, value in LIBTPU.items() if name not in os.environ})
+            for variable, value in LIBTPU.items():
+                os.environ.setdefault(variable, value)
+            # By default libtpu describes a host with several chips; one device needs a host with one.
             bounds = {"chips_per_host_bounds": (1, 1, 1)} if target.devices == 1 else {}
             topology = topologies.get_topology_desc(
                 platform="tpu", topology_name=f"{target.chip.name}:{target.topology}", **bounds
@@ -157,9 +164,9 @@ def _devices(target: Target) -> Sequence[Any]:
 
 
 def gpu_target_config(chip: Specification, memory_bytes: int) -> str:
-    """Format the GPU as XLA's GpuTargetConfigProto, in text format.
+    """Describe the GPU to XLA, as a GpuTargetConfigProto in text format.
 
-    Limits of threads, blocks and registers are those of every GPU since Volta.
+    The literal limits of threads, blocks and registers hold for every GPU since Volta.
     """
     return f"""gpu_device_info {{
   threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
@@ -187,8 +194,8 @@ def shardings_of(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
     Raises UnsupportedError if a dimension of an array cannot be split evenly.
     """
     if _is_axes(divided):
-        return jax.tree.map_with_path(lambda path, leaf: _placement(path, leaf, devices, divided), tree)
-    return jax.tree.map(lambda axes, below: shardings_of(below, devices, axes), divided, tree, is_leaf=_is_axes)
+        return jax.tree.map_with_path(lambda path, leaf: _array_sharding(path, leaf, devices, divided), tree)
+    return jax.tree.map(lambda axes, subtree: shardings_of(subtree, devices, axes), divided, tree, is_leaf=_is_axes)
 
 
 def _is_axes(value: Any) -> bool:
@@ -198,43 +205,45 @@ def _is_axes(value: Any) -> bool:
     )
 
 
-def _placement(path: Any, leaf: Any, devices: Mesh, axes: Sequence[Any]) -> NamedSharding:
-    """Return the sharding of one array; raise UnsupportedError if a dimension cannot be split evenly."""
-    shape = np.shape(leaf)
+def _array_sharding(path: Any, array: Any, devices: Mesh, axes: Sequence[Any]) -> NamedSharding:
+    """Return the sharding of the array at `path`; raise UnsupportedError if a dimension cannot be split evenly."""
+    shape = np.shape(array)
     for size, axis_names in zip(shape, axes, strict=False):
         mesh_axes = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names or ())
-        if size % (count := math.prod(devices.shape[axis] for axis in mesh_axes)):
+        count = math.prod(devices.shape[axis] for axis in mesh_axes)
+        if size % count:
             where = f" of {jax.tree_util.keystr(path, simple=True, separator='.')}" if path else ""
             raise UnsupportedError(
                 f"a dimension of {size}{where} cannot be divided evenly over {count} devices "
-                f"({' x '.join(mesh_axes)}): "
-                f"use other parameters"
+                f"({' x '.join(mesh_axes)}): use other parameters"
             )
     return NamedSharding(devices, PartitionSpec(*axes[: len(shape)]))
 
 
 def shape_structs(tree: Any, shardings: Any) -> Any:
-    """Return the shape, type and sharding of each array."""
+    """Replace each array by its shape, type and sharding, from which JAX can trace."""
     return jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=sharding), tree, shardings
     )
 
 
 def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
-    """Return the call with the next state sharded like the state; a compiler may choose another sharding."""
+    """Return the call, compiled so that the next state has the state's sharding; XLA could choose another one."""
     donated = (0,) if program.donate else ()
-    return jax.jit(call.__wrapped__, donate_argnums=donated, out_shardings=(state_sharding, None))
+    out_shardings = (state_sharding, None)  # XLA chooses the sharding of the out
+    return jax.jit(call.__wrapped__, donate_argnums=donated, out_shardings=out_shardings)
 
 
 def memory_plan(plan: Any, platform: str) -> dict[str, int]:
-    """Return the bytes that a call holds on a device by XLA's plan; without a planned peak, the peak is their sum.
+    """Return the bytes of a call's arguments, of its outputs and of its peak memory on a device, by XLA's plan.
 
-    XLA's peak for processors leaves temporary buffers out, so it is not used.
+    If XLA plans no peak, the peak is the sum of arguments, outputs and temporary buffers. XLA's peak for a CPU leaves
+    temporary buffers out, so it is not used.
     """
     total = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
-    peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes
+    planned_peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes
     return {
         "argument_bytes": plan.argument_size_in_bytes,
         "output_bytes": plan.output_size_in_bytes,
-        "peak_bytes": peak or total,
+        "peak_bytes": planned_peak or total,
     }

@@ -1,7 +1,8 @@
 """Count floating-point operations of a JAX program: as written (jaxpr) and as optimised (HLO).
 
-One rule makes both counts comparable: 2 m n k for a product, one per result of elementwise arithmetic, one per operand
-of a reduction, none for moving, comparing and selecting. XLA's own cost analysis counts a loop's body once.
+One rule makes both counts comparable: 2 m n k for a product, one for each result of elementwise arithmetic, one for
+each operand of a reduction, none for moving, comparing and selecting. XLA's cost analysis is no use here, because it
+counts a loop's body once.
 """
 
 import math
@@ -41,16 +42,23 @@ Shape = tuple[int, ...]
 
 
 def count_hlo(text: str) -> float | None:
-    """Count one run of an optimised module; None without a module, or if a count depends on data."""
+    """Count the floating-point operations of one run of an optimised HLO module.
+
+    None if the text contains no module, or if a count depends on data.
+    """
     module = Module(text)
     if not module.entry:
         return None
-    shapes = {match[1]: _dimensions(match[3]) for line in text.splitlines() if (match := SHAPE.match(line))}
+    shapes = {}
+    for line in text.splitlines():
+        if match := SHAPE.match(line):
+            name, dimensions = match[1], match[3]
+            shapes[name] = _dimensions(dimensions)
     return _count_or_none(lambda: _count_computation(module, shapes, {}, module.entry))
 
 
 def _count_computation(module: Module, shapes: dict[str, Shape], counts: dict[str, float], name: str) -> float:
-    """Count a computation; `counts` holds those that have been counted before."""
+    """Return the count of a computation: from the cache `counts`, or else counted and stored there."""
     if name not in counts:
         instructions = module.instructions(name)
         counts[name] = math.fsum(
@@ -59,19 +67,21 @@ def _count_computation(module: Module, shapes: dict[str, Shape], counts: dict[st
     return counts[name]
 
 
-def _count_instruction(  # noqa: PLR0911 - one return a kind of instruction
+def _count_instruction(  # noqa: PLR0911 - one return for each kind of instruction
     module: Module, shapes: dict[str, Shape], counts: dict[str, float], instruction: Instruction
 ) -> float:
-    """Count one instruction, with the computations that it runs; raise UncountableError."""
-    line, result = instruction.line, SHAPE.match(instruction.line)
-    shape = _dimensions(result[3]) if result else None
-    operands = [shapes[name] for name in OPERANDS.findall(line.partition(" = ")[2]) if name in shapes]
+    """Count one instruction, including the computations that it calls; raise UncountableError if it depends on data."""
+    line = instruction.line
+    result = SHAPE.match(line)
+    shape = _dimensions(result[3]) if result else None  # None: the result is not of a floating-point type
+    right_hand_side = line.partition(" = ")[2]
+    operands = [shapes[name] for name in OPERANDS.findall(right_hand_side) if name in shapes]
     match instruction.opcode:
         case "dot" | "convolution" | "custom-call":
             return _count_product(instruction.opcode, line, shape or (), operands)
         case "while":
             body = math.fsum(_count_computation(module, shapes, counts, name) for name in instruction.called)
-            return body * trip_count(line) if body else 0.0
+            return body * trip_count(line) if body else 0.0  # an empty body's loop may be of unknown length
         case "conditional":
             return common_count([_count_computation(module, shapes, counts, name) for name in instruction.called])
         case opcode if opcode in REDUCTIONS:
@@ -85,24 +95,35 @@ def _count_instruction(  # noqa: PLR0911 - one return a kind of instruction
 
 
 def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
-    """Count a product or convolution, also of a library: 2 operations per multiplied pair; 0 for other calls."""
+    """Count a product or a convolution, HLO's own or a library's: 2 operations for each pair that is multiplied.
+
+    Any other call of a library counts 0. `shape` is the result's shape.
+    """
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0
     left, right = operands[:2]
     if opcode == "dot" and (contracted := CONTRACTED.search(line)):
-        return 2.0 * math.prod(shape) * math.prod(left[index] for index in _dimensions(contracted[1]))
+        contracted_lengths = [left[index] for index in _dimensions(contracted[1])]
+        return 2.0 * math.prod(shape) * math.prod(contracted_lengths)
     if (labels := LABELS.search(line)) and (opcode == "convolution" or is_convolution_call(line)):
-        kernel, result = labels[1], labels[2]
-        features = {
-            "BackwardInput": kernel.index("i"),
-            "BackwardFilter": result.index("f"),  # the operand is the gradient at the result
-        }
-        index = next((position for kind, position in features.items() if kind in line), kernel.index("o"))
-        return 2.0 * math.prod(shape) * math.prod(right) / max(1, right[index])
+        feature_index = _feature_dimension(line, kernel_labels=labels[1], result_labels=labels[2])
+        # Each result sums over all elements of the kernel that belong to one feature.
+        return 2.0 * math.prod(shape) * math.prod(right) / max(1, right[feature_index])
     if opcode == "custom-call" and is_product_call(line):
+        # A library's call does not say which dimensions it contracts. With sizes m k, k n and m n of the two operands
+        # and the result, the square root is k.
         size = math.prod(shape) or math.prod(left)
         return 2.0 * size * math.sqrt(math.prod(left) * math.prod(right) / max(1, size))
     return 0.0
+
+
+def _feature_dimension(line: str, kernel_labels: str, result_labels: str) -> int:
+    """Return the dimension of a convolution's second operand that holds the features of the result."""
+    if "BackwardInput" in line:
+        return kernel_labels.index("i")
+    if "BackwardFilter" in line:
+        return result_labels.index("f")  # the second operand is the gradient with respect to the result
+    return kernel_labels.index("o")
 
 
 def _dimensions(text: str) -> Shape:
@@ -111,7 +132,10 @@ def _dimensions(text: str) -> Shape:
 
 
 def count_jaxpr(jaxpr: Any) -> float | None:
-    """Count one run of a jaxpr, unused results included; None if a count depends on data."""
+    """Count the floating-point operations of one run of a jaxpr; None if a count depends on data.
+
+    Operations whose results are not used count too.
+    """
     return _count_or_none(lambda: _count_jaxpr(jaxpr))
 
 
@@ -125,30 +149,40 @@ def has_callback(jaxpr: Any) -> bool:
 
 
 def float_types(jaxpr: Any) -> set[str]:
-    """Return the floating-point types of the arrays in a jaxpr; scalars do not count."""
-    variables = [*jaxpr.invars, *(variable for equation in jaxpr.eqns for variable in equation.outvars)]
-    own = {str(variable.aval.dtype) for variable in variables if _is_float(variable.aval) and variable.aval.shape}
-    return own.union(*(float_types(inner) for equation in jaxpr.eqns for inner in inner_jaxprs(equation.params)))
+    """Return the names of the floating-point types of all arrays in a jaxpr; scalars do not count."""
+    variables = [*jaxpr.invars]
+    types: set[str] = set()
+    for equation in jaxpr.eqns:
+        variables += equation.outvars
+        for inner in inner_jaxprs(equation.params):
+            types |= float_types(inner)
+    return types | {str(variable.aval.dtype) for variable in variables if _is_float_array(variable.aval)}
+
+
+def _is_float_array(aval: Any) -> bool:
+    return _is_float(aval) and bool(aval.shape)
 
 
 def _count_jaxpr(jaxpr: Any) -> float:
+    """Count one run of a jaxpr; raise UncountableError if a count depends on data."""
     return math.fsum(map(_count_equation, jaxpr.eqns))
 
 
-def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return a primitive
-    """Count one equation, with the jaxprs that it runs; raise UncountableError."""
+def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for each kind of primitive
+    """Count one equation, including the jaxprs that it runs; raise UncountableError if it depends on data."""
     inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
     operand: Any = equation.invars[0].aval if equation.invars else None
-    size: float = float(sum(math.prod(out.aval.shape) for out in equation.outvars if _is_float(out.aval)))
+    results = [out.aval for out in equation.outvars if _is_float(out.aval)]
+    size = float(sum(math.prod(result.shape) for result in results))
     match equation.primitive.name:
         case "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
-            lengths: Shape = tuple(operand.shape[index] for index in contracted)
-            return 2.0 * size * math.prod(lengths)
+            contracted_lengths: Shape = tuple(operand.shape[index] for index in contracted)
+            return 2.0 * size * math.prod(contracted_lengths)
         case "conv_general_dilated":
             kernel: Shape = equation.invars[1].aval.shape
-            features: int = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
-            return 2.0 * size * math.prod(kernel) / max(1, features)
+            output_features: int = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
+            return 2.0 * size * math.prod(kernel) / max(1, output_features)
         case "scan":
             return math.fsum(inner_counts) * int(equation.params["length"])
         case "while" if any(inner_counts):
@@ -168,7 +202,7 @@ def _is_float(aval: Any) -> bool:
 
 
 def _count_or_none(count: Callable[[], float]) -> float | None:
-    """Return the count; None if it depends on data."""
+    """Return what `count` returns; None if the count depends on data."""
     try:
         return count()
     except UncountableError:

@@ -14,7 +14,9 @@ Number = TypeVar("Number", int, Operations)
 Amount = TypeVar("Amount", float, Operations)
 PRODUCT, CONVOLUTION = Operations(products=1), Operations(convolutions=1)
 HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
+"""Matches the first line of a computation, and its name."""
 OPCODE = re.compile(r" = .*?(?<=\s)([a-z][a-z0-9\-]*)\(")
+"""Matches an instruction's opcode, after its result type."""
 CALLED = re.compile(r"(?:calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)")
 CALLED_LIST = re.compile(r"(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
 TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
@@ -31,7 +33,7 @@ NO_KERNELS = {
 
 
 class UncountableError(Exception):
-    """Report a loop of unknown length, or a branch whose alternatives do different work."""
+    """Report a loop of unknown length, or branches that do different work: the count depends on data."""
 
 
 @dataclass(frozen=True)
@@ -43,40 +45,47 @@ class Instruction:
 
     @property
     def called(self) -> list[str]:
-        """Return the names of the computations that it runs."""
-        listed = [name.strip().lstrip("%") for names in CALLED_LIST.findall(self.line) for name in names.split(",")]
-        return CALLED.findall(self.line) + [name for name in listed if name]
+        """Return the names of the computations that the instruction calls."""
+        called: list[str] = CALLED.findall(self.line)
+        for names in CALLED_LIST.findall(self.line):
+            called += [name.strip().lstrip("%") for name in names.split(",")]
+        return [name for name in called if name]
 
 
 class Module:
-    """Parse a module into computations, and count one run of each."""
+    """Parse an HLO module into computations, and count one run of a computation."""
 
     def __init__(self, text: str) -> None:
         self._computations: dict[str, list[Instruction]] = {}
-        self._counted: dict[str, Operations] = {}
+        self._operations: dict[str, Operations] = {}
+        """Counted operations, by computation."""
         self._kernels: dict[str, int] = {}
-        self.entry = name = ""
+        """Counted kernels, by computation."""
+        self.entry = ""
+        """Name of the computation that a run starts with; empty if the text contains no module."""
+        computation = ""
         for line in text.splitlines():
             if header := HEADER.match(line):
-                name = header[2]
-                self._computations[name] = []
-                self.entry = name if header[1] else self.entry
-            elif name and (opcode := OPCODE.search(line)):
-                self._computations[name].append(Instruction(opcode[1], line))
+                is_entry, computation = bool(header[1]), header[2]
+                self._computations[computation] = []
+                if is_entry:
+                    self.entry = computation
+            elif computation and (opcode := OPCODE.search(line)):
+                self._computations[computation].append(Instruction(opcode[1], line))
 
     def instructions(self, computation: str) -> Sequence[Instruction]:
         """Return the instructions of a computation, in order."""
         return self._computations.get(computation, ())
 
     def count(self, computation: str) -> Operations:
-        """Count products and convolutions; raise UncountableError."""
-        if computation not in self._counted:
-            instructions = self.instructions(computation)
-            self._counted[computation] = sum(map(self._count_one, instructions), Operations())
-        return self._counted[computation]
+        """Count the matrix products and convolutions of one run; raise UncountableError if they depend on data."""
+        if computation not in self._operations:
+            counts = map(self._count_instruction, self.instructions(computation))
+            self._operations[computation] = sum(counts, Operations())
+        return self._operations[computation]
 
-    def _count_one(self, instruction: Instruction) -> Operations:
-        """Count one instruction, with the computations that it runs."""
+    def _count_instruction(self, instruction: Instruction) -> Operations:
+        """Count one instruction, including the computations that it calls."""
         inner_counts = [self.count(name) for name in instruction.called]
         match instruction.opcode:
             case "dot" | "ragged-dot" | "scaled-dot":
@@ -87,6 +96,7 @@ class Module:
                 return sum(inner_counts, _library_call(instruction.line))
             case "while":
                 body = sum(inner_counts, Operations())
+                # Without operations in the body, the loop's length does not matter, and may be unknown.
                 return body * trip_count(instruction.line) if body != Operations() else body
             case "conditional":
                 return common_count(inner_counts) if inner_counts else Operations()
@@ -94,16 +104,16 @@ class Module:
                 return sum(inner_counts, Operations())
 
     def kernels(self, computation: str) -> int:
-        """Count kernels; raise UncountableError."""
+        """Count the kernels of one run; raise UncountableError if a loop's length is unknown."""
         if computation not in self._kernels:
-            instructions = self.instructions(computation)
-            self._kernels[computation] = sum(map(self._kernels_of_one, instructions))
+            self._kernels[computation] = sum(map(self._count_kernels, self.instructions(computation)))
         return self._kernels[computation]
 
-    def _kernels_of_one(self, instruction: Instruction) -> int:
-        """Count one instruction's kernels; a fusion, reduction or sort is one kernel, whatever computations it calls.
+    def _count_kernels(self, instruction: Instruction) -> int:
+        """Count the kernels of one instruction, including those of the computations that it calls.
 
-        The condition of a loop of known length does not run, and the CPU compiles a small call into one function.
+        A fusion, a reduction or a sort is one kernel, and so is a small call on the CPU. The condition of a loop of
+        known length does not run. Of a branch, the alternative with the most kernels counts.
         """
         line = instruction.line
         match instruction.opcode:
@@ -120,20 +130,23 @@ class Module:
 
 
 def count_hlo(text: str) -> Operations | None:
-    """Count operations of one run of an HLO module; None without a module, or if a count depends on data."""
+    """Count the products and convolutions of one run of an HLO module.
+
+    None if the text contains no module, or if a count depends on data.
+    """
     return _count_entry(text, Module.count)
 
 
 def count_kernels(text: str) -> int | None:
-    """Count kernels of one run of an optimised HLO module; a fusion is one kernel.
+    """Count the kernels of one run of an optimised HLO module; a fusion is one kernel.
 
-    Returns None without a module, or if it has a loop of unknown length.
+    None if the text contains no module, or if the module has a loop of unknown length.
     """
     return _count_entry(text, Module.kernels)
 
 
 def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | None:
-    """Apply `count` to the module's entry; None without a module, or if the count depends on data."""
+    """Apply `count` to the module's entry; None if the text contains no module, or if the count depends on data."""
     module = Module(text)
     if not module.entry:
         return None
@@ -144,13 +157,22 @@ def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | 
 
 
 def count_stablehlo(operation: Any) -> int:
-    """Count operations of an MLIR module, each function and each body once: the size of XLA's input."""
-    inner = (op for region in operation.regions for block in region for op in block.operations)
-    return (operation.name not in STRUCTURE) + sum(count_stablehlo(op.operation) for op in inner)
+    """Count the operations in an MLIR operation's regions, and the operation itself unless it is mere structure.
+
+    Each function and each loop body counts once. For a whole module, the count is the size of XLA's input.
+    """
+    count = 0 if operation.name in STRUCTURE else 1
+    for region in operation.regions:
+        for block in region:
+            count += sum(count_stablehlo(inner.operation) for inner in block.operations)
+    return count
 
 
 def _library_call(line: str) -> Operations:
-    """Count a library call: products of oneDNN and cuBLAS, convolutions and attention of cuDNN."""
+    """Count the products and convolutions in a call of a library: oneDNN, cuBLAS or cuDNN.
+
+    cuDNN's fused attention (`fmha`) computes two products. Any other call counts nothing.
+    """
     match = TARGET.search(line)
     target = match[1].lower() if match else ""
     if "fmha" in target:
@@ -163,7 +185,7 @@ def _library_call(line: str) -> Operations:
 def is_product_call(line: str) -> bool:
     """Return True if a custom call is a library's matrix product."""
     match = TARGET.search(line)
-    return match is not None and any(word in match[1].lower() for word in ("matmul", "gemm", "dot"))
+    return match is not None and any(name in match[1].lower() for name in ("matmul", "gemm", "dot"))
 
 
 def is_convolution_call(line: str) -> bool:
@@ -174,21 +196,21 @@ def is_convolution_call(line: str) -> bool:
 
 def trip_count(line: str) -> int:
     """Return how often a loop's body runs; raise UncountableError if HLO does not record it."""
-    known = TRIPS.search(line)
-    if known is None:
+    match = TRIPS.search(line)
+    if match is None:
         raise UncountableError
-    return int(known[1])
+    return int(match[1])
 
 
 def common_count(branches: Sequence[Amount]) -> Amount:
-    """Return the count that all branches share; raise UncountableError if they differ."""
+    """Return the count of every branch, which must be the same; raise UncountableError if the counts differ."""
     if any(branch != branches[0] for branch in branches):
         raise UncountableError
     return branches[0]
 
 
 def count_jaxpr(jaxpr: Any) -> Operations | None:
-    """Count operations of one run of a jaxpr; None if a count depends on data."""
+    """Count the products and convolutions of one run of a jaxpr; None if a count depends on data."""
     try:
         return _count_jaxpr(jaxpr)
     except UncountableError:
@@ -196,7 +218,7 @@ def count_jaxpr(jaxpr: Any) -> Operations | None:
 
 
 def _count_jaxpr(jaxpr: Any) -> Operations:
-    """Count products and convolutions of one run; raise UncountableError."""
+    """Count the products and convolutions of one run; raise UncountableError if a count depends on data."""
     total = Operations()
     for equation in jaxpr.eqns:
         inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
@@ -217,9 +239,10 @@ def _count_jaxpr(jaxpr: Any) -> Operations:
 
 
 def inner_jaxprs(parameters: Any) -> Iterator[Any]:
-    """Yield the jaxprs among an equation's parameters."""
+    """Yield the jaxprs among an equation's parameters, also those in tuples and lists."""
     for value in parameters.values():
-        for parameter in value if isinstance(value, tuple | list) else (value,):
-            inner = getattr(parameter, "jaxpr", parameter)
-            if hasattr(inner, "eqns"):
-                yield inner
+        candidates = value if isinstance(value, tuple | list) else (value,)
+        for candidate in candidates:
+            jaxpr = getattr(candidate, "jaxpr", candidate)  # a ClosedJaxpr contains the jaxpr
+            if hasattr(jaxpr, "eqns"):
+                yield jaxpr

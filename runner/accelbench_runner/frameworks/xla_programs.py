@@ -21,16 +21,20 @@ from accelbench_runner.frameworks.xla_operations import (
 
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 ALL_KINDS = (*COLLECTIVES, "ragged-all-to-all", "collective-broadcast")
-"""`COLLECTIVES` are reported one by one, the others only in the sum."""
+"""All kinds of collectives. Each of `COLLECTIVES` is reported by itself; the others count only in the total."""
 NO_KERNEL_CALLS = {"AllocateBuffer", "ConcatBitcast"}
 """Custom calls of TPUs for which no kernel runs."""
 MAXIMUM_FUSIONS = 8
 MAXIMUM_CHARACTERS = 120
 RESULT = re.compile(r" = (.*?)(?<=\s)[a-z][a-z0-9\-]*\(")
+"""Matches an instruction's result type, between ` = ` and the opcode."""
 SHAPE = re.compile(r"\b(pred|[a-z]+[0-9]+[a-z0-9]*)\[([0-9,]*)\]")
+"""Matches the type and the dimensions of an array, such as `bf16[2,3]`."""
 LAYOUT_OR_NOTE = re.compile(r"\{[^{}]*\}|/\*.*?\*/")
+"""Matches a layout such as `{1,0}`, and a comment such as `/*index=5*/`."""
 CHANNEL = re.compile(r"\bchannel_id=(\d+)")
 WIDTH = re.compile(r"[0-9]+")
+"""Matches the bits in a type's name, such as the 16 of `bf16`."""
 UNNAMED_OPCODES = {
     "parameter",
     "constant",
@@ -42,12 +46,12 @@ UNNAMED_OPCODES = {
     "iota",
     "fusion",
 }
-"""Opcodes that are left out of a fusion's name: they move or name data."""
+"""Opcodes that are left out of a fusion's name, because they compute nothing."""
 
 
 @dataclass(frozen=True)
 class ProgramContents:
-    """Summarise a compiled program, each instruction once."""
+    """Summarise a compiled program; each instruction counts once."""
 
     kernels: int
     fusions: int
@@ -56,22 +60,22 @@ class ProgramContents:
     collectives: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Count and result bytes on a device, by kind."""
 
-    def numbers(self) -> dict[str, int]:
-        """Return the numbers by the fields of `ExecutableSize`."""
-        numbers = {
+    def size_fields(self) -> dict[str, int]:
+        """Return the counts and bytes as fields of `ExecutableSize`."""
+        fields = {
             "kernels": self.kernels,
             "fusions": self.fusions,
             "collectives": sum(count for count, _ in self.collectives.values()),
-            "collective_bytes": sum(size for _, size in self.collectives.values()),
+            "collective_bytes": sum(result_bytes for _, result_bytes in self.collectives.values()),
         }
         for kind in COLLECTIVES:
             name = kind.replace("-", "_")
-            numbers[f"{name}s"], numbers[f"{name}_bytes"] = self.collectives.get(kind, (0, 0))
-        return numbers
+            fields[f"{name}s"], fields[f"{name}_bytes"] = self.collectives.get(kind, (0, 0))
+        return fields
 
 
 def inspect(text: str) -> ProgramContents | None:
-    """Inspect an optimised module in HLO's text format; None without a module."""
+    """Return the contents of an optimised module in HLO's text format; None if the text contains no module."""
     module = Module(text)
     if not module.entry:
         return None
@@ -80,46 +84,67 @@ def inspect(text: str) -> ProgramContents | None:
     collectives: dict[str, tuple[int, int]] = {}
     for instruction in _collectives(module):
         kind = instruction.opcode.removesuffix("-start")
-        count, size = collectives.get(kind, (0, 0))
-        collectives[kind] = (count + 1, size + result_bytes(instruction))
-    return ProgramContents(len(kernels), len(fusions), tuple(_name_fusions(module, fusions)), collectives)
+        count, total_bytes = collectives.get(kind, (0, 0))
+        collectives[kind] = (count + 1, total_bytes + result_bytes(instruction))
+    return ProgramContents(
+        kernels=len(kernels),
+        fusions=len(fusions),
+        fused=tuple(_name_fusions(module, fusions)),
+        collectives=collectives,
+    )
 
 
 def _collectives(module: Module) -> Iterator[Instruction]:
-    """Yield each collective once: a TPU's program lists one up to three times (start, update, done), by one channel."""
-    channels = set()
+    """Yield each collective once.
+
+    A TPU's program lists a collective up to three times (start, update, done), with the same channel.
+    """
+    yielded_channels = set()
     for instruction in _walk(module, module.entry):
         if instruction.opcode.removesuffix("-start") not in ALL_KINDS:
             continue
         channel = CHANNEL.search(instruction.line)
-        if channel is None or channel[1] not in channels:
+        if channel is None:
             yield instruction
-        if channel is not None:
-            channels.add(channel[1])
+        elif channel[1] not in yielded_channels:
+            yielded_channels.add(channel[1])
+            yield instruction
 
 
 def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
-    """Yield each kernel once for each place that calls it; a fusion, reduction or sort is one kernel."""
+    """Yield the kernels of a computation, and those of the computations that it calls, once for each call.
+
+    A fusion, a reduction, a sort and a small call of the CPU's compiler are one kernel each.
+    """
     for instruction in module.instructions(computation):
         match instruction.opcode:
             case "while":
-                inner = BODY.findall(instruction.line)
+                called = BODY.findall(instruction.line)
             case "call" if SMALL_CALL not in instruction.line:
-                inner = instruction.called
+                called = instruction.called
             case "call-start" | "async-start" | "conditional":
-                inner = instruction.called
-            case "custom-call" if (named := TARGET.search(instruction.line)) and named[1] in NO_KERNEL_CALLS:
-                continue
+                called = instruction.called
             case opcode:
-                if opcode not in NO_KERNELS and not opcode.endswith("-done"):
+                called = []
+                if not _runs_no_kernel(opcode, instruction.line):
                     yield instruction
-                continue
-        for name in inner:
+        for name in called:
             yield from _kernels(module, name)
 
 
+def _runs_no_kernel(opcode: str, line: str) -> bool:
+    """Return True if an instruction that calls no computation runs no kernel."""
+    if opcode == "custom-call":
+        target = TARGET.search(line)
+        return target is not None and target[1] in NO_KERNEL_CALLS
+    return opcode in NO_KERNELS or opcode.endswith("-done")
+
+
 def _walk(module: Module, computation: str) -> Iterator[Instruction]:
-    """Yield every instruction once for each place that calls its computation, also inside fusions."""
+    """Yield the instructions of a computation, and those of the computations that it calls, also inside fusions.
+
+    If a computation is called twice, its instructions are yielded twice.
+    """
     for instruction in module.instructions(computation):
         yield instruction
         for name in instruction.called:
@@ -127,45 +152,57 @@ def _walk(module: Module, computation: str) -> Iterator[Instruction]:
 
 
 def _name_fusions(module: Module, fusions: Sequence[Instruction]) -> Iterator[str]:
-    """Yield the operations and the number of kernels of each kind of fusion, at most `MAXIMUM_FUSIONS` kinds.
+    """Yield a name for each kind of fusion, such as `add, dot x2 (4 kernels)`; at most `MAXIMUM_FUSIONS` names.
 
-    Kinds of most different operations come first.
+    Fusions are of one kind if they contain the same operations. Kinds with the most different operations come first.
     """
-    kinds: Counter[tuple[str, ...]] = Counter()
+    kernels_by_kind: Counter[tuple[str, ...]] = Counter()
     for fusion in fusions:
         opcodes = (instruction.opcode for name in fusion.called for instruction in _walk(module, name))
         counts = sorted(Counter(opcode for opcode in opcodes if opcode not in UNNAMED_OPCODES).items())
         if counts:
-            kinds[tuple(f"{name} x{count}" if count > 1 else name for name, count in counts)] += 1
-    for operations, count in sorted(kinds.items(), key=lambda kind: (-len(kind[0]), kind[0]))[:MAXIMUM_FUSIONS]:
-        suffix = f" ({count} kernels)" if count > 1 else ""
-        yield ", ".join(operations)[: MAXIMUM_CHARACTERS - len(suffix)] + suffix
+            kind = tuple(f"{opcode} x{count}" if count > 1 else opcode for opcode, count in counts)
+            kernels_by_kind[kind] += 1
+    largest_first = sorted(kernels_by_kind, key=lambda kind: (-len(kind), kind))
+    for kind in largest_first[:MAXIMUM_FUSIONS]:
+        kernels = kernels_by_kind[kind]
+        suffix = f" ({kernels} kernels)" if kernels > 1 else ""
+        yield ", ".join(kind)[: MAXIMUM_CHARACTERS - len(suffix)] + suffix
 
 
 def result_bytes(instruction: Instruction) -> int:
-    """Return the bytes of a collective's result on a device, without its operands and context."""
+    """Return the bytes of a collective's result on one device.
+
+    The result type of a `-start` instruction is a tuple of the operand, the result and a context. Only the result
+    counts. The type of `all-reduce-start` is the result itself.
+    """
     match = RESULT.search(instruction.line)
-    shape = LAYOUT_OR_NOTE.sub("", LAYOUT_OR_NOTE.sub("", match[1])) if match else ""
+    if match is None:
+        return 0
+    result_type = LAYOUT_OR_NOTE.sub("", LAYOUT_OR_NOTE.sub("", match[1]))  # twice: a layout may contain braces
     if instruction.opcode.endswith("-start") and instruction.opcode != "all-reduce-start":
-        parts = _parts(shape)
-        shape = parts[1] if len(parts) > 1 else shape
-    return sum(_bytes(kind, dimensions) for kind, dimensions in SHAPE.findall(shape))
+        elements = _tuple_elements(result_type)
+        result_type = elements[1] if len(elements) > 1 else result_type
+    return sum(_array_bytes(dtype, dimensions) for dtype, dimensions in SHAPE.findall(result_type))
 
 
-def _parts(shape: str) -> list[str]:
-    """Split a tuple type into its elements."""
-    depth, parts = 0, [""]
-    for character in shape.strip()[1:-1]:
-        depth += (character in "([") - (character in ")]")
+def _tuple_elements(tuple_type: str) -> list[str]:
+    """Split a tuple type such as `(f32[2,3], (f32[4], u32[]))` at its outermost commas."""
+    depth, elements = 0, [""]
+    for character in tuple_type.strip()[1:-1]:
+        if character in "([":
+            depth += 1
+        elif character in ")]":
+            depth -= 1
         if character == "," and depth == 0:
-            parts.append("")
+            elements.append("")
         else:
-            parts[-1] += character
-    return parts
+            elements[-1] += character
+    return elements
 
 
-def _bytes(kind: str, dimensions: str) -> int:
-    """Return the bytes of an array of type `kind`, such as `bf16`, with dimensions such as `2,3`."""
-    width = 8 if kind == "pred" else int(WIDTH.search(kind)[0])  # type: ignore[index]  # the pattern asks for digits
+def _array_bytes(dtype: str, dimensions: str) -> int:
+    """Return the bytes of an array of a type such as `bf16`, with dimensions such as `2,3`."""
+    bits = 8 if dtype == "pred" else int(WIDTH.search(dtype)[0])  # type: ignore[index]  # `SHAPE` matches digits only
     elements = math.prod(int(dimension) for dimension in dimensions.split(",") if dimension)
-    return math.ceil(elements * width / 8)
+    return math.ceil(elements * bits / 8)
