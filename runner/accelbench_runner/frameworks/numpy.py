@@ -4,7 +4,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ MOVING = frozenset(
         *("squeeze", "stack", "swapaxes", "take", "take_along_axis", "tile", "transpose", "where", "zeros_like"),
     }
 )
-"""Functions that compute nothing."""
+"""Functions that only move numbers or make arrays, and so compute nothing."""
 
 
 class CountingArray(np.ndarray[Any, Any]):
@@ -44,60 +44,78 @@ class CountingArray(np.ndarray[Any, Any]):
 
     counts: Counter[str]
     arithmetic: Counter[str]
-    """Floating-point operations by type."""
+    """Number of floating-point operations, by type."""
 
     def __array_finalize__(self, source: Any) -> None:
-        """Share the counters of the array that this one is made from."""
-        self.counts = source.counts if isinstance(source, CountingArray) else Counter()
-        self.arithmetic = source.arithmetic if isinstance(source, CountingArray) else Counter()
+        """Share the counters of `source`, the array that this one is made from; without one, begin new counters."""
+        if isinstance(source, CountingArray):
+            self.counts, self.arithmetic = source.counts, source.arithmetic
+        else:
+            self.counts, self.arithmetic = Counter(), Counter()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
-        """Count a ufunc: 2 k operations per result of a product over k numbers, else one per result.
+        """Run a ufunc and count its operations.
 
-        A reduction counts one operation per number that it reduces.
+        A matrix product that sums over k numbers counts 2 k for each result. A reduction counts one for each number
+        that it reduces, and any other ufunc counts one for each result.
         """
-        plain = tuple(map(_without_counting, inputs))
+        plain_inputs = tuple(map(_without_counting, inputs))
         into = {"out": tuple(map(_without_counting, out))} if out else {}
-        result = getattr(ufunc, method)(*plain, **into, **options)
+        result = getattr(ufunc, method)(*plain_inputs, **into, **options)
         self.counts[ufunc.__name__] += 1
-        inner = plain[0].shape[-1] if ufunc.__name__ in PRODUCTS else 0.5
-        size = np.size(plain[0]) if method == "reduce" else np.size(result)
-        self._add(np.result_type(*plain), 2 * inner * size)
-        return out[0] if out else self.adopt(result)
+        operations_per_number = 2 * plain_inputs[0].shape[-1] if ufunc.__name__ in PRODUCTS else 1
+        numbers = np.size(plain_inputs[0]) if method == "reduce" else np.size(result)
+        self._add_operations(np.result_type(*plain_inputs), operations_per_number * numbers)
+        return out[0] if out else self.counting_view(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Count a function by its name; its number of operations is known only if it just moves numbers."""
+        """Run a NumPy function and count it by name.
+
+        The number of its operations is unknown, unless the function is in `MOVING` and so has none.
+        """
         result = func(*_without_counting(args), **_without_counting(kwargs))
         if func.__name__ not in MOVING:
             self.counts[func.__name__] += 1
             self.arithmetic[UNCOUNTED] += 1
-        return _map_leaves(self.adopt, result) if isinstance(result, tuple | list) else self.adopt(result)
+        if isinstance(result, tuple | list):
+            return _map_leaves(self.counting_view, result)
+        return self.counting_view(result)
 
-    def _add(self, dtype: Any, operations: float) -> None:
-        """Add operations to those of a type, if it is a floating-point type."""
+    def _add_operations(self, dtype: Any, operations: int) -> None:
+        """Add to the operations of a type; operations of other than floating-point types do not count."""
         if np.issubdtype(dtype, np.floating):
-            self.arithmetic[np.dtype(dtype).name] += int(operations)
+            self.arithmetic[np.dtype(dtype).name] += operations
 
-    def adopt(self, result: Any) -> Any:
-        """Return a view of an array that shares these counters; return anything else unchanged."""
-        if not isinstance(result, np.ndarray):
-            return result
-        view = result.view(CountingArray)
+    def counting_view(self, value: Any) -> Any:
+        """Return a view of an array that adds to this array's counters; return anything else unchanged."""
+        if not isinstance(value, np.ndarray):
+            return value
+        view = value.view(CountingArray)
         view.counts, view.arithmetic = self.counts, self.arithmetic
         return view
 
 
 def _without_counting(value: Any) -> Any:
-    """Return plain views of counting arrays, also of those in tuples, lists and dictionaries."""
+    """Replace counting arrays by plain views, also inside tuples, lists and dictionaries."""
     if isinstance(value, CountingArray):
         return value.view(np.ndarray)
     if isinstance(value, tuple | list):
         return type(value)(map(_without_counting, value))
-    return {key: _without_counting(item) for key, item in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {key: _without_counting(item) for key, item in value.items()}
+    return value
+
+
+class _Batches(NamedTuple):
+    """Hold batches, and views of them that count operations."""
+
+    batches: Any
+    """Kept, so that no other object gets their `id`."""
+    counting_views: Any
 
 
 class NumPyAccounting(Accounting):
-    """Count operations by calls with arrays that count."""
+    """Count operations by making calls with counting arrays."""
 
     def __init__(self) -> None:
         self.counting = False
@@ -105,25 +123,31 @@ class NumPyAccounting(Accounting):
         self._counter = np.zeros(0).view(CountingArray)
 
     def counting_views(self, arrays: Any) -> Any:
-        """Return views of the arrays that count operations."""
-        return _map_leaves(self._counter.adopt, arrays)
+        """Replace each array by a view that counts the operations on it."""
+        return _map_leaves(self._counter.counting_view, arrays)
 
     def operations(self, work: Work) -> CountedOperations:
-        """Count in one more call."""
+        """Count the matrix products and convolutions of one more call."""
         counts = self.count_dispatched(lambda: work.call(work.fresh(), work.batches))
         products = sum(counts.get(name, 0) for name in PRODUCTS)
         convolutions = sum(counts.get(name, 0) for name in CONVOLUTIONS)
         return CountedOperations(Operations(products=products, convolutions=convolutions), SOURCE)
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count in one more call; NumPy runs a program as it was written."""
+        """Count the floating-point operations of one more call. NumPy runs a program as it was written.
+
+        The count is None if the call runs a function whose operations are unknown.
+        """
         self.count_dispatched(lambda: work.call(work.fresh(), work.batches))
         by_type = self._counter.arithmetic
         total = None if UNCOUNTED in by_type else float(sum(by_type.values()))
         return Arithmetic(written=total, run=total, source=SOURCE, types=sorted(by_type.keys() - {UNCOUNTED}))
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Count ufuncs and functions that involve the state, a batch, or an array computed from them."""
+        """Make the call with counting arrays, and count the ufuncs and functions that it runs, by name.
+
+        An operation counts if it uses the state, a batch, or an array computed from them.
+        """
         self._counter.counts.clear()
         self._counter.arithmetic.clear()
         self.counting = True
@@ -145,8 +169,8 @@ class NumPy(Adapter):
             raise UnsupportedError(f"NumPy has no {settings.precision}; it has {', '.join(DTYPES)}")
         self._dtype = np.dtype(DTYPES[settings.precision])
         self.accounting = NumPyAccounting()
-        # Batches by id: a call gets the same views every time, so a program that remembers arrays recognises them.
-        self._views: dict[int, tuple[Any, Any]] = {}
+        self._counting_batches: dict[int, _Batches] = {}
+        """Batches by their `id`. A program may remember arrays, so every call must get the same views of them."""
         self.float_bytes = self._dtype.itemsize
 
     def versions(self) -> dict[str, str]:
@@ -155,27 +179,27 @@ class NumPy(Adapter):
         return {"numpy": np.__version__, "blas": f"{blas.get('name', '')} {blas.get('version', '')}".strip()}
 
     def initialise(self) -> None:
-        """Do nothing: a processor needs no initialisation."""
+        """Do nothing: NumPy needs no initialisation."""
 
     def put(self, arrays: Any) -> Any:
-        """Copy arrays, always: a program may write into its inputs."""
-        return _map_leaves(self._array, arrays)
+        """Copy arrays, because a program may write into its inputs."""
+        return _map_leaves(self._copy, arrays)
 
-    def _array(self, array: Any) -> Array:
-        """Copy the array, with floats in the policy's type."""
+    def _copy(self, array: Any) -> Array:
+        """Copy one array, and convert floats to the policy's type."""
         array = cast_complex(np.asarray(array), self._settings.precision)
         return np.array(array, dtype=self._dtype if np.issubdtype(array.dtype, np.floating) else None)
 
     def prepare(self, program: Program) -> Work:
-        """Loop over the steps in Python."""
+        """Set up a call that runs its steps in a Python loop; while operations are counted, it gets counting arrays."""
         call, batches = step_loop(program)
         if self._settings.mode != "eager" and not program.placed:
             raise UnsupportedError(f"NumPy has no mode {self._settings.mode}")
-        self._views[id(batches)] = batches, self.accounting.counting_views(batches)
+        self._counting_batches[id(batches)] = _Batches(batches, self.accounting.counting_views(batches))
         return Work(
-            fresh=lambda: self._fresh(program.state),
-            call=lambda state, call_batches: call(
-                state, self._views[id(call_batches)][1] if self.accounting.counting else call_batches
+            fresh=lambda: self._copy_state(program.state),
+            call=lambda state, batches: call(
+                state, self._counting_batches[id(batches)].counting_views if self.accounting.counting else batches
             ),
             batches=batches,
             synchronise=lambda _: None,
@@ -184,23 +208,25 @@ class NumPy(Adapter):
             check=partial(check_step, program.step),
         )
 
-    def _fresh(self, state: Any) -> Any:
-        """Return a deep copy of the state, which counts if calls are being counted."""
-        fresh = copy.deepcopy(state)
-        return self.accounting.counting_views(fresh) if self.accounting.counting else fresh
+    def _copy_state(self, state: Any) -> Any:
+        """Return a deep copy of the state; while operations are counted, its arrays are counting arrays."""
+        state_copy = copy.deepcopy(state)
+        return self.accounting.counting_views(state_copy) if self.accounting.counting else state_copy
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Convert floats to float64, which represents every other type exactly."""
-        plain = {name: np.asarray(array) for name, array in arrays.items()}
-        floating = {name: array for name, array in plain.items() if np.issubdtype(array.dtype, np.floating)}
-        return plain | {name: array.astype(np.float64) for name, array in floating.items()}
+        """Convert floats to float64, which represents every narrower type exactly."""
+        converted = {}
+        for name, value in arrays.items():
+            array = np.asarray(value)
+            converted[name] = array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array
+        return converted
 
     def device(self, value: Any) -> Device:  # noqa: ARG002 - NumPy has one device
         """Return the processor."""
         return self._settings.describe_device({"cpu"}, {""}, count=1)
 
     def precision(self) -> Precision:
-        """Return the type; NumPy has no other precision of products, and keeps denormals."""
+        """Return the policy and its type. NumPy computes products in that type, and does not flush denormals."""
         return Precision(policy=self._settings.precision, dtype=self._dtype.name, flush_denormal=False)
 
     def gradients(self) -> GradMode:
@@ -214,15 +240,15 @@ class NumPy(Adapter):
     def product(self, size: int) -> Callable[[], None]:
         """Return a call that multiplies two matrices into an output allocated beforehand."""
         x = np.full((size, size), 0.75, self._dtype)
-        into = np.empty_like(x)
+        output = np.empty_like(x)
 
         def run() -> None:
-            np.matmul(x, x, out=into)
+            np.matmul(x, x, out=output)
 
         return run
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call of two passes: NumPy has no operation that scales as it adds."""
+        """Return a call that computes `a <- b + 0.5 a` in two passes: NumPy has no operation that scales and adds."""
         a, b = (np.full(elements, 0.75, self._dtype) for _ in range(2))
         half = self._dtype.type(0.5)
 

@@ -45,11 +45,11 @@ FP32_BACKENDS = {
     "mkldnn.conv": torch.backends.mkldnn.conv,
     "mkldnn.rnn": torch.backends.mkldnn.rnn,
 }
-"""Every module with a precision setting of its own: cuda.matmul alone would leave cuDNN's convolutions at TF32."""
+"""Every module that has its own precision setting. If only cuda.matmul were set, cuDNN would still convolve in TF32."""
 NO_RECOMPILE = "Detected recompile"
 """Prefix of the exception that Dynamo raises under the stance `fail_on_recompile`."""
 RECOMPILE_LIMIT = "Dynamo recompile limit exceeded"
-"""Prefix of the reason that Dynamo counts when a function has been compiled too often."""
+"""Prefix of the reason that Dynamo counts when it stops compiling a function, after too many compilations."""
 
 
 class PyTorch(Adapter):
@@ -68,11 +68,11 @@ class PyTorch(Adapter):
         self.float_bytes = self._dtype.itemsize
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of PyTorch and of what it computes with on the device."""
+        """Return the versions of PyTorch and of the device's libraries."""
         return {"torch": torch.__version__, **self._backend.versions()}
 
     def import_compiler(self) -> bool:
-        """Import Dynamo and Inductor, which takes seconds that an eager launch need not spend."""
+        """Import Dynamo and Inductor if the variant compiles; return False if it does not. The import takes seconds."""
         if self._compiles:
             self.accounting.listen()
         return self._compiles
@@ -89,32 +89,38 @@ class PyTorch(Adapter):
         self._backend.synchronise()
 
     def put(self, arrays: Any) -> Any:
-        """Copy arrays to the device, always: a program may write into its inputs."""
+        """Copy arrays to the device, because a program may write into its inputs."""
         return pytree.tree_map(self._tensor, arrays)
 
     def _tensor(self, array: Array) -> torch.Tensor:
-        """Copy the array to the device; for a simulated device, take over only shape and type."""
+        """Copy the array to the device. On a simulated device, make a tensor of its shape and type, without numbers."""
         array = np.asarray(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
-        if self._placement.simulated is not None:
-            simulated_dtype = torch.from_numpy(cast_complex(np.empty(0, array.dtype), self._settings.precision)).dtype
-            return torch.empty(array.shape, dtype=dtype or simulated_dtype, device=self._placement.device)
+        if self._placement.simulation is not None:
+            empty = cast_complex(np.empty(0, array.dtype), self._settings.precision)
+            dtype = dtype or torch.from_numpy(empty).dtype
+            return torch.empty(array.shape, dtype=dtype, device=self._placement.device)
         array = cast_complex(array, self._settings.precision)
         return torch.tensor(array, dtype=dtype, device=self._placement.device)
 
     def prepare(self, program: Program) -> Work:
-        """Set up the call; `compile` wraps all of it, so that its steps are unrolled into one graph."""
+        """Set up the call by mode: eager runs it as it is, compile compiles all its steps into one graph."""
         call, batches = step_loop(program)
         mode, options = self._settings.mode, self._settings.options
         self._placement.placed = program.placed
         if program.placed or mode == "eager":
-            pass
+            pass  # the call runs as it is written
         elif mode == "compile" and isinstance(options, CompileOptions):
             call = torch.compile(call, mode=options.mode, dynamic=options.dynamic, fullgraph=options.fullgraph)
         else:
             raise UnsupportedError(f"PyTorch has no mode {mode}. {NOT_PLACED}")
+
+        def fresh_state() -> Any:
+            # Nothing is computed on a simulated device, so its state never changes.
+            return _deep_copy(program.state) if self._placement.simulation is None else program.state
+
         return Work(
-            fresh=lambda: _deep_copy(program.state) if self._placement.simulated is None else program.state,
+            fresh=fresh_state,
             call=call,
             batches=batches,
             synchronise=lambda _: self._backend.synchronise(),
@@ -126,9 +132,10 @@ class PyTorch(Adapter):
 
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:
-        """Raise RecompiledError for a recompilation, and for a function that is past its recompile limit.
+        """Return a context that raises RecompiledError if Dynamo recompiles a function.
 
-        The latter runs eagerly from then on, which no stance detects.
+        Raises it at once if a function is past its recompile limit. New inputs then run eagerly, and no stance of
+        Dynamo detects that.
         """
         if not self._compiles:
             yield
@@ -149,15 +156,20 @@ class PyTorch(Adapter):
             torch.compiler.set_stance("default")
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Convert floats to float64, which represents every other type exactly."""
-        tensors = {name: tensor.detach().cpu() for name, tensor in arrays.items()}
-        return {
-            name: (tensor.double() if tensor.is_floating_point() else tensor).numpy()
-            for name, tensor in tensors.items()
-        }
+        """Copy tensors to the host, and convert floats to float64, which represents every narrower type exactly."""
+        converted = {}
+        for name, tensor in arrays.items():
+            host_tensor = tensor.detach().cpu()
+            if host_tensor.is_floating_point():
+                host_tensor = host_tensor.double()
+            converted[name] = host_tensor.numpy()
+        return converted
 
     def device(self, value: Any) -> Device:
-        """Read the devices of tensors and of models' parameters: a step may return no tensor outside a model."""
+        """Read the devices of the tensors in `value`, and of the parameters of its modules.
+
+        A step may return a module and no tensor outside it.
+        """
         leaves = pytree.tree_leaves(value)
         modules = [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -168,10 +180,10 @@ class PyTorch(Adapter):
         return self._settings.describe_device({device.type for device in devices}, models, len(devices))
 
     def precision(self) -> Precision:
-        """Read back the settings, and probe whether the device flushes denormals.
+        """Read back the settings, and compute a denormal on the device to see whether it is flushed.
 
-        The probe runs on the device in float32, which has denormals everywhere. The processor would flush a denormal
-        that a device has kept.
+        Every device has denormals in float32. The comparison also runs on the device, because the processor would
+        itself flush a denormal of the device.
         """
         smallest_normal = torch.tensor(np.finfo(np.float32).tiny, device=self._placement.device)
         return Precision(
@@ -182,33 +194,34 @@ class PyTorch(Adapter):
         )
 
     def gradients(self) -> GradMode:
-        """Read this thread's mode, which a step may have changed."""
+        """Read whether autograd is on in this thread; a step may have changed it."""
         return "on" if torch.is_grad_enabled() else "off"
 
     def drain(self) -> None:
         """Wait for all streams of the device."""
         self._backend.synchronise()
 
-    def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - tensors cannot be asked
-        """Return True if the device's current stream is idle; None on a processor."""
+    def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - a tensor does not report it
+        """Return True if the device's current stream is idle, so that `value` is computed; None on a processor."""
         return self._backend.ready()
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two matrices into an output allocated beforehand, and waits for the device."""
+        """Return a call that multiplies two matrices into an allocated output, and waits for the device."""
         x = self._normal_numbers(size, size)
         return self._synchronise_after(partial(torch.mm, x, x, out=torch.empty_like(x)))
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call of one pass: `add` scales its second operand."""
+        """Return a call that computes `a <- b + 0.5 a` in one pass, and waits for the device."""
         a, b = self._normal_numbers(elements), self._normal_numbers(elements)
-        return self._synchronise_after(partial(torch.add, b, a, alpha=0.5, out=a))
+        return self._synchronise_after(partial(torch.add, b, a, alpha=0.5, out=a))  # alpha scales the second operand
 
     def overwrite(self, size: int) -> Callable[[], None]:
-        """Return a call that writes zeros."""
-        return self._synchronise_after(torch.empty(size, dtype=torch.uint8, device=self._placement.device).zero_)
+        """Return a call that writes zeros to `size` bytes of the device's memory, and waits for the device."""
+        array = torch.empty(size, dtype=torch.uint8, device=self._placement.device)
+        return self._synchronise_after(array.zero_)
 
     def _normal_numbers(self, *shape: int) -> torch.Tensor:
-        """Return an array of normal numbers: hardware may handle zeros and denormals at another speed."""
+        """Return a tensor of normal numbers: hardware may handle zeros and denormals at another speed."""
         return torch.full(shape, 0.75, dtype=self._dtype, device=self._placement.device)
 
     def _synchronise_after(self, call: Callable[[], Any]) -> Callable[[], None]:
@@ -221,11 +234,15 @@ class PyTorch(Adapter):
         return run
 
     def out_of_memory(self, error: BaseException) -> bool:
-        """Return True for PyTorch's exception, and for the message of the CPU's allocator, which raises another."""
+        """Return True for PyTorch's own exception, and for a RuntimeError of its CPU allocator."""
         return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
 
 
 def _deep_copy(state: Any) -> Any:
-    """Return a deep copy; `copy` alone reads every tensor's storage, which sparse tensors do not have."""
-    tensors = (leaf for leaf in pytree.tree_leaves(state) if isinstance(leaf, torch.Tensor))
-    return copy.deepcopy(state, {id(tensor): tensor.clone() for tensor in tensors if tensor.layout != torch.strided})
+    """Return a deep copy of the state.
+
+    `deepcopy` fails on sparse tensors, which have no storage. So they are cloned here, and passed to it as its memo.
+    """
+    tensors = [leaf for leaf in pytree.tree_leaves(state) if isinstance(leaf, torch.Tensor)]
+    clones = {id(tensor): tensor.clone() for tensor in tensors if tensor.layout != torch.strided}
+    return copy.deepcopy(state, clones)

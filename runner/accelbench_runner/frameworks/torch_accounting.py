@@ -1,4 +1,4 @@
-"""Report what PyTorch compiled, computes and occupies: by Dynamo, its profiler and its allocator."""
+"""Report what PyTorch compiled, computes and occupies, from Dynamo, PyTorch's profiler and its allocator."""
 
 import math
 import os
@@ -37,11 +37,11 @@ DISPATCHED = ("aten::", "Torch-Compiled Region")
 
 @dataclass
 class Placement:
-    """Describe where arrays are created: on the device, or without numbers for an absent device."""
+    """Describe where tensors are created: on the device, or for a simulated device without numbers."""
 
     device: torch.device
-    simulated: DispatchCounter | None = None
-    """Counts the operations on arrays without numbers; None on a real device."""
+    simulation: DispatchCounter | None = None
+    """Counts the operations on a simulated device; None on a real one."""
     placed: bool = False
     """True if the author's program runs as it is, outside the variant's mode."""
 
@@ -57,7 +57,7 @@ class TorchAccounting(Accounting):
         self._graphs: Any = None
 
     def listen(self) -> None:
-        """Import Dynamo and Inductor, and register for each compilation and each optimised graph."""
+        """Import Dynamo and Inductor, and register for their compilations and their optimised graphs."""
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._record_compilation)
         import_module("torch._inductor.compile_fx")
@@ -66,23 +66,29 @@ class TorchAccounting(Accounting):
         inductor.post_grad_custom_post_pass = self._graphs
 
     def _record_compilation(self, arguments: Any) -> None:
-        """Record the cause of a compilation that starts."""
+        """Record the cause of a compilation; Dynamo calls this when a compilation starts."""
         self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
 
     def compilations(self) -> Compilations:
-        """Read Dynamo's timers; the part `dynamo` is the time of its frames without the backend that they call."""
+        """Return the seconds of Dynamo and of its backend, and a cause for each compilation.
+
+        Dynamo's timer of a frame includes the backend's time for the forward graph, which is subtracted.
+        """
         if not self._compiles:
             return Compilations()
         metrics = import_module("torch._dynamo.utils").compilation_time_metrics
         seconds_by_timer = {name: sum(times) for name, times in metrics.items()}
-        forward = seconds_by_timer.get("OutputGraph.call_user_compiler", 0.0)
-        backward = seconds_by_timer.get("compile_fx.<locals>.bw_compiler", 0.0)
-        frames = seconds_by_timer.get("_compile.compile_inner", 0.0)
-        seconds = {"dynamo": frames - forward, "backend": forward + backward}
+        forward_seconds = seconds_by_timer.get("OutputGraph.call_user_compiler", 0.0)
+        backward_seconds = seconds_by_timer.get("compile_fx.<locals>.bw_compiler", 0.0)
+        frame_seconds = seconds_by_timer.get("_compile.compile_inner", 0.0)
+        seconds = {"dynamo": frame_seconds - forward_seconds, "backend": forward_seconds + backward_seconds}
         return Compilations(seconds=seconds, causes=list(self._causes))
 
     def compile_cache(self) -> CompileCache | None:
-        """Add up AOTAutograd's cache and Inductor's, which a hit in the former may bypass."""
+        """Return the hits and misses of Inductor's cache and of AOTAutograd's cache together; None if eager.
+
+        Both count, because a hit in AOTAutograd's cache may skip Inductor's.
+        """
         if not self._compiles:
             return None
         counters = import_module("torch._dynamo.utils").counters
@@ -94,10 +100,10 @@ class TorchAccounting(Accounting):
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count in one more call, as PyTorch dispatches operations, also from compiled code.
+        """Count the products and convolutions that one more call dispatches, also from compiled code, by the profiler.
 
-        Inductor's own product templates (max-autotune) are not dispatched, so there the count is None. A
-        TorchDispatchMode is no alternative: under one, compiled functions run eagerly.
+        None for max-autotune: Inductor's templates of products are not dispatched. A TorchDispatchMode would not help,
+        because compiled functions run eagerly under one.
         """
         options = self._settings.options
         if isinstance(options, CompileOptions) and options.mode.startswith("max-autotune"):
@@ -109,15 +115,19 @@ class TorchAccounting(Accounting):
         self._backend.synchronise()
         counts = {event.key: event.count for event in profiled.key_averages()}
         operations = Operations(
-            products=sum(counts.get(f"aten::{name}", 0) * number for name, number in PRODUCTS.items()),
+            products=sum(counts.get(f"aten::{name}", 0) * products for name, products in PRODUCTS.items()),
             convolutions=sum(counts.get(f"aten::{name}", 0) for name in CONVOLUTIONS),
         )
         return CountedOperations(operations, "the operations dispatched")
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count operations as ATen dispatches them, and those that Inductor's passes leave."""
-        if self._placement.simulated is not None:
-            return self._placement.simulated.total()
+        """Count the operations that ATen dispatches in one more call, and those that Inductor's passes leave.
+
+        The latter are unknown if the author compiles parts of the program, or if a size depends on data. If the call
+        fails, nothing is counted.
+        """
+        if self._placement.simulation is not None:
+            return self._placement.simulation.total()
         counter = DispatchCounter()
         state = work.fresh()
         try:
@@ -130,12 +140,14 @@ class TorchAccounting(Accounting):
         dispatched = counter.total()
         if not self._compiles:
             return dispatched
-        counts_whole_call = self._graphs is not None and self._graphs.graphs and not self._placement.placed
-        run = self._graphs.operations if counts_whole_call and not math.isnan(self._graphs.operations) else None
+        run = None
+        graphs_cover_call = self._graphs is not None and self._graphs.graphs and not self._placement.placed
+        if graphs_cover_call and not math.isnan(self._graphs.operations):
+            run = self._graphs.operations
         return dispatched.model_copy(update={"run": run, "source": "Inductor's graphs"})
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Count ATen operations that compute, and compiled regions."""
+        """Make the call, and count by name the ATen operations that compute, and the compiled regions."""
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
         with profile() as profiled:
             call()
@@ -145,35 +157,39 @@ class TorchAccounting(Accounting):
         return Counter(name for name in operations if name not in MOVING)
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak that tensors occupied, by the device's allocator."""
+        """Return the peak memory of tensors, which the device's allocator reports; None on a processor."""
         return self._backend.peak_memory_bytes()
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak that the device's allocator held."""
+        """Return the peak memory that the device's allocator reserved; None on a processor."""
         return self._backend.reserved_memory_bytes()
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the last-level cache, by the device's driver."""
+        """Return the size of the last-level cache, which the device's driver reports; None on a processor."""
         return self._backend.cache_bytes()
 
     def device_id(self) -> str | None:
-        """Return the device's UUID, by its driver."""
+        """Return the device's UUID, which its driver reports; None on a processor."""
         return self._backend.id()
 
     def describe_emulation(self) -> str:
-        """Describe processes of one host that communicate through gloo, and so share its processor and memory."""
+        """Describe several processes of one host that communicate through gloo; empty for anything else.
+
+        Such processes emulate devices: they share the host's processor and memory.
+        """
         if not (distributed.is_available() and distributed.is_initialized()):
             return ""
-        processes = distributed.get_world_size()
-        backend = str(distributed.get_backend())
-        local = int(os.environ.get("LOCAL_WORLD_SIZE", processes))
-        return f"{local} processes of one host communicate through gloo" if backend == "gloo" and local > 1 else ""
+        all_processes = distributed.get_world_size()
+        host_processes = int(os.environ.get("LOCAL_WORLD_SIZE", all_processes))
+        if str(distributed.get_backend()) != "gloo" or host_processes <= 1:
+            return ""
+        return f"{host_processes} processes of one host communicate through gloo"
 
     def threads(self) -> int | None:
-        """Return the number of threads within one operation."""
-        number: int = torch.get_num_threads()
-        return number
+        """Return the number of threads that PyTorch uses within one operation."""
+        threads: int = torch.get_num_threads()
+        return threads
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return the ratios from the device's events; empty on a processor, which has none."""
+        """Return the ratios of host time to device time so far; empty on a processor, which has no events."""
         return list(self._backend.events.ratios) if self._backend.events else []

@@ -30,7 +30,7 @@ class TimedEvents:
         self._stopped.record()
 
     def compare(self, host_seconds: float) -> None:
-        """Wait for the second event, outside the timed part, and store the ratio; skip a block of 0 ms."""
+        """Wait for the second event and store the ratio of host time to device time; store none for a block of 0 ms."""
         self._stopped.synchronize()
         milliseconds: float = self._started.elapsed_time(self._stopped)
         if milliseconds > 0:
@@ -51,18 +51,18 @@ class HostBackend:
             _detect_vector_instructions()
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of what PyTorch computes with on the device."""
+        """Return the versions of the libraries that PyTorch uses on the device."""
         return {}
 
     def synchronise(self) -> None:
         """Wait until the device is idle."""
 
     def ready(self) -> bool | None:
-        """Return True if the device is idle; None if that cannot be asked."""
+        """Return True if the device is idle; None if PyTorch cannot report it."""
         return None
 
     def model(self, device: torch.device) -> str:  # noqa: ARG002 - there is one processor
-        """Return the device's name; empty if PyTorch knows none."""
+        """Return the device's model; empty if PyTorch does not report it."""
         return ""
 
     def id(self) -> str | None:
@@ -70,11 +70,11 @@ class HostBackend:
         return None
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak that arrays occupied; None if not counted."""
+        """Return the peak memory of tensors; None if PyTorch does not count it."""
         return None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak that the allocator held; None if not counted."""
+        """Return the peak memory that the allocator reserved; None if PyTorch does not count it."""
         return None
 
     def cache_bytes(self) -> int | None:
@@ -100,7 +100,7 @@ class AcceleratorBackend(HostBackend):
         backend = self.device.type
         versions = {
             backend: getattr(torch.version, backend, None),
-            "cudnn": _dotted(torch.backends.cudnn.version()),
+            "cudnn": _format_cudnn_version(torch.backends.cudnn.version()),
             "triton": installed_version("triton", "pytorch-triton"),
         }
         return {name: str(value) for name, value in versions.items() if value}
@@ -110,9 +110,9 @@ class AcceleratorBackend(HostBackend):
         self._module.synchronize()
 
     def ready(self) -> bool | None:
-        """Return True if the current stream is idle; a single tensor cannot be asked."""
-        done: bool = self._module.current_stream().query()
-        return done
+        """Return True if the current stream is idle; PyTorch cannot report it for a single tensor."""
+        is_idle: bool = self._module.current_stream().query()
+        return is_idle
 
     def model(self, device: torch.device) -> str:
         """Return the driver's name of the device."""
@@ -120,17 +120,20 @@ class AcceleratorBackend(HostBackend):
         return name
 
     def id(self) -> str | None:
-        """Return the UUID with NVML's prefix, which CUDA leaves out; NVML does not find a MIG slice by it."""
+        """Return the device's UUID with NVML's prefix `GPU-`, which CUDA leaves out; None if it has no UUID.
+
+        For a MIG slice this is not NVML's UUID, so NVML does not find the slice by it.
+        """
         uuid = getattr(self._properties(), "uuid", None)
         return f"GPU-{uuid}" if uuid else None
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak that tensors occupied in the caching allocator."""
+        """Return the peak memory of tensors in the caching allocator."""
         peak: int = self._module.max_memory_allocated()
         return peak
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak that the caching allocator held."""
+        """Return the peak memory that the caching allocator reserved."""
         reserved: int = self._module.max_memory_reserved()
         return reserved
 
@@ -143,15 +146,15 @@ class AcceleratorBackend(HostBackend):
 
 
 def find(name: str) -> HostBackend:
-    """Return the backend of that name."""
+    """Return the backend for PyTorch's name of a device type."""
     return HostBackend(name) if name == "cpu" else AcceleratorBackend(name)
 
 
 def _detect_vector_instructions() -> None:
-    """Let Inductor find the processor's vector instructions, once for all launches of a case.
+    """Let Inductor find the processor's vector instructions before anything is compiled.
 
-    Inductor compiles and loads a library for each instruction set, and caches them with its programs. That takes 10 s,
-    which belong to no program's compile time.
+    Inductor compiles and loads a library for each instruction set. That takes 10 s, which belong to no program's
+    compile time. The libraries are cached in the machine's directory, so that they are compiled once for a case.
     """
     launch_cache = os.environ.get(CACHE)
     if MACHINE_DIRECTORY in os.environ:
@@ -161,6 +164,6 @@ def _detect_vector_instructions() -> None:
         os.environ[CACHE] = launch_cache
 
 
-def _dotted(cudnn: int | None) -> str:
-    """Format cuDNN's version `92600` as `9.26.0`."""
-    return f"{cudnn // 10000}.{cudnn % 10000 // 100}.{cudnn % 100}" if cudnn else ""
+def _format_cudnn_version(version: int | None) -> str:
+    """Format cuDNN's version `92600` as `9.26.0`; empty without cuDNN."""
+    return f"{version // 10000}.{version % 10000 // 100}.{version % 100}" if version else ""

@@ -11,27 +11,28 @@ from accelbench_runner.frameworks.torch_operations import count
 
 
 class GraphCounter(CustomGraphPass):  # type: ignore[misc]
-    """Count floating-point operations that Inductor's passes leave in each graph, and change nothing."""
+    """Count the floating-point operations that Inductor's passes leave in its graphs. The graphs are not changed."""
 
     def __init__(self) -> None:
         self.operations = 0.0
-        """NaN if a size depends on data."""
+        """Operations of all graphs so far; NaN if a size depends on data."""
         self.graphs = 0
+        """Number of graphs so far."""
 
     def __call__(self, graph: torch.fx.Graph) -> None:
-        """Count one graph; Inductor calls this once per graph."""
+        """Add the operations of one graph; Inductor calls this once for each graph."""
         self.graphs += 1
         for node in graph.nodes:
             if node.op == "call_function":
                 try:
-                    arguments, keywords, result = tree_map(_value, (node.args, node.kwargs, node))
+                    arguments, keywords, result = tree_map(_example_value, (node.args, node.kwargs, node))
                 except _UnknownSizeError:
                     self.operations = math.nan
                     return
                 self.operations += count(node.target, arguments, keywords, result)
 
     def uuid(self) -> bytes:
-        """Return the pass's key in Inductor's cache; it is constant, because the pass changes no graph."""
+        """Return a constant as the pass's key in Inductor's cache, because the pass changes no graph."""
         return b"accelbench counts, and changes nothing"
 
 
@@ -39,20 +40,23 @@ class _UnknownSizeError(Exception):
     """Report a size that depends on data."""
 
 
-def _value(node: Any) -> Any:
-    """Return a node's example value, or any other argument, with concrete sizes."""
-    return tree_map(_concrete, node.meta.get("val")) if isinstance(node, torch.fx.Node) else _concrete(node)
+def _example_value(node: Any) -> Any:
+    """Return the example value of a graph's node with concrete sizes; an argument that is no node is its own value."""
+    if isinstance(node, torch.fx.Node):
+        return tree_map(_with_concrete_sizes, node.meta.get("val"))
+    return _with_concrete_sizes(node)
 
 
-def _concrete(value: Any) -> Any:
-    """Replace symbolic sizes by the hints they are compiled with.
+def _with_concrete_sizes(value: Any) -> Any:
+    """Replace a symbolic size, or the symbolic sizes of a tensor, by the hints that Dynamo compiles with.
 
-    Converting a symbol to int would specialise it, and Dynamo would compile anew for every other size.
+    Converting a symbolic size to int would specialise it, and Dynamo would compile anew for every other size. If a
+    size has no hint, this raises _UnknownSizeError.
     """
     if isinstance(value, torch.SymInt):
         if value.node.hint is None:
             raise _UnknownSizeError
         return value.node.hint
     if isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape):
-        return torch.empty([_concrete(size) for size in value.shape], dtype=value.dtype, device="meta")
+        return torch.empty([_with_concrete_sizes(size) for size in value.shape], dtype=value.dtype, device="meta")
     return value

@@ -1,7 +1,8 @@
 """Count floating-point operations as ATen dispatches them.
 
-A product counts by PyTorch's own formulas; an operation that fuses several counts several per number; one that only
-moves numbers counts none; any other counts one per number of its result or its operands, whichever are more.
+A product counts by PyTorch's own formulas. An operation that only moves numbers counts none. An operation that fuses
+several counts several for each number, and any other counts one for each number: those of its result or those of its
+operands, whichever are more.
 """
 
 import sys
@@ -29,7 +30,7 @@ PRODUCTS = {
         2,
     ),
 }
-"""Matrix products in each ATen operation that computes any itself; `matmul` and `linear` call one of these."""
+"""Number of matrix products in each ATen operation. `matmul` and `linear` call one of these, so they are left out."""
 CONVOLUTIONS = ("convolution", "convolution_backward")
 MOVING = {
     *("_to_copy", "_unsafe_view", "arange", "as_strided", "cat", "clone", "contiguous", "copy", "copy_", "detach"),
@@ -45,7 +46,7 @@ FUSED = {
     **dict.fromkeys(("_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data"), 4),
     **dict.fromkeys(("_fused_adam_", "_fused_adamw_"), 3),
 }
-"""Operations per number, of ATen operations that fuse several: as many as when written out."""
+"""Operations for each number, of ATen operations that fuse several: as many as the unfused operations together."""
 
 
 @cache
@@ -56,20 +57,21 @@ def flop_formulas() -> Mapping[Any, Callable[..., float]]:
 
 
 def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> float:
-    """Count the floating-point operations of one ATen operation."""
+    """Count the floating-point operations of one ATen operation, by the rule in this module's docstring."""
     packet = getattr(operation, "overloadpacket", None)
     if packet is None or operation.is_view or packet.__name__ in MOVING:
         return 0.0
     formula = flop_formulas().get(packet)
     if formula is not None:
         return float(formula(*arguments, **keywords, out_val=result))
-    return float(FUSED.get(packet.__name__, 1) * max(_count_floats(result), _count_floats(arguments)))
+    numbers = max(_count_floats(result), _count_floats(arguments))
+    return float(FUSED.get(packet.__name__, 1) * numbers)
 
 
 def _count_floats(values: Any) -> int:
-    """Return the size of the largest floating-point tensor; if `values` contains lists, the size of all tensors.
+    """Return the elements of the largest floating-point tensor in `values`.
 
-    Fused optimizers take lists of tensors, of which each is updated.
+    If `values` contains lists, return the elements of all tensors: a fused optimizer updates every tensor of a list.
     """
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
     nested = isinstance(values, tuple | list) and any(isinstance(value, tuple | list) for value in values)
@@ -78,34 +80,39 @@ def _count_floats(values: Any) -> int:
 
 
 def _float_types(values: Any) -> set[str]:
-    """Return the types of floating-point arrays; a scalar may be an optimizer's step count."""
+    """Return the types of floating-point tensors. Scalars do not count: one may be an optimizer's number of steps."""
     tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.ndim)
     return {str(tensor.dtype).removeprefix("torch.") for tensor in tensors if tensor.is_floating_point()}
 
 
 class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
-    """Count the operations that are dispatched while entered, their types, and whether autograd records them."""
+    """Count the floating-point operations that ATen dispatches inside this context."""
 
     def __init__(self) -> None:
         super().__init__()
         self.operations = 0.0
         self.types: set[str] = set()
+        """Floating-point types of operands and results."""
         self.recorded = False
+        """True if autograd was on for any operation."""
         self._formulas = flop_formulas()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Return False: skipping imports Dynamo, which takes a second. `compile_disabled` bypasses Dynamo instead."""
+        """Return False, because skipping Dynamo would import it, which takes a second; see `compile_disabled`."""
         return False
 
     def __torch_dispatch__(
         self, operation: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run the operation and count it."""
+        """Run the operation and count it. If it can be decomposed, run and count the operations that it consists of.
+
+        Autograd decomposes `matmul` and the like before they arrive here, but inference mode does not.
+        """
         keywords = keywords or {}
         packet = getattr(operation, "overloadpacket", None)
         if packet is not None and packet not in self._formulas:
-            with self:  # in inference mode, products of several dimensions arrive undecomposed
+            with self:
                 result = operation.decompose(*arguments, **keywords)
             if result is not NotImplemented:
                 return result
@@ -114,13 +121,13 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Count an operation that has run."""
+        """Count an operation that has run, its types, and whether autograd was on."""
         self.types |= _float_types((arguments, result))
         self.recorded |= torch.is_grad_enabled()
         self.operations += count(operation, arguments, keywords, result)
 
     def total(self) -> Arithmetic:
-        """Return what was counted; operations that are dispatched one by one run as they were written."""
+        """Return the counts so far. Operations that are dispatched one by one run as they were written."""
         return Arithmetic(
             written=self.operations,
             run=self.operations,
@@ -131,5 +138,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
 
 
 def compile_disabled() -> AbstractContextManager[object]:
-    """Return a context in which compiled functions run eagerly; without Dynamo there are none."""
-    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
+    """Return a context in which compiled functions run eagerly."""
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()  # nothing is compiled, and importing Dynamo takes seconds
+    return torch.compiler.set_stance("force_eager")

@@ -1,7 +1,7 @@
-"""Simulate absent devices for eager PyTorch: operations are dispatched on arrays with shapes and without numbers.
+"""Simulate absent devices for eager PyTorch: operations are dispatched on tensors that have shapes but no numbers.
 
-FakeTensor computes what each operation would return on the device. `DeviceAccount` records what the device's memory
-would hold meanwhile.
+FakeTensor infers the shapes and types that each operation would return on the device. `DeviceAccount` records the
+memory that the device would allocate.
 """
 
 import gc
@@ -34,7 +34,7 @@ from accelbench_runner.frameworks.torch_operations import DispatchCounter
 from accelbench_runner.frameworks.work import Work
 
 DEVICE_QUERY = torch.ops.prim.device.default
-"""PyTorch's C++ reads an array's device with this operation."""
+"""The operation by which PyTorch's C++ code reads a tensor's device."""
 HOST = torch.device("cpu")
 BLOCK_BYTES = {"cuda": 512}
 """Granularity of the allocator by device type (c10/cuda/CUDACachingAllocator)."""
@@ -56,7 +56,11 @@ class TorchTargets(Targets):
         self._account: DeviceAccount | None = None
 
     def for_target(self, target: Target) -> AbstractContextManager[None]:
-        """Return a context in which arrays have no numbers; torch.compile is refused, as it needs the driver."""
+        """Return a context in which tensors are on the simulated device.
+
+        Raises UnsupportedError for a variant that compiles, because torch.compile needs the driver, and for a platform
+        that PyTorch does not support.
+        """
         if self._compiles:
             raise UnsupportedError(NO_DRIVER)
         if target.platform not in FRAMEWORK.platforms:
@@ -66,14 +70,15 @@ class TorchTargets(Targets):
 
     @contextmanager
     def _simulate(self, target: Target) -> Iterator[None]:
-        """Place arrays on the simulated device from now on."""
+        """Simulate the target's device inside the context, and make it the place of new tensors."""
         with simulated_device(target.platform) as account:
-            self._account = self._placement.simulated = account
+            self._account = account
+            self._placement.simulation = account
             self._placement.device = account.device
             yield
 
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Dispatch two calls, and return the facts about the second."""
+        """Dispatch two calls on the simulated device, and return the facts about the second one."""
         assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
         size = measure_call(self._account, program, work.call, work.batches)
         available = target.chip.memory_bytes or memory.available()
@@ -83,19 +88,21 @@ class TorchTargets(Targets):
 
 @dataclass(frozen=True)
 class Allocation:
-    """Describe a block of device memory, which views share."""
+    """Describe the memory of a tensor and of its views."""
 
     serial: int
-    size: int
-    rounded: int
-    """Size in multiples of the allocator's granularity."""
+    """Number of the allocation, in the order of time."""
+    size_bytes: int
+    """Bytes that the tensor needs."""
+    rounded_bytes: int
+    """`size_bytes`, rounded up to the allocator's granularity."""
 
 
 class DeviceAccount(DispatchCounter):
-    """Record allocations and kernels of the device while operations are dispatched.
+    """Record the device's allocations and kernels while operations are dispatched inside this context.
 
-    C++ code believes that arrays are on the host: otherwise autograd and the attention kernels would call a driver.
-    Python code, FakeTensor and this account see the device.
+    C++ code is told that tensors are on the host: otherwise autograd and the attention kernels would call a driver.
+    Python code, FakeTensor and this account see the simulated device.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -104,69 +111,80 @@ class DeviceAccount(DispatchCounter):
         self.kernels = 0
         self._granularity = BLOCK_BYTES.get(device.type, 1)
         self._live: dict[int, Allocation] = {}
-        self._serial = self._first_serial = 0
+        """Allocations that are not freed, by address."""
+        self._last_serial = 0
+        self._last_serial_before_call = 0
         self._events: list[tuple[bool, Allocation]] = []
+        """Allocations (True) and deallocations (False) since `begin_call`, in the order of time."""
 
     def __torch_dispatch__(
         self, operation: Any, types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run the operation without numbers and record it."""
+        """Run the operation on shapes and record it. If C++ code asks for a tensor's device, answer `HOST`."""
         if operation is DEVICE_QUERY:
             return HOST
         keywords = dict(keywords or {})
         if keywords.get("device") == HOST and operation.overloadpacket.__name__.startswith("new_"):
-            keywords["device"] = arguments[0].device  # C++ passes HOST for the device of the other array
+            keywords["device"] = arguments[0].device  # C++ passes `HOST`, which it believes to be the tensor's device
         return super().__torch_dispatch__(operation, types, arguments, keywords)
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Count the operation, its allocations and its kernel."""
+        """Count the operation, its allocations, and its kernel if it runs one on the device."""
         super().record(operation, arguments, keywords, result)
         results = [leaf for leaf in pytree.tree_leaves(result) if self._is_on_device(leaf)]
         for tensor in results:
             self._allocate(tensor)
-        uses_device = results or any(self._is_on_device(leaf) for leaf in pytree.tree_leaves((arguments, keywords)))
+        operands = pytree.tree_leaves((arguments, keywords))
+        uses_device = bool(results) or any(map(self._is_on_device, operands))
         packet = getattr(operation, "overloadpacket", None)
         if uses_device and packet is not None and not operation.is_view and packet.__name__ not in NO_KERNEL:
             self.kernels += 1
 
     def begin_call(self) -> None:
-        """Reset the counts for a new call, without forgetting live allocations."""
+        """Reset the counts and the events for a new call; live allocations stay."""
         self.operations, self.kernels, self.recorded = 0.0, 0, False
         self.types.clear()
         self._events.clear()
-        self._first_serial = self._serial
+        self._last_serial_before_call = self._last_serial
 
     def allocations(self, value: Any) -> dict[int, Allocation]:
-        """Return the allocations that hold the device's arrays in `value`, by serial number."""
-        live = (self._live.get(_address(tensor)) for tensor in tensors(value) if self._is_on_device(tensor))
-        return {allocation.serial: allocation for allocation in live if allocation is not None}
+        """Return the allocations of the device's tensors in `value`, by serial number."""
+        addresses = [_address(tensor) for tensor in tensors(value) if self._is_on_device(tensor)]
+        allocations = [self._live[address] for address in addresses if address in self._live]
+        return {allocation.serial: allocation for allocation in allocations}
 
     def live(self) -> dict[int, Allocation]:
         """Return all live allocations by serial number."""
         return {allocation.serial: allocation for allocation in self._live.values()}
 
-    def peak_bytes(self, before: Mapping[int, Allocation], without: frozenset[int] = frozenset()) -> int:
-        """Return the peak since the call began, of allocations `before` it and its own, except those in `without`."""
-        now = peak = sum(allocation.rounded for serial, allocation in before.items() if serial not in without)
+    def peak_bytes(self, before: Mapping[int, Allocation], excluded: frozenset[int] = frozenset()) -> int:
+        """Return the peak of the allocated bytes since `begin_call`.
+
+        The allocations in `before` count, and those that the call made. Serial numbers in `excluded` do not count.
+        """
+        current = sum(allocation.rounded_bytes for serial, allocation in before.items() if serial not in excluded)
+        peak = current
         for is_new, allocation in self._events:
             serial = allocation.serial
-            if serial not in without and (serial in before or serial > self._first_serial):
-                now += allocation.rounded if is_new else -allocation.rounded
-                peak = max(peak, now)
+            is_from_call = serial > self._last_serial_before_call
+            if serial not in excluded and (serial in before or is_from_call):
+                current += allocation.rounded_bytes if is_new else -allocation.rounded_bytes
+                peak = max(peak, current)
         return peak
 
     def _is_on_device(self, leaf: Any) -> bool:
         return isinstance(leaf, torch.Tensor) and leaf.device.type == self.device.type
 
     def _allocate(self, tensor: torch.Tensor) -> None:
-        """Record the tensor's storage, unless it is shared with an earlier tensor."""
+        """Record the tensor's storage as an allocation, unless it is the storage of an earlier tensor."""
         address = _address(tensor)
         if address in self._live:
             return
         storage = tensor.untyped_storage()
-        size = storage.nbytes()
-        self._serial += 1
-        allocation = Allocation(self._serial, size, -(-size // self._granularity) * self._granularity)
+        size_bytes = storage.nbytes()
+        units = -(-size_bytes // self._granularity)  # rounded up
+        self._last_serial += 1
+        allocation = Allocation(self._last_serial, size_bytes, rounded_bytes=units * self._granularity)
         self._live[address] = allocation
         self._events.append((True, allocation))
         weakref.finalize(storage, self._free, address)
@@ -183,7 +201,10 @@ def _address(tensor: torch.Tensor) -> int:
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors in a pytree of tensors, modules and optimizers; gradients are no input or output of a call."""
+    """Yield the tensors in a pytree of tensors, modules and optimizers.
+
+    Gradients are left out, because they are neither an input nor an output of a call.
+    """
     for leaf in pytree.tree_leaves(value):
         if isinstance(leaf, torch.nn.Module):
             yield from tensors([*leaf.parameters(), *leaf.buffers()])
@@ -196,10 +217,11 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 @contextmanager
 def simulated_device(platform: str) -> Iterator[DeviceAccount]:
-    """Create arrays without numbers inside the context, and record those on the device.
+    """Return a context in which tensors have no numbers, and its account of the simulated device.
 
-    Raises UnsupportedError if the body reads numbers, or uses autocast.
+    Raises UnsupportedError if the body reads a number, needs a shape that depends on numbers, or uses autocast.
     """
+    # Optimizers then update several tensors in one operation, as they do on a real device.
     if FakeTensor not in optimizer._foreach_supported_types:  # noqa: SLF001 - DTensor registers itself likewise
         optimizer._foreach_supported_types.append(FakeTensor)  # noqa: SLF001
     account = DeviceAccount(torch.device(platform, 0) if platform != HOST.type else HOST)
@@ -216,7 +238,10 @@ def simulated_device(platform: str) -> Iterator[DeviceAccount]:
 
 
 def _dispatch(call: Any, state: Any, batches: Any) -> Any:
-    """Make the call; raise UnsupportedError if it needs more than shapes, such as files, threads or numbers."""
+    """Make the call on tensors without numbers; raise UnsupportedError if it fails on them.
+
+    Exceptions that the caller or the context handles pass through.
+    """
     try:
         return call(state, batches)
     except (KeyboardInterrupt, MemoryError, DataDependentOutputException, DynamicOutputShapeException, UserWarning):
@@ -229,14 +254,16 @@ def _dispatch(call: Any, state: Any, batches: Any) -> Any:
 
 
 def measure_call(account: DeviceAccount, program: Program, call: Any, batches: Any) -> ExecutableSize:
-    """Return memory and kernels of a steady call; the first call creates what an optimizer keeps from then on.
+    """Return the memory and the kernels of a program's second call.
 
-    Memory of the initial state and of the batches of other calls does not count.
+    The first call is not typical: it creates the tensors that an optimizer keeps. The memory of the initial state, and
+    that of other calls' batches, does not count.
     """
-    state = _dispatch(call, program.state, batches)[0]
+    state = _dispatch(call, program.state, batches)[0]  # no name for the out, so that its memory is freed
     gc.collect()
     account.begin_call()
-    inputs, other_inputs = account.allocations((state, batches)), account.allocations((program.state, program.batches))
+    inputs = account.allocations((state, batches))
+    other_inputs = account.allocations((program.state, program.batches))
     before = {
         serial: allocation
         for serial, allocation in account.live().items()
@@ -247,9 +274,9 @@ def measure_call(account: DeviceAccount, program: Program, call: Any, batches: A
     return ExecutableSize(
         kernels=account.kernels,
         kernels_per_call=account.kernels,
-        argument_bytes=sum(allocation.size for allocation in inputs.values()),
-        output_bytes=sum(allocation.size for allocation in outputs.values()),
-        aliased_bytes=sum(allocation.size for serial, allocation in outputs.items() if serial in inputs),
+        argument_bytes=sum(allocation.size_bytes for allocation in inputs.values()),
+        output_bytes=sum(allocation.size_bytes for allocation in outputs.values()),
+        aliased_bytes=sum(allocation.size_bytes for serial, allocation in outputs.items() if serial in inputs),
         temporary_bytes=account.peak_bytes(before, frozenset(before) | frozenset(outputs)),
         peak_bytes=account.peak_bytes(before),
     )
