@@ -141,4 +141,5 @@ def compile_disabled() -> AbstractContextManager[object]:
     """Return a context in which compiled functions run eagerly."""
     if "torch._dynamo" not in sys.modules:
         return nullcontext()  # nothing is compiled, and importing Dynamo takes seconds
-    return torch.compiler.set_stance("force_eager")
+    stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
+    return stance
