@@ -1,6 +1,7 @@
 """Make the requests of runs to the API server: each method is one request, and no write is sent without the Lease."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
 from accelbench.cluster_api.async_client import Manifest
 from accelbench.cluster_api.errors import ApiError, NotFoundError
@@ -11,21 +12,23 @@ from accelbench_operator.engine.election import NotLeadingError
 from accelbench_operator.runs.pod_template import CONTAINER
 
 KUEUE = "kueue.x-k8s.io"
-EVENTS_A_PAGE = 200
+EVENTS_PER_PAGE = 200
 
-READ_BYTES = 2 * MAXIMUM_LOG_BYTES
+MAXIMUM_READ_BYTES = 2 * MAXIMUM_LOG_BYTES
+"""Maximum size of a log that is read as a whole: twice what a runner writes."""
 TAIL_LINES = 500
-"""The runner's longest line is 8 KiB, so these fit into `READ_BYTES`; the result is among the last."""
+"""Lines to read of a longer log. The runner's longest line is 8 KiB, so these fit into `MAXIMUM_READ_BYTES`; the result
+is among them."""
 NO_LOG = ("failed to try resolving symlinks in path ", "failed to open log file ", "unable to retrieve container logs ")
-"""A kubelet that has lost a log returns such a line in its place, with status 200 (1.37)."""
+"""Beginnings of the line that a kubelet (1.37) returns with status 200 instead of a log that it has lost."""
 
 
 class NoLogError(ApiError):
-    """Report that there is no log; the message is the kubelet's."""
+    """Report that the kubelet has no log, with its message."""
 
 
 class Cluster:
-    """Make requests. `get_...` returns None for a missing object; a write without the Lease raises NotLeadingError."""
+    """Make requests. `get_...` returns None for a missing object; writes raise NotLeadingError without the Lease."""
 
     def __init__(self, api: KubernetesApi, leading: Callable[[], bool]) -> None:
         self._api = api
@@ -36,13 +39,16 @@ class Cluster:
         return await self._get(RUN, namespace, name)
 
     async def put_run_status(self, run: Manifest) -> Manifest:
-        """Write `run["status"]` and return the run as stored; raise ConflictError if it has changed since."""
+        """Write `run["status"]`, and return the run as the API server stores it.
+
+        Raise ConflictError if the run has another resource version by now.
+        """
         metadata = run["metadata"]
         self._must_lead()
         return await self._api.replace(RUN.path(metadata["namespace"], metadata["name"], "status"), run)
 
     async def delete_run(self, namespace: str, name: str, uid: str) -> None:
-        """Delete a run and what it owns."""
+        """Delete the run with that UID and the objects that it owns, if it exists."""
         await self._delete(RUN, namespace, name, uid)
 
     async def get_job(self, namespace: str, name: str) -> Manifest | None:
@@ -50,11 +56,11 @@ class Cluster:
         return await self._get(JOB, namespace, name)
 
     async def create_job(self, job: Manifest) -> Manifest:
-        """Create a Job; raise ConflictError if one of that name exists, InvalidError if it is not accepted."""
+        """Create a Job; raise ConflictError if its name is taken, InvalidError if it is invalid."""
         return await self._create(JOB, job)
 
     async def delete_job(self, namespace: str, name: str, uid: str) -> None:
-        """Delete exactly that Job and its pods, if it exists."""
+        """Delete the Job with that UID and its pods, if it exists."""
         await self._delete(JOB, namespace, name, uid)
 
     async def get_claim_template(self, namespace: str, name: str) -> Manifest | None:
@@ -62,82 +68,93 @@ class Cluster:
         return await self._get(CLAIM_TEMPLATE, namespace, name)
 
     async def create_claim_template(self, template: Manifest) -> None:
-        """Create a ResourceClaimTemplate; raise ConflictError if it exists, NotFoundError if the kind is not served."""
+        """Create a ResourceClaimTemplate.
+
+        Raise ConflictError if its name is taken, NotFoundError if the cluster does not serve the kind.
+        """
         await self._create(CLAIM_TEMPLATE, template)
 
     async def list_pods(self, namespace: str, job: str) -> list[Manifest]:
-        """List the pods of a Job."""
+        """List the pods that have the label of a Job with that name."""
         query = {"labelSelector": f"batch.kubernetes.io/job-name={job}"}
         pods: list[Manifest] = (await self._api.get(POD.path(namespace), query))["items"]
         return pods
 
     async def list_workloads(self, namespace: str, job_uid: str) -> list[Manifest]:
-        """List the Workloads that Kueue made of a Job, at most one; raise NotFoundError without Kueue."""
-        return await self._list_of_kueue("workloads", namespace, {"labelSelector": f"{KUEUE}/job-uid={job_uid}"})
+        """List the Workloads that Kueue created for a Job, at most one; raise NotFoundError without Kueue."""
+        return await self._list_kueue_objects("workloads", namespace, {"labelSelector": f"{KUEUE}/job-uid={job_uid}"})
 
     async def list_local_queues(self, namespace: str) -> list[Manifest]:
-        """List Kueue's queues in a namespace; raise NotFoundError without Kueue."""
-        return await self._list_of_kueue("localqueues", namespace, {})
+        """List Kueue's LocalQueues in a namespace; raise NotFoundError without Kueue."""
+        return await self._list_kueue_objects("localqueues", namespace, {})
 
     async def get_result(self, namespace: str, name: str) -> Manifest | None:
         """Read a BenchmarkResult."""
         return await self._get(RESULT, namespace, name)
 
     async def create_result(self, result: Manifest) -> Manifest:
-        """Store a BenchmarkResult; raise ConflictError if one of that name exists."""
+        """Create a BenchmarkResult; raise ConflictError if its name is taken."""
         return await self._create(RESULT, result)
 
     async def delete_result(self, namespace: str, name: str, uid: str) -> None:
-        """Delete exactly that BenchmarkResult, if it exists."""
+        """Delete the BenchmarkResult with that UID, if it exists."""
         await self._delete(RESULT, namespace, name, uid)
 
     async def read_log(self, namespace: str, pod: str) -> str:
-        """Read the log of the runner's container, or its end if it is too long; raise ApiError if there is none."""
+        """Read the log of the runner's container; raise ApiError if there is none.
+
+        Of a log of `MAXIMUM_READ_BYTES` or more, only the last `TAIL_LINES` are read.
+        """
         path = POD.path(namespace, pod, "log")
-        query = {"container": CONTAINER, "limitBytes": READ_BYTES}
+        query = {"container": CONTAINER, "limitBytes": MAXIMUM_READ_BYTES}
         log = await self._api.text(path, query)
         if log.startswith(NO_LOG) and "\n" not in log:
             raise NoLogError(200, log)
-        is_whole = len(log.encode()) < READ_BYTES
+        is_whole = len(log.encode()) < MAXIMUM_READ_BYTES
         return log if is_whole else await self._api.text(path, {**query, "tailLines": TAIL_LINES})
 
     async def list_events(self, namespace: str) -> AsyncIterator[Manifest]:
-        """List the Events of a namespace that are warnings or report the pull of an image."""
+        """Yield the Events of a namespace that are warnings or report the pull of an image."""
         for selector in ("type=Warning", "reason=Pulling"):
-            query = {"fieldSelector": selector, "limit": EVENTS_A_PAGE}
+            query = {"fieldSelector": selector, "limit": EVENTS_PER_PAGE}
             async for page in self._api.pages(EVENT.path(namespace), query):
                 for event in page["items"]:
                     yield event
 
     async def create_event(self, event: Manifest) -> None:
-        """Post an Event; raise ConflictError if it was posted before."""
+        """Create an Event; raise ConflictError if it was created before."""
         await self._create(EVENT, event)
 
-    async def _list_of_kueue(self, plural: str, namespace: str, query: dict[str, str]) -> list[Manifest]:
-        # Use the version that this cluster's Kueue prefers; the fields that are read are the same in all versions.
+    async def _list_kueue_objects(self, plural: str, namespace: str, query: dict[str, str]) -> list[Manifest]:
+        """List objects of a kind of Kueue in a namespace; raise NotFoundError without Kueue."""
+        # Use the version that this cluster's Kueue prefers: the fields that the operator reads are the same in each.
         group = await self._api.get(f"/apis/{KUEUE}")
         kind = Kind(plural, plural, group["preferredVersion"]["groupVersion"])
         items: list[Manifest] = (await self._api.get(kind.path(namespace), query))["items"]
         return items
 
     def _must_lead(self) -> None:
-        """Check right before each write: this process may have been paused since it decided."""
+        """Raise NotLeadingError unless this replica leads.
+
+        Call this right before each write: if the process was paused, another replica may lead by now.
+        """
         if not self._leading():
             raise NotLeadingError("another replica leads")
 
     async def _get(self, kind: Kind, namespace: str, name: str) -> Manifest | None:
+        """Read an object; return None if it does not exist."""
         try:
             return await self._api.get(kind.path(namespace, name))
         except NotFoundError:
             return None
 
     async def _create(self, kind: Kind, body: Manifest) -> Manifest:
+        """Create an object in the namespace of its metadata, and return it as the API server stores it."""
         self._must_lead()
         return await self._api.create(kind.path(body["metadata"]["namespace"]), body)
 
     async def _delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
+        """Delete the object with that name and UID, if it exists."""
         self._must_lead()
-        try:
+        with suppress(NotFoundError):
             await self._api.delete(kind.path(namespace, name), uid)
-        except NotFoundError:
-            return

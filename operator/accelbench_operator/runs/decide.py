@@ -1,14 +1,15 @@
-"""Decide what happens next with a run: a pure function of its spec, its status, the cluster's objects and the time.
+"""Decide the next step of a run from its spec, its status, the cluster's objects and the time, without requests.
 
-It calls no API: `apply` carries out its actions, and may be killed between any two requests. Nothing is lost because
+`apply` carries out the actions, and may be killed between any two requests. Nothing is lost because
 
-- an attempt is recorded in the status before its Job is created, under a name of its own, and stays there until its
-  result is stored; from then on the name of its case is enough;
-- a Job that no attempt in flight names is deleted, unless it ended and its log may still be wanted;
-- every wait ends: `requeue_at` is when to look again even if no watch reports anything until then.
+- an attempt is recorded in the status before its Job is created, with the Job's name, and stays there until its result
+  is stored; afterwards the case's name is recorded;
+- a Job that no attempt in flight names is deleted, unless it has ended and its log may be needed;
+- every wait ends: `requeue_at` is when to decide again even if no watch reports a change until then.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -41,14 +42,15 @@ from accelbench_operator.runs.status import (
 from accelbench_operator.runs.waits import BETWEEN_CASES, Wait, retry_delay
 
 BUSY = frozenset({AttemptPhase.RUNNING, AttemptPhase.OVER})
-"""Phases in which a case makes its run Running; a case that has ended is being collected."""
+"""Phases of an attempt that make its run Running; the result of one that is over is being read."""
 
 NO_JOB = {"job": "", "job_uid": None, "pod": None, "node": None, "image": None}
+"""Fields of an attempt that has no Job."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Hold the status to write first, the actions to carry out then, and when to look again at the latest."""
+    """Hold the status to write first, then the actions to carry out, and when to decide again at the latest."""
 
     status: BenchmarkRunStatus
     actions: tuple[Action, ...] = ()
@@ -58,164 +60,190 @@ class Decision:
 def decide(
     plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, now: datetime, generation: int
 ) -> Decision:
-    """Return what happens next; `status` is the latest in the API server, never older than any of the run's Jobs."""
-    if finished := finished_at(status):
+    """Return the next step of a run.
+
+    Args:
+        plan: The run's plan, or why it is refused.
+        status: The latest status in the API server, which is never older than any of the run's Jobs.
+        observed: The run's objects in the cluster.
+        now: The API server's time.
+        generation: The generation of the run's spec.
+    """
+    finished = finished_at(status)
+    if finished is not None:
         updated = with_generation(status, generation)
-        return _after_the_end(plan, updated, observed, finished, now)
+        return _decide_after_end(plan, updated, observed, finished, now)
     if isinstance(plan, Refused):
         refused = refused_status(plan.message, status, now, generation)
-        return _after_the_end(plan, refused, observed, now, now)
+        return _decide_after_end(plan, refused, observed, now, now)
     situation = _assess(plan, status, observed, now)
-    return _conclude(situation, *_advance_all(situation))
+    attempts, stop = _advance_all(situation)
+    return _conclude(situation, attempts, stop)
 
 
 @dataclass(frozen=True)
 class _Situation:
-    """Describe a run that has not finished, before anything is decided."""
+    """Describe an unfinished run before anything is decided."""
 
     plan: Plan
     observed: Observed
     now: datetime
-    recorded: tuple[Attempt, ...]
+    recorded_attempts: tuple[Attempt, ...]
     """The attempts of the status."""
     status: BenchmarkRunStatus
-    """With its active time up to date."""
+    """The status with its active time up to date."""
     states: Mapping[str, AttemptState]
-    """By case, of attempts in flight without a result."""
-    running: frozenset[str]
+    """By case: the states of attempts in flight that have no result."""
+    running_cases: frozenset[str]
     """Cases whose container runs."""
     pods: Sequence[ObservedPod]
-    """The pods that report for attempts in flight."""
-    measured: frozenset[str]
+    """The pod of each attempt in flight that has one."""
+    measured_cases: frozenset[str]
     """Cases with a result, including those whose result was deleted since."""
 
     @property
     def active_until(self) -> datetime | None:
+        """Return when the run reaches its active deadline; None while it is not active."""
         return _active_until(self.plan, self.status)
 
 
 def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> _Situation:
-    """Return how far the attempts in flight have come, with the run's active time started or stopped."""
+    """Return the states of the attempts in flight, and the status with its active time up to date."""
     in_flight = [attempt for attempt in status.attempts if _in_flight(attempt)]
     states = {
         attempt.case: state_of(attempt, plan, observed, now)
         for attempt in in_flight
         if attempt.case not in observed.results
     }
-    running = frozenset(
+    running_cases = frozenset(
         case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.failure is None
     )
     pods = [pod for attempt in in_flight if (pod := observed.pod(attempt.job))]
-    running_pods = [pod for pod in pods if pod.case in running]
+    if running_cases:
+        running_pods = [pod for pod in pods if pod.case in running_cases]
+        updated_status = _start_active_time(status, running_pods, now)
+    else:
+        updated_status = _stop_active_time(status, pods, now)
     return _Situation(
         plan=plan,
         observed=observed,
         now=now,
-        recorded=status.attempts,
-        status=_start_clock(status, running_pods, now) if running else _stop_clock(status, pods, now),
+        recorded_attempts=status.attempts,
+        status=updated_status,
         states=states,
-        running=running,
+        running_cases=running_cases,
         pods=pods,
-        measured=frozenset(observed.results.keys() | status.measured_cases),
+        measured_cases=frozenset(observed.results.keys() | status.measured_cases),
     )
 
 
 def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | None]:
-    """Return the attempts to record, in the plan's order, and why no further case is started, if there is a reason."""
+    """Return the attempts to record, in the plan's order, and why no further case starts; None if cases may start."""
     plan, observed, now = situation.plan, situation.observed, situation.now
-    stop = _stop_of_run(plan, situation.status, now) or _late_start_stop(situation.recorded)
+    stop = _stop_of_run(plan, situation.status, now) or _late_start_stop(situation.recorded_attempts)
     attempts = {
         attempt.case: _advance(attempt, situation.states.get(attempt.case), plan, observed, stop, now)
-        for attempt in situation.recorded
-        if attempt.case not in situation.measured
+        for attempt in situation.recorded_attempts
+        if attempt.case not in situation.measured_cases
     }
-    if stop := stop or _late_start_stop(attempts.values()):
-        # No other attempt follows one that failed.
-        failed = [attempt for attempt in attempts.values() if attempt.reason and not attempt.job]
-        attempts |= {attempt.case: _with_end(attempt, now) for attempt in failed if not attempt.finished}
-    if stop is None and not plan.policy.suspend:
-        attempts |= _start_cases(plan, attempts, situation.measured, observed, now)
+    stop = stop or _late_start_stop(attempts.values())
+    if stop is not None:
+        # Attempts that were waiting for a retry end here.
+        for attempt in list(attempts.values()):
+            if attempt.reason and not attempt.job and not attempt.finished:
+                attempts[attempt.case] = _with_end(attempt, now)
+    elif not plan.policy.suspend:
+        attempts |= _start_cases(plan, attempts, situation.measured_cases, observed, now)
     return tuple(attempts[name] for name in plan.names if name in attempts), stop
 
 
 def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop | None) -> Decision:
-    """Return the status, the actions and the next look that follow from the attempts."""
+    """Return the status, the actions and the time of the next decision that follow from the attempts."""
     plan, observed, states, now = situation.plan, situation.observed, situation.states, situation.now
     in_flight = {attempt.case for attempt in attempts if _in_flight(attempt)}
     # A case that was running may have been discarded just now.
-    active = not in_flight.isdisjoint(situation.running)
+    is_active = not in_flight.isdisjoint(situation.running_cases)
     waits = {attempt.case: wait for attempt in attempts if (wait := _wait_before_next(attempt, plan, observed, now))}
     progress = RunProgress(
         attempts=attempts,
-        measured=tuple(name for name in plan.names if name in situation.measured),
+        measured=tuple(name for name in plan.names if name in situation.measured_cases),
         results=observed.results,
         now=now,
         stop=stop,
         busy=any(states[case].phase in BUSY for case in in_flight & states.keys()),
-        pending=next(_pending_reasons(attempts, states, waits), ""),
+        pending=_first_pending_reason(attempts, states, waits),
     )
-    status = situation.status if active else _stop_clock(situation.status, situation.pods, now)
+    status = situation.status if is_active else _stop_active_time(situation.status, situation.pods, now)
+    actions = _actions(plan, situation.recorded_attempts, attempts, observed, states, stop, now)
+    deletions = _unneeded_jobs(attempts, observed)
     questions = [state.question for state in states.values() if state.question]
-    return Decision(
-        progress_status(plan, status, progress),
-        (
-            *_actions(plan, situation.recorded, attempts, observed, states, stop, now),
-            *_unneeded_jobs(attempts, observed),
-        ),
-        _earliest(
-            situation.active_until if active else None,
-            *(state.until for state in states.values()),
-            *(question.at for question in questions if question.at > now),
-            *(wait.until for wait in waits.values()),
-        ),
+    requeue_at = _earliest(
+        situation.active_until if is_active else None,
+        *(state.until for state in states.values()),
+        *(question.at for question in questions if question.at > now),
+        *(wait.until for wait in waits.values()),
     )
+    return Decision(progress_status(plan, status, progress), (*actions, *deletions), requeue_at)
 
 
 @dataclass(frozen=True)
 class _Wait:
-    """Describe why the next attempt at a case is not made yet, and until when at the latest."""
+    """Describe why the next attempt at a case does not start yet, and the latest end of the wait."""
 
     until: datetime
-    why: str
+    reason: str
 
 
 def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Wait | None:
-    """Return what a case between two attempts waits for: a pause after a failure, then the end of the earlier pod."""
+    """Return why the attempt after this one does not start yet; None if it may start, or this one still has a Job.
+
+    The reasons are a pause after a failure, then a pod of the case that has not ended.
+    """
     if attempt.job or attempt.finished:
         return None
-    if attempt.not_before and (start := datetime.fromisoformat(attempt.not_before)) > now:
+    start = datetime.fromisoformat(attempt.not_before) if attempt.not_before else now
+    if start > now:
         number = attempt.number + 1
         reason = f"attempt {number} starts at {attempt.not_before}, after {attempt.reason}: {attempt.message}"
         return _Wait(start, f"{attempt.case}: {reason}")
-    if ending := find_ending_pod(attempt.case, plan, observed, now):
-        pod, until = ending
-        reason = f"pod {pod.key.name} of the previous attempt has not ended yet"
-        return _Wait(until, f"{attempt.case}: {reason}; the operator waits for it until {timestamp(until)} at most")
-    return None
+    ending = find_ending_pod(attempt.case, plan, observed, now)
+    if ending is None:
+        return None
+    pod, until = ending
+    reason = f"pod {pod.key.name} of the previous attempt has not ended yet"
+    return _Wait(until, f"{attempt.case}: {reason}; the operator waits for it until {timestamp(until)} at most")
 
 
-def _pending_reasons(
+def _first_pending_reason(
     attempts: Iterable[Attempt], states: Mapping[str, AttemptState], waits: Mapping[str, _Wait]
-) -> Iterator[str]:
-    """Yield why each case that does not run waits."""
+) -> str:
+    """Return why the first case that waits does so; empty if no case waits."""
     for attempt in attempts:
-        if (state := states.get(attempt.case)) and state.pending and _in_flight(attempt):
-            yield state.pending
-        elif wait := waits.get(attempt.case):
-            yield wait.why
+        state = states.get(attempt.case)
+        if state and state.pending and _in_flight(attempt):
+            return state.pending
+        wait = waits.get(attempt.case)
+        if wait:
+            return wait.reason
+    return ""
 
 
 def _in_flight(attempt: Attempt) -> bool:
+    """Return True if the attempt has a Job, or is about to have one, and its end is not recorded."""
     return bool(attempt.job) and not attempt.finished
 
 
 def _advance(
     attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
-    """Return the attempt to record: failed, set aside for another attempt, or with its Job and pod."""
-    if attempt.job and (pod := observed.pod(attempt.job)):
-        place = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
-        attempt = attempt.model_copy(update={name: value for name, value in place.items() if value})
+    """Return the attempt with what is new: where its pod runs, then its failure, its suspension or its Job's UID.
+
+    An attempt that is over is neither discarded nor suspended, because its result is being read.
+    """
+    pod = observed.pod(attempt.job) if attempt.job else None
+    if pod:
+        location = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
+        attempt = attempt.model_copy(update={name: value for name, value in location.items() if value})
     if state is None:
         return attempt
     if state.failure:
@@ -223,89 +251,101 @@ def _advance(
     if state.phase is not AttemptPhase.OVER and stop and stop.discards:
         return _fail(attempt, stop.discards, stop.discards.explain("the case in flight was discarded"), now)
     if state.phase is not AttemptPhase.OVER and plan.policy.suspend:
-        discarded = AttemptReason.SUSPENDED.explain("the case in flight was discarded")
-        return _set_aside(attempt, AttemptReason.SUSPENDED, discarded)
+        message = AttemptReason.SUSPENDED.explain("the case in flight was discarded")
+        return _without_job(attempt, AttemptReason.SUSPENDED, message)
     job = observed.jobs.get(attempt.job)
     return attempt.model_copy(update={"job_uid": job.key.uid}) if job else attempt
 
 
 def _after_failure(attempt: Attempt, failure: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
-    """Return the attempt set aside for a retry after a pause, or failed if none may follow."""
-    policy = plan.policy
-    if stop or not failure.reason.retried or attempt.retries >= policy.infrastructure_retries:
+    """Return the attempt ready for a retry after a pause; if no retry may follow, return it as finished."""
+    has_retries_left = attempt.retries < plan.policy.infrastructure_retries
+    if stop or not failure.reason.retried or not has_retries_left:
         return _fail(attempt, failure.reason, failure.message, now)
     delayed = attempt.model_copy(update={"not_before": timestamp(now + retry_delay(attempt.retries))})
-    return _set_aside(delayed, failure.reason, failure.message)
+    return _without_job(delayed, failure.reason, failure.message)
 
 
 def _fail(attempt: Attempt, reason: AttemptReason, message: str, now: datetime) -> Attempt:
+    """Return the attempt as finished, with the reason and message of its failure."""
     return _with_end(attempt, now).model_copy(update={"reason": reason, "message": message})
 
 
 def _with_end(attempt: Attempt, now: datetime) -> Attempt:
+    """Return the attempt as finished now: no other attempt at the case follows."""
     return attempt.model_copy(update={"finished": True, "completion_time": timestamp(now)})
 
 
-def _set_aside(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt:
-    """Return the attempt without its Job, so that another attempt can follow."""
+def _without_job(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt:
+    """Return the attempt without its Job, and with the reason why, so that another attempt can follow."""
     return attempt.model_copy(update=NO_JOB | {"reason": reason, "message": message})
 
 
-def _next_attempt(attempt: Attempt, plan: Plan, now: datetime) -> Attempt:
-    """Return the next attempt at the case; it counts as a retry after a failure, but not after a suspension."""
-    number = attempt.number + 1
+def _next_attempt(previous: Attempt, plan: Plan, now: datetime) -> Attempt:
+    """Return the attempt that follows; after a failure it counts as a retry, after a suspension it does not."""
+    number = previous.number + 1
     metadata = plan.metadata
-    job = attempt_name(metadata.name, metadata.uid, attempt.case, number)
+    # Only a failure sets `not_before`.
+    is_retry = previous.not_before is not None
     fields = {
         "number": number,
-        "job": job,
+        "job": attempt_name(metadata.name, metadata.uid, previous.case, number),
         "start_time": timestamp(now),
-        "retries": attempt.retries + (attempt.not_before is not None),
+        "retries": previous.retries + 1 if is_retry else previous.retries,
         "not_before": None,
     }
-    return attempt.model_copy(update=NO_JOB | fields)
+    return previous.model_copy(update=NO_JOB | fields)
 
 
 def _start_cases(
-    plan: Plan, attempts: dict[str, Attempt], measured: frozenset[str], observed: Observed, now: datetime
+    plan: Plan, attempts: dict[str, Attempt], measured_cases: frozenset[str], observed: Observed, now: datetime
 ) -> dict[str, Attempt]:
-    """Return new attempts by case, in the plan's order: first and further ones, as many as `parallelism` allows."""
+    """Return the attempts to start now, by case: in the plan's order, and as many as `parallelism` allows.
+
+    `attempts` has the latest attempt of each case that was started before and has no result.
+    """
     free_slots = plan.policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
     metadata = plan.metadata
     started: dict[str, Attempt] = {}
     for case in plan.names:
         if len(started) >= free_slots:
             break
+        if case in measured_cases:
+            continue
         previous = attempts.get(case)
-        if case in measured or (previous and (previous.job or previous.finished)):
+        if previous is None:
+            job = attempt_name(metadata.name, metadata.uid, case, 1)
+            started[case] = Attempt(case=case, number=1, job=job, start_time=timestamp(now))
             continue
-        if previous and _wait_before_next(previous, plan, observed, now):
-            continue
-        job = attempt_name(metadata.name, metadata.uid, case, 1)
-        first = Attempt(case=case, number=1, job=job, start_time=timestamp(now))
-        started[case] = _next_attempt(previous, plan, now) if previous else first
+        is_in_flight_or_done = previous.job or previous.finished
+        if not is_in_flight_or_done and not _wait_before_next(previous, plan, observed, now):
+            started[case] = _next_attempt(previous, plan, now)
     return started
 
 
 def _actions(
     plan: Plan,
-    recorded: tuple[Attempt, ...],
+    recorded_attempts: tuple[Attempt, ...],
     attempts: tuple[Attempt, ...],
     observed: Observed,
     states: Mapping[str, AttemptState],
     stop: Stop | None,
     now: datetime,
 ) -> tuple[Action, ...]:
-    """Return at most one action for each attempt in flight; `recorded` are the attempts before this decision."""
-    retries = plan.policy.infrastructure_retries
-    recorded_cases = {attempt.case for attempt in recorded}
+    """Return at most one action for each attempt in flight.
+
+    `recorded_attempts` are those of the status before this decision, `attempts` those after it.
+    """
+    maximum_retries = plan.policy.infrastructure_retries
+    recorded_cases = {attempt.case for attempt in recorded_attempts}
     actions: list[Action] = []
     for attempt in attempts:
         if not _in_flight(attempt):
             continue
         state = states.get(attempt.case)
         if state and state.phase is AttemptPhase.OVER and state.failure is None:
-            actions.append(Collect(attempt, last=stop is not None or attempt.retries >= retries))
+            is_last = stop is not None or attempt.retries >= maximum_retries
+            actions.append(Collect(attempt, last=is_last))
         elif state and state.suspected:
             actions.append(ConfirmFailure(attempt, state.suspected))
         elif state and state.reads_queue:
@@ -318,49 +358,52 @@ def _actions(
 
 
 def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[DeleteJob, ...]:
-    """Return deletions of Jobs whose case has a result, and of running Jobs that no attempt in flight names.
+    """Return deletions of the Jobs that nobody needs any more.
 
-    Other Jobs that have ended stay for their logs, and so does one whose result is incomplete.
+    Without a result of its case, a Job is deleted if it has not ended and no attempt in flight names it. With a
+    complete result it is deleted; with an incomplete one only if it has not ended. All other Jobs stay for their logs.
     """
     jobs_in_flight = {attempt.job for attempt in attempts if _in_flight(attempt)}
     deletions = []
     for job in observed.jobs.values():
         result = observed.results.get(job.case)
-        if result and (result.complete or not job.ended):
+        if result is None:
+            if job.key.name not in jobs_in_flight and not job.ended:
+                deletions.append(DeleteJob(job.key.name, job.key.uid))
+        elif result.complete or not job.ended:
             deletions.append(DeleteJob(job.key.name, job.key.uid, result.name))
-        elif not result and job.key.name not in jobs_in_flight and not job.ended:
-            deletions.append(DeleteJob(job.key.name, job.key.uid))
     return tuple(deletions)
 
 
-def _after_the_end(
+def _decide_after_end(
     plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, finished: datetime, now: datetime
 ) -> Decision:
-    """Return what is left to do for a finished run: to delete Jobs, and the run once its time to live is over."""
-    leftovers = _unneeded_jobs((), observed)
-    ttl = plan.ttl_seconds
-    if ttl is None:
-        return Decision(status, leftovers)
-    until = finished + timedelta(seconds=ttl)
-    return Decision(status, (*leftovers, DeleteRun()) if now >= until else leftovers, until if now < until else None)
+    """Return the decision on a finished run: delete unneeded Jobs, and the run once its time to live is over."""
+    deletions = _unneeded_jobs((), observed)
+    if plan.ttl_seconds is None:
+        return Decision(status, deletions)
+    expires_at = finished + timedelta(seconds=plan.ttl_seconds)
+    if now >= expires_at:
+        return Decision(status, (*deletions, DeleteRun()))
+    return Decision(status, deletions, requeue_at=expires_at)
 
 
-def _start_clock(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Start the run's active time at the start of the first container, unless it is running already.
+def _start_active_time(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
+    """Start the run's active time at the start of the first container; change nothing if it has started already.
 
-    A node's clock may be wrong, so the start is not before the pod's creation, and not after now.
+    A node's clock may be wrong, so the start is never before the pod's creation, and never after `now`.
     """
     if status.active_start_time is not None:
         return status
-    start = min((max(pod.running, pod.created) for pod in pods if pod.running), default=now)
-    start = min(start, now)
+    starts = [max(pod.running, pod.created) for pod in pods if pod.running]
+    start = min([*starts, now])
     return status.model_copy(update={"active_start_time": timestamp(start)})
 
 
-def _stop_clock(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Stop the run's active time at the end of the last pod, or now if a pod that started has no end.
+def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
+    """Add the run's latest active time to its total; change nothing if the run is not active.
 
-    Time after the last pod's end, for example while no operator ran, does not count.
+    The time ends with the last container. If a container has no end yet, or none has started, it ends now.
     """
     if status.active_start_time is None:
         return status
@@ -371,32 +414,31 @@ def _stop_clock(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: da
     return status.model_copy(update={"active_start_time": None, "active_seconds": seconds})
 
 
-def _active_limit(plan: Plan) -> timedelta:
-    """Return the maximum active time: that of the policy, else of all cases with all their retries."""
-    if (limit := Wait.ACTIVE.limit.of(plan.policy)) is not None:
+def _maximum_active_time(plan: Plan) -> timedelta:
+    """Return the maximum active time of a run: that of its policy, else what all cases take with all their retries."""
+    limit = Wait.ACTIVE.limit.of(plan.policy)
+    if limit is not None:
         return limit
-    turns = -(-len(plan.names) // plan.policy.parallelism) * (1 + plan.policy.infrastructure_retries)
-    return turns * plan.pod_deadline + BETWEEN_CASES
+    rounds_of_cases = math.ceil(len(plan.names) / plan.policy.parallelism)
+    maximum_attempts = 1 + plan.policy.infrastructure_retries
+    return rounds_of_cases * maximum_attempts * plan.pod_deadline + BETWEEN_CASES
 
 
 def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
-    """Return when a run that stays active reaches its active deadline; None while it is not active."""
+    """Return when the run reaches its active deadline if it stays active; None while it is not active."""
     if status.active_start_time is None:
         return None
-    return (
-        datetime.fromisoformat(status.active_start_time)
-        + _active_limit(plan)
-        - timedelta(seconds=status.active_seconds)
-    )
+    remaining = _maximum_active_time(plan) - timedelta(seconds=status.active_seconds)
+    return datetime.fromisoformat(status.active_start_time) + remaining
 
 
 def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
-    """Return why the whole run stops: it was cancelled, or its active deadline is over."""
+    """Return why the whole run stops: it was cancelled, or its active deadline is over; None if it continues."""
     if plan.policy.cancel:
         message = "the run was cancelled; stored results are kept"
         return Stop(ConditionReason.CANCELLED, message, AttemptReason.CANCELLED)
     until = _active_until(plan, status)
-    is_used_up = timedelta(seconds=status.active_seconds) >= _active_limit(plan)
+    is_used_up = timedelta(seconds=status.active_seconds) >= _maximum_active_time(plan)
     if is_used_up or (until and now >= until):
         reason = ConditionReason.ACTIVE_DEADLINE_EXCEEDED
         message = reason.explain("the run was active for longer than its deadline")
@@ -405,12 +447,13 @@ def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop 
 
 
 def _late_start_stop(attempts: Iterable[Attempt]) -> Stop | None:
-    """Return why to stop if a case did not start in time, because the next case would wait as long in vain."""
-    failed = next((attempt for attempt in attempts if attempt.reason == AttemptReason.START_DEADLINE_EXCEEDED), None)
-    if failed is None:
-        return None
-    return Stop(ConditionReason.START_DEADLINE_EXCEEDED, f"case {failed.case}: {failed.message}")
+    """Return a stop if a case did not start in time: the next case would wait as long in vain. None otherwise."""
+    for attempt in attempts:
+        if attempt.reason == AttemptReason.START_DEADLINE_EXCEEDED:
+            return Stop(ConditionReason.START_DEADLINE_EXCEEDED, f"case {attempt.case}: {attempt.message}")
+    return None
 
 
 def _earliest(*times: datetime | None) -> datetime | None:
+    """Return the earliest of the times that are not None; None if there is none."""
     return min((time for time in times if time is not None), default=None)
