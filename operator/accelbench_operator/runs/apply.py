@@ -131,17 +131,17 @@ class Applier:
         If the result is missing, remove it from the store instead: the next step then decides again.
         """
         memory = self.memory(run.uid)
-        if action.uid in memory.deleted:
+        if action.uid in memory.deleted_jobs:
             return
         if action.result is not None and not await self._result_exists(action.result, run):
             self._store.remove(RESULT.name, (run.namespace, action.result))
             return
         await self._cluster.delete_job(run.namespace, action.name, action.uid)
-        memory.deleted.add(action.uid)
+        memory.deleted_jobs.add(action.uid)
 
     async def _result_exists(self, result: str, run: Key) -> bool:
         """Return True if this process has stored the BenchmarkResult of that name, or the API server has it."""
-        if result in self.memory(run.uid).stored:
+        if result in self.memory(run.uid).stored_results:
             return True
         return await self._cluster.get_result(run.namespace, result) is not None
 
@@ -324,7 +324,7 @@ class Applier:
                 raise
             await self._note_failure(plan, case, job, result_refused(error.message))
         else:
-            self.memory(run_uid).stored.add(stored["metadata"]["name"])
+            self.memory(run_uid).stored_results.add(stored["metadata"]["name"])
             self._put_result(stored, run_uid)
 
     async def _name_is_taken(self, plan: Plan, case: str) -> bool:

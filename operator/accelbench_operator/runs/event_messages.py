@@ -1,7 +1,7 @@
-"""Read from Events why objects are held up, with one list for all objects of a namespace.
+"""Read from Events why Jobs and pods do not start, with one list for all objects of a namespace.
 
-An API server has no index of Events by object: it reads all Events of the namespace for each request. With a request
-for each object, a thousand waiting pods would make it do so a thousand times.
+An API server has no index of Events by object: for each request it reads all Events of the namespace. With one request
+for each of a thousand waiting pods, it would read them all a thousand times.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.observed import describe
 
 MINIMUM_CACHE_TIME = timedelta(seconds=5)
-"""Minimum time that a list is reused."""
+"""Minimum time for which a list is reused."""
 CACHE_TIME_PER_DURATION = 20
-"""Minimum ratio of the time that a list is reused to the time that it took, to keep load off the API server."""
+"""Minimum ratio of that time to the duration of the list's requests, to keep load off the API server."""
 
 
 class EventSummary(NamedTuple):
-    """Summarize an Event, so that the greatest summary is the newest, or the warning among those of the same second."""
+    """Summarize an Event. The greatest summary is the newest; of two with the same time, a warning is greater."""
 
     at: datetime
     is_warning: bool
@@ -31,11 +31,12 @@ class EventSummary(NamedTuple):
 
 
 def summarize_event(event: Manifest) -> EventSummary:
-    """Return time, severity and message of an Event."""
+    """Return the time, severity and message of an Event."""
     return EventSummary(_event_time(event), event.get("type") == "Warning", describe(event))
 
 
 def _event_time(event: Manifest) -> datetime:
+    """Return the time of an Event's last occurrence, or else of its creation."""
     return datetime.fromisoformat(
         event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
     )
@@ -45,17 +46,17 @@ def _event_time(event: Manifest) -> datetime:
 class _NamespaceEvents:
     """Hold the latest Event about each object of a namespace, by the object's UID."""
 
-    since: datetime
-    until: datetime
+    requested_at: datetime
+    valid_until: datetime
     events: Mapping[str, EventSummary]
 
-    def is_fresh(self, now: datetime) -> bool:
-        """Return True if it need not be read again; a clock that was set back does not extend its time."""
-        return self.since <= now < self.until
+    def is_valid(self, now: datetime) -> bool:
+        """Return True if the list may be reused at `now`; False if the clock was set back before the request."""
+        return self.requested_at <= now < self.valid_until
 
 
 class EventMessages:
-    """Return the latest message about an object, from a list of its namespace that is reused for a short time."""
+    """Find the latest message about an object in a list of its namespace, and reuse each list for a short time."""
 
     def __init__(self, cluster: Cluster, clock: Callable[[], datetime]) -> None:
         self._cluster = cluster
@@ -64,24 +65,28 @@ class EventMessages:
         self._lock = asyncio.Lock()
 
     async def about(self, namespace: str, uid: str) -> str:
-        """Return the message about the object with that UID; empty if there is none, or Events cannot be read."""
+        """Return the message of the latest Event about the object with that UID.
+
+        Empty if there is no such Event, or if Events cannot be read.
+        """
+        # One at a time: others then find the list in the cache.
         async with self._lock:
             now = self._clock()
-            self._cache = {name: answer for name, answer in self._cache.items() if answer.is_fresh(now)}
+            self._cache = {name: events for name, events in self._cache.items() if events.is_valid(now)}
             if namespace not in self._cache:
                 self._cache[namespace] = await self._read(namespace, now)
             event = self._cache[namespace].events.get(uid)
         return event.message if event else ""
 
     async def _read(self, namespace: str, now: datetime) -> _NamespaceEvents:
-        """List the Events of a namespace; after an error, use those that were listed before it."""
+        """Return the latest Event about each object of a namespace; if a request fails, those read before it."""
         events: dict[str, EventSummary] = {}
-        # Events are for people: if they cannot be read, cases wait without a message.
+        # Only people read the messages: without one, a case waits all the same.
         with suppress(ApiError):
             async for event in self._cluster.list_events(namespace):
-                uid, summary = event["involvedObject"].get("uid", ""), summarize_event(event)
+                uid = event["involvedObject"].get("uid", "")
+                summary = summarize_event(event)
                 events[uid] = max(events.get(uid, summary), summary)
         read_at = self._clock()
-        return _NamespaceEvents(
-            now, read_at + max(MINIMUM_CACHE_TIME, CACHE_TIME_PER_DURATION * (read_at - now)), events
-        )
+        cache_time = max(MINIMUM_CACHE_TIME, CACHE_TIME_PER_DURATION * (read_at - now))
+        return _NamespaceEvents(now, read_at + cache_time, events)

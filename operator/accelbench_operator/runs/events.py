@@ -1,7 +1,7 @@
-"""Build an Event for each transition that a person who watches the run needs to know, and for nothing else.
+"""Build the Events of a run: one for each transition that a person who watches the run needs to know.
 
-An Event's name is derived from run, reason and message, so a second one is refused as a conflict: an operator that is
-killed and restarted does not repeat itself.
+The name of an Event is derived from the run, the reason and the message. If an operator that was restarted creates the
+same Event again, the API server refuses it as a conflict.
 """
 
 from collections.abc import Iterator
@@ -17,11 +17,14 @@ from accelbench.plan.names import digest
 
 COMPONENT = "accelbench-operator"
 MAXIMUM_MESSAGE = 1024
+"""The API server refuses an Event with a longer message."""
+MAXIMUM_NAME_PREFIX = 200
+"""Characters of the run's name in an Event's name, which has at most 253."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """Describe a change of a run."""
+    """Describe a change of a run as an Event reports it."""
 
     kind: Literal["Normal", "Warning"]
     reason: str
@@ -29,11 +32,15 @@ class Transition:
 
 
 def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[Transition]:
-    """Yield what changed between two statuses of one run, in the order of the Events to post."""
+    """Yield the transitions between two statuses of one run, in the order of the Events to create.
+
+    They are: the run is refused; an attempt has failed; the run has finished, or goes on for another reason.
+    """
     old = {condition.type: condition for condition in before.conditions}
     new = {condition.type: condition for condition in after.conditions}
     accepted, was_accepted = new.get("Accepted"), old.get("Accepted")
-    if accepted and accepted.status == "False" and (was_accepted is None or was_accepted.status != "False"):
+    was_refused = was_accepted is not None and was_accepted.status == "False"
+    if accepted and accepted.status == "False" and not was_refused:
         yield Transition("Warning", accepted.reason, accepted.message)
     for number, attempt in newly_failed(before, after):
         yield Transition("Warning", attempt.reason or "", f"case {attempt.case}, attempt {number}: {attempt.message}")
@@ -42,29 +49,33 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
         return
     if was_finished is not None and was_finished.status == "True":
         return
+    old_reason = was_finished.reason if was_finished else ""
     if finished.status == "True":
-        succeeded = new["Succeeded"].status == "True"
+        has_succeeded = new["Succeeded"].status == "True"
         message = f"{after.headline}; {finished.message}" if after.headline else finished.message
-        yield Transition("Normal" if succeeded else "Warning", finished.reason, message)
-    elif _is_worth_an_event(was_finished.reason if was_finished else "", finished.reason, before):
+        yield Transition("Normal" if has_succeeded else "Warning", finished.reason, message)
+    elif _deserves_event(old_reason, finished.reason, before):
         yield Transition("Normal", finished.reason, finished.message)
 
 
 def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
-    """Yield the attempts with a new failure, each with the number that `before` has.
+    """Yield each attempt of `after` whose failure `before` lacks, with the number of the attempt that failed.
 
-    In `after` the number may be that of the next attempt, which keeps the failure of the earlier one until it ends.
+    That number comes from `before`: in `after` the next attempt may have replaced the failed one, and until it ends it
+    has the failure of the earlier one.
     """
     earlier_attempts = {attempt.case: attempt for attempt in before.attempts}
     for attempt in after.attempts:
         earlier = earlier_attempts.get(attempt.case)
-        earlier_failure = earlier and (earlier.reason, earlier.message)
-        if attempt.reason and earlier_failure != (attempt.reason, attempt.message):
-            yield earlier.number if earlier else 1, attempt
+        failure = (attempt.reason, attempt.message)
+        is_new = earlier is None or (earlier.reason, earlier.message) != failure
+        if attempt.reason and is_new:
+            number = earlier.number if earlier else 1
+            yield number, attempt
 
 
-def _is_worth_an_event(old_reason: str, new_reason: str, before: BenchmarkRunStatus) -> bool:
-    """Return True if a run was suspended or resumed, or runs for the first time; other changes are routine."""
+def _deserves_event(old_reason: str, new_reason: str, before: BenchmarkRunStatus) -> bool:
+    """Return True if an unfinished run was suspended or resumed, or if it runs for the first time."""
     if old_reason == new_reason:
         return False
     never_ran = before.active_start_time is None and before.active_seconds == 0
@@ -74,13 +85,13 @@ def _is_worth_an_event(old_reason: str, new_reason: str, before: BenchmarkRunSta
 
 
 def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:
-    """Return the `core/v1` Event about the run."""
+    """Return the `core/v1` Event that reports a transition of the run with that name and UID."""
     identity = digest(uid, transition.reason, transition.message)
     time = timestamp(now)
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{run[:200]}.{identity}", "namespace": namespace},
+        "metadata": {"name": f"{run[:MAXIMUM_NAME_PREFIX]}.{identity}", "namespace": namespace},
         "involvedObject": {
             "apiVersion": API_VERSION,
             "kind": "BenchmarkRun",

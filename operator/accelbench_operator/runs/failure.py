@@ -1,6 +1,6 @@
-"""Describe why an attempt failed: the reason, what to do, and whether another attempt may succeed.
+"""Describe why an attempt failed: the reason, the remedy, and whether another attempt may succeed.
 
-A failed variant is a result, not a failed attempt: an attempt fails if it ends without a complete result.
+An attempt fails if it ends without a complete result. A variant that fails is part of a result, and fails no attempt.
 """
 
 from dataclasses import dataclass
@@ -13,106 +13,111 @@ from accelbench_operator.runs.observed import ObservedJob, ObservedPod
 INVALID_CASE_EXIT = 2
 INTERNAL_ERROR_EXIT = 3
 MAXIMUM_DETAIL = 2048
-"""Maximum number of characters of a message of a pod, a node or an API server."""
+"""Maximum number of characters of a message that comes from a pod, a node or an API server."""
 DISRUPTION = "DisruptionTarget"
 """The condition of a pod that is drained, evicted or preempted."""
 
 
 @dataclass(frozen=True)
 class AttemptFailure:
-    """Hold the reason why an attempt has no result, and sentences with details and a remedy."""
+    """Hold the reason why an attempt has no complete result, and sentences with details and a remedy."""
 
     reason: AttemptReason
     message: str
 
     def __str__(self) -> str:
-        """Return reason and message for a sentence."""
+        """Return `Reason: message`."""
         return f"{self.reason}: {self.message}"
 
 
 def _failure(reason: AttemptReason, detail: str) -> AttemptFailure:
+    """Return a failure whose message is the detail, shortened to `MAXIMUM_DETAIL`, and the reason's remedy."""
     return AttemptFailure(reason, reason.explain(on_one_line(detail)[:MAXIMUM_DETAIL].rstrip(". ")))
 
 
 def start_deadline_exceeded(pending: str, waited: timedelta) -> AttemptFailure:
-    """Return the failure of a case that did not start in time; another attempt would wait as long."""
+    """Return the failure of a case whose pod did not start in the time `waited`; `pending` is the sentence why."""
     detail = f"the case's pod did not start within {waited.total_seconds():.0f} s. {pending}"
     return _failure(AttemptReason.START_DEADLINE_EXCEEDED, detail)
 
 
 def node_lost(pod: ObservedPod, until: datetime) -> AttemptFailure:
-    """Return the failure of a pod whose end its node does not report, after its deadline or its deletion."""
+    """Return the failure of a pod that should have ended before `until`, but whose node has not reported its end."""
     node = f"node {pod.node}" if pod.node else "its node"
     detail = f"pod {pod.key.name} should have ended before {timestamp(until)}, but {node} has not reported it"
     return _failure(AttemptReason.NODE_LOST, detail)
 
 
 def job_deleted(name: str) -> AttemptFailure:
-    """Return the failure of a Job that was deleted before its result was stored."""
+    """Return the failure of an attempt whose Job was deleted before the result was stored."""
     return _failure(AttemptReason.JOB_DELETED, f"Job {name} was deleted before its result was stored")
 
 
 def pod_gone(job: ObservedJob, disruption: str = "") -> AttemptFailure:
-    """Return the failure of a Job that ended without its pod and log; `disruption` is why, if it was observed."""
+    """Return the failure of a Job whose pod and log were deleted before the result was stored.
+
+    `disruption` describes the disruption of the pod; empty if none was observed.
+    """
     if disruption or DISRUPTION in job.failure:
-        return _failure(AttemptReason.DISRUPTED, f"{disruption or job.failure.rstrip('. ')}; its log is gone too")
+        cause = disruption or job.failure.rstrip(". ")
+        return _failure(AttemptReason.DISRUPTED, f"{cause}; its log is gone too")
     detail = f" ({job.failure})" if job.failure else ""
     gone = f"the pod of Job {job.key.name} and its log were deleted before the result was stored{detail}"
     return _failure(AttemptReason.POD_LOST, gone)
 
 
 def job_refused(message: str) -> AttemptFailure:
-    """Return the failure of an attempt whose Job the API server finds invalid."""
+    """Return the failure of an attempt whose Job the API server refuses as invalid, with its message."""
     return _failure(AttemptReason.JOB_REFUSED, message)
 
 
 def unknown_end(message: str) -> AttemptFailure:
-    """Return the failure of an attempt whose end stays unknown: requests fail, or another object has its name."""
+    """Return the failure of an attempt whose end stays unknown; `message` is the last error of the requests."""
     return _failure(AttemptReason.RESULT_LOST, f"cannot find out what became of it: {message}")
 
 
 def unreadable(error: Exception) -> AttemptFailure:
-    """Return the failure of an attempt whose log the operator itself fails on; it would fail again."""
+    """Return the failure of an attempt whose log raises an unexpected error in the operator."""
     detail = f"the operator cannot read what its pod brought: {type(error).__name__}: {error}"
     return _failure(AttemptReason.RUNNER_ERROR, detail)
 
 
 def result_refused(message: str) -> AttemptFailure:
-    """Return the failure of a result that the API server refuses, for example because its CRD has another version."""
+    """Return the failure of an attempt whose result the API server refuses, with its message."""
     return _failure(AttemptReason.RESULT_REFUSED, message)
 
 
 def disruption_of(pod: ObservedPod) -> str:
-    """Return name, node and reason of a pod that was disrupted, for a message."""
+    """Return the name and node of a pod that was disrupted, and why, for a message."""
     where = f" on node {pod.node}" if pod.node else ""
     return f"pod {pod.key.name}{where}: {pod.disruption.rstrip('. ')}"
 
 
 def interrupted(pod: ObservedPod) -> AttemptFailure:
-    """Return the failure of a pod that was drained, evicted, preempted or deleted while it measured."""
+    """Return the failure of a pod that was evicted, preempted or deleted during the measurement."""
     if pod.disruption:
         return _failure(AttemptReason.DISRUPTED, disruption_of(pod))
     return _failure(AttemptReason.INTERRUPTED, f"pod {pod.key.name} was deleted while it measured")
 
 
-def without_result(pod: ObservedPod, message: str, evidence: str) -> AttemptFailure:
-    """Return the failure of a pod that left no result.
+def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFailure:
+    """Return the failure of a pod that has ended without a result.
 
     Args:
-        pod: The pod, which has ended.
+        pod: The pod.
         message: The message of its headline; empty without one.
-        evidence: A sentence about its log.
+        log_state: A sentence about its log.
     """
-    where = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"
+    log_command = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"
     if pod.disruption:
         return interrupted(pod)
     if pod.exit_code == INVALID_CASE_EXIT:
         return _failure(AttemptReason.INVALID_CASE, message or "the runner refused the case")
     if pod.exit_code == INTERNAL_ERROR_EXIT:
-        return _failure(AttemptReason.RUNNER_ERROR, f"{message or 'the runner failed'} ({where})")
+        return _failure(AttemptReason.RUNNER_ERROR, f"{message or 'the runner failed'} ({log_command})")
     if pod.exit_code is None or pod.reason in {"StartError", "ContainerCannotRun"}:
-        parts = (pod.pod_reason, pod.pod_message) if pod.pod_reason else (pod.reason, pod.message)
-        cause = ": ".join(part for part in parts if part) or pod.waiting or "no reason given"
+        reason, reason_message = (pod.pod_reason, pod.pod_message) if pod.pod_reason else (pod.reason, pod.message)
+        cause = ": ".join(text for text in (reason, reason_message) if text) or pod.waiting or "no reason given"
         return _failure(AttemptReason.NOT_STARTED, f"pod {pod.key.name} ended before its container ran: {cause}")
-    detail = f"the runner ended with exit code {pod.exit_code} and left no complete result. {evidence} ({where})"
-    return _failure(AttemptReason.RESULT_LOST, detail)
+    ending = f"the runner ended with exit code {pod.exit_code} and left no complete result"
+    return _failure(AttemptReason.RESULT_LOST, f"{ending}. {log_state} ({log_command})")

@@ -1,8 +1,9 @@
-"""Build the Job of an attempt, and the claim of its device, from a case and its profile; pure.
+"""Build the Job of an attempt, and the template of its device claim, from a case and its profile, without requests.
 
 One attempt at one case is one Job with one pod, and only the operator retries it.
 """
 
+import posixpath
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,12 +43,12 @@ of other cases away from a pod that has the term."""
 
 
 def pod_deadline_seconds(time_limit_seconds: int) -> int:
-    """Return after how many seconds the kubelet ends the pod, as a backstop: the supervisor enforces the time limit."""
+    """Return the maximum seconds of a pod, after which the kubelet ends it; the supervisor enforces the time limit."""
     return time_limit_seconds + START_MARGIN_SECONDS
 
 
 def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
-    """Return the labels by which the operator selects the objects of a run and case."""
+    """Return the labels of a case's objects, by which the operator selects them."""
     return {
         labels.MANAGED_BY: labels.MANAGER,
         labels.RUN: run.metadata.name[:MAXIMUM_LABEL].strip("-."),
@@ -59,22 +60,28 @@ def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
 
 
 def attempted_case(case: Case, attempt: int) -> Case:
-    """Return the case as the runner of that attempt reads it: with the attempt's number in its origin."""
+    """Return the case as the runner reads it, with the number of the attempt in its origin."""
     return case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
 
 
 def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -> Manifest:
-    """Return the Job of `attempt` at `case`, which the operator never changes once created."""
+    """Return the Job of an attempt at a case. The operator never changes a Job that it has created.
+
+    Args:
+        run: The run of the case.
+        case: The case to measure.
+        attempt: The number of the attempt.
+        runner: The image, the profile and the administrator's pod template.
+    """
     attempt_labels = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
-    queue_labels = {
-        key: run.metadata.labels[key] for key in (labels.QUEUE, labels.QUEUE_PRIORITY) if run.metadata.labels.get(key)
-    }
+    run_labels = run.metadata.labels
+    queue_labels = {key: run_labels[key] for key in (labels.QUEUE, labels.QUEUE_PRIORITY) if run_labels.get(key)}
     template = _runner_pod_template(attempted_case(case, attempt), runner, attempt_labels)
     if runner.profile.device_class:
         claim_device(template["spec"], run)
     template = add_defaults(merge_pod_template(template, run.spec.pod_template), runner.pod_template)
     (container,) = template["spec"]["containers"]
-    # The result records the image, which may come from the run: only the merged template has it.
+    # The result records the image; only the merged template has it, because the run may set another.
     container["env"] = [*container["env"], {"name": "ACCELBENCH_IMAGE", "value": container["image"]}]
     return {
         "apiVersion": "batch/v1",
@@ -102,7 +109,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
 
 
 def owner_reference(run: BenchmarkRun) -> dict[str, Any]:
-    """Return a reference that makes the run control an object: the API server deletes the object with the run."""
+    """Return the owner reference by which the run controls an object, and the object is deleted with the run."""
     return {
         "apiVersion": API_VERSION,
         "kind": RUN.name,
@@ -114,7 +121,7 @@ def owner_reference(run: BenchmarkRun) -> dict[str, Any]:
 
 
 def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
-    """Return the bytes that the runner's container may use, by the run's pod template or else the profile."""
+    """Return the runner container's memory limit in bytes: that of the run's pod template, or else of the profile."""
     amount = {"memory": profile.memory}
     container = {"name": CONTAINER, "resources": {"requests": amount, "limits": amount}}
     template = merge_pod_template({"spec": {"containers": [container]}}, run.spec.pod_template)
@@ -122,11 +129,12 @@ def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
 
 
 def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str, str]) -> Manifest:
-    """Return the pod template before the pod templates of the run and the administrator are merged into it."""
+    """Return the pod template of a case's profile, before those of the run and the administrator are merged into it."""
     profile = runner.profile
+    script = script_of(case)
     pod: Manifest = {
         "restartPolicy": "Never",
-        # On the pod: a deadline of the Job would delete the pod, and its log with it.
+        # The pod has the deadline, because a deadline of the Job would delete the pod with its log.
         "activeDeadlineSeconds": pod_deadline_seconds(case.measurement.time_limit_seconds),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -138,7 +146,7 @@ def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str
             {"name": "accelbench-case", "downwardAPI": {"items": [_case_item()]}},
             {"name": "accelbench-work", "emptyDir": {}},
             {"name": "accelbench-tmp", "emptyDir": {}},
-            *([_script_volume(script)] if (script := script_of(case)) else []),
+            *([_script_volume(script)] if script else []),
         ],
     }
     if profile.takes_whole_node:
@@ -150,7 +158,7 @@ def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str
             "labels": dict(pod_labels),
             "annotations": {
                 labels.CASE_ANNOTATION: case.to_json(),
-                # An evicted measurement starts again from the beginning.
+                # After an eviction, the measurement would start again from the beginning.
                 "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
             },
         },
@@ -159,19 +167,21 @@ def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str
 
 
 def _case_item() -> Manifest:
-    """Return the volume item that makes the pod's annotation with the case a file."""
-    path = labels.CASE_FILE.rpartition("/")[2]
-    return {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{labels.CASE_ANNOTATION}']"}}
+    """Return the volume item that shows the annotation with the case as a file in the container."""
+    file_name = posixpath.basename(labels.CASE_FILE)
+    return {"path": file_name, "fieldRef": {"fieldPath": f"metadata.annotations['{labels.CASE_ANNOTATION}']"}}
 
 
 def _container(case: Case, profile: Profile, image: str) -> Manifest:
+    """Return the runner's container, which reads its case from a file."""
+    script = script_of(case)
     return {
         "name": CONTAINER,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python", "-m", "accelbench_runner"],
         "args": [labels.CASE_FILE],
-        "env": _environment(profile, script_of(case)),
+        "env": _environment(profile, script),
         "resources": _resources(case, profile),
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -181,10 +191,10 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
         "terminationMessagePath": TERMINATION_LOG,
         "terminationMessagePolicy": "File",
         "volumeMounts": [
-            {"name": "accelbench-case", "mountPath": labels.CASE_FILE.rpartition("/")[0], "readOnly": True},
+            {"name": "accelbench-case", "mountPath": posixpath.dirname(labels.CASE_FILE), "readOnly": True},
             {"name": "accelbench-work", "mountPath": WORK_DIRECTORY},
-            {"name": "accelbench-tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
-            *([_script_mount(script)] if (script := script_of(case)) else []),
+            {"name": "accelbench-tmp", "mountPath": "/tmp"},  # noqa: S108 - an emptyDir of the pod
+            *([_script_mount(script)] if script else []),
         ],
     }
 
@@ -195,7 +205,7 @@ def script_of(source: Case | WorkloadReference) -> ConfigMapKey | None:
 
 
 def _script_volume(script: ConfigMapKey) -> Manifest:
-    """Return the volume with the script; the kubelet waits for a ConfigMap that does not exist yet."""
+    """Return the volume with the script. If the ConfigMap does not exist yet, the kubelet waits for it."""
     return {
         "name": SCRIPT,
         "configMap": {"name": script.name, "items": [{"key": script.key, "path": script.key}]},
@@ -203,7 +213,7 @@ def _script_volume(script: ConfigMapKey) -> Manifest:
 
 
 def _script_mount(script: ConfigMapKey) -> Manifest:
-    """Return the mount by `subPath`, which the kubelet never updates: all launches of a case load the same file."""
+    """Return the mount of the script. The kubelet never updates a `subPath`, so all launches load the same file."""
     return {
         "name": SCRIPT,
         "mountPath": f"{SCRIPT_DIRECTORY}/{script.key}",
@@ -213,18 +223,21 @@ def _script_mount(script: ConfigMapKey) -> Manifest:
 
 
 def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str, str]]:
-    values = profile.env | ({SCRIPT_VARIABLE: f"{SCRIPT_DIRECTORY}/{script.key}"} if script else {})
+    """Return the environment of the runner's container: the profile's variables, then those that the runner needs."""
+    values = dict(profile.env)
+    if script:
+        values[SCRIPT_VARIABLE] = f"{SCRIPT_DIRECTORY}/{script.key}"
     values |= {
         "ACCELBENCH_TERMINATION_LOG": TERMINATION_LOG,
         "ACCELBENCH_WORK_DIRECTORY": WORK_DIRECTORY,
-        # Frameworks write caches there, and the image's home directory is read-only.
+        # Frameworks write caches into the home directory, and that of the image is read-only.
         "HOME": WORK_DIRECTORY,
     }
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
 def _resources(case: Case, profile: Profile) -> dict[str, Any]:
-    """Return requests that equal the limits, so that the pod is Guaranteed."""
+    """Return the container's resources; requests equal limits, so that the pod's QoS class is Guaranteed."""
     amounts = {"cpu": str(profile.cpu), "memory": profile.memory}
     if profile.resource:
         amounts[profile.resource] = str(profile.slice_chips or case.accelerator.devices)
@@ -235,7 +248,7 @@ class NotServedError(ApiError):
     """Report that the cluster does not serve ResourceClaimTemplates, which the profile needs."""
 
     def __init__(self, profile: Profile, answer: str) -> None:
-        """Hold the message that goes with the API server's answer."""
+        """Explain that the profile cannot be used; `answer` is the API server's message."""
         super().__init__(
             404,
             f"profile {profile.name} claims a device of DeviceClass {profile.device_class}, but this cluster does not "
@@ -247,8 +260,8 @@ class NotServedError(ApiError):
 def build_claim_template(run: BenchmarkRun, profile: Profile) -> Manifest:
     """Return the ResourceClaimTemplate of a run, which claims one device of the profile's DeviceClass for each pod.
 
-    Kubernetes makes a claim for each pod and deletes it with the pod, and the run owns the template: a device is never
-    held for longer than its pod exists, and nothing is left once the run is deleted (ADR 33).
+    Kubernetes creates a claim with each pod and deletes it with the pod, so a pod that is gone reserves no device. The
+    template is deleted with the run (ADR 33).
     """
     request = {"name": "device", "exactly": {"deviceClassName": profile.device_class}}
     return {
@@ -265,7 +278,7 @@ def build_claim_template(run: BenchmarkRun, profile: Profile) -> Manifest:
 
 
 def claim_device(pod: Manifest, run: BenchmarkRun) -> None:
-    """Add a device claim by the run's template to the pod, and let its container use the device."""
+    """Add a device claim to the pod spec, from the run's ResourceClaimTemplate; let the container use the device."""
     name = claim_template_name(run.metadata.name, run.metadata.uid)
     pod["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": name}]
     (container,) = pod["containers"]

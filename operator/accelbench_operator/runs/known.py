@@ -1,8 +1,8 @@
-"""Remember runs between steps, so that a run is not read from the API server at every step of its life.
+"""Remember runs between steps, so that not every step has to read its run from the API server.
 
-The answer to a read or a write of this operator was the latest version at that time: it is confirmed. An event of a
-watch may be older. A status is written on top of either, because the API server refuses it if the resource version is
-not the latest; nothing else is done on the strength of an event.
+A version that this operator has read or written itself is confirmed: it was the latest at that time. The version of a
+watch event may be outdated. A status may be written on top of it, because the API server refuses a version that is not
+the latest. Other actions need a confirmed version.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from accelbench_operator.engine.queue import RetryError
 from accelbench_operator.runs.accept import Plan, Refused
 
 REMEMBERED_VERSIONS = 32
-"""Maximum number of own versions to remember for each run; their events may still come."""
+"""Maximum number of confirmed versions to remember for each run; their events may still arrive."""
 
 
 class UnreadableStatusError(RetryError):
@@ -34,17 +34,17 @@ class KnownRun:
     written: BenchmarkRunStatus
     """The status that the API server has."""
     status: BenchmarkRunStatus
-    """The status as decided; progress that can wait is not written yet."""
+    """The status as decided. It may have progress that is not written yet."""
     foreign: Manifest
-    """Status fields that this operator does not know, for example those of a newer release."""
+    """Fields of the status that this release does not define; a newer release may."""
     confirmed: bool
     """True if this operator has read or written this version; False if only a watch has reported it."""
     unwritten_since: datetime | None = None
-    """Time since which `status` has progress that is not written; None without any."""
+    """Time since which `status` has progress that is not written; None if all is written."""
 
 
 class KnownRuns:
-    """Hold runs by UID, and the versions that this operator read or wrote itself."""
+    """Hold runs, their latest events and their confirmed versions, by UID."""
 
     def __init__(self) -> None:
         self._runs: dict[str, KnownRun] = {}
@@ -52,29 +52,29 @@ class KnownRuns:
         self._versions: dict[str, list[str]] = {}
 
     def on_event(self, uid: str, manifest: Manifest) -> bool:
-        """Note an event of the watch; return False if this operator knows that version already."""
+        """Keep an event of the watch and return True; ignore an event of a confirmed version and return False."""
         version = manifest["metadata"]["resourceVersion"]
-        versions = self._versions.get(uid, [])
-        if version in versions:
-            # A watch reports versions in order, so no older one will follow.
-            del versions[: versions.index(version)]
+        confirmed_versions = self._versions.get(uid, [])
+        if version in confirmed_versions:
+            # A watch reports versions in order, so no event of an older version will follow.
+            del confirmed_versions[: confirmed_versions.index(version)]
             return False
         self._events[uid] = manifest
         return True
 
     def take_event(self, uid: str) -> Manifest | None:
-        """Return the latest event since the last call; None without any, or if its version is known by now."""
+        """Remove and return the run's latest event; None if there is none, or if its version is confirmed by now."""
         event = self._events.pop(uid, None)
         if event is None or event["metadata"]["resourceVersion"] in self._versions.get(uid, []):
             return None
         return event
 
     def get(self, uid: str) -> KnownRun | None:
-        """Return a run; None if it has to be read from the API server or an event."""
+        """Return a run; None if it has to be read, from an event or the API server."""
         return self._runs.get(uid)
 
     def keep(self, uid: str, run: KnownRun) -> None:
-        """Hold a run, and its version if it is confirmed."""
+        """Remember a run; if its version is confirmed, remember that too."""
         self._runs[uid] = run
         if run.confirmed:
             versions = self._versions.setdefault(uid, [])
@@ -83,24 +83,24 @@ class KnownRuns:
                 del versions[:-REMEMBERED_VERSIONS]
 
     def drop(self, uid: str) -> None:
-        """Drop the run, so that the next step reads it again; its own versions stay."""
+        """Drop a run, so that the next step reads it again; keep its confirmed versions."""
         self._runs.pop(uid, None)
 
     def forget(self, uid: str) -> None:
-        """Drop all that is known of a run that is deleted or idle."""
+        """Drop all that is known of a run; call it once the run is deleted or idle."""
         for entries in (self._runs, self._events, self._versions):
             entries.pop(uid, None)
 
     def forget_all(self) -> None:
-        """Drop runs and versions, because another replica may have written since; events stay."""
+        """Drop all runs and confirmed versions, but no events; call it once another replica may have written."""
         for entries in (self._runs, self._versions):
             entries.clear()
 
 
 def read_status(run: Manifest) -> BenchmarkRunStatus:
-    """Return the recorded status without fields that a newer operator may have added; raise UnreadableStatusError.
+    """Return the run's status without the fields that this release does not define.
 
-    A status that cannot be read does not count as empty: a finished run would begin again.
+    Raise UnreadableStatusError if it is invalid. It must not count as empty, because a finished run would start again.
     """
     try:
         status = BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")
@@ -122,17 +122,19 @@ def read_status(run: Manifest) -> BenchmarkRunStatus:
 
 
 def foreign_fields(run: Manifest) -> Manifest:
-    """Return the status fields that are not this operator's; they are written back unchanged."""
-    own = {field.alias for field in BenchmarkRunStatus.model_fields.values()}
-    return {name: value for name, value in (run.get("status") or {}).items() if name not in own}
+    """Return the fields of the run's status that this release does not define; they are written back unchanged."""
+    defined_names = {field.alias for field in BenchmarkRunStatus.model_fields.values()}
+    return {name: value for name, value in (run.get("status") or {}).items() if name not in defined_names}
 
 
 def is_idle(run: Manifest) -> bool:
-    """Return True if the run has finished, its generation was seen, and it has no time to live."""
+    """Return True if the run has finished, its latest generation was observed, and it has no time to live."""
     status = run.get("status") or {}
     conditions = status.get("conditions")
     is_finished = isinstance(conditions, list) and any(
         condition.get("type") == "Finished" and condition.get("status") == "True" for condition in conditions
     )
     is_observed = status.get("observedGeneration") == run["metadata"]["generation"]
-    return is_finished and is_observed and (run["spec"].get("runPolicy") or {}).get("ttlSecondsAfterFinished") is None
+    policy = run["spec"].get("runPolicy") or {}
+    has_ttl = policy.get("ttlSecondsAfterFinished") is not None
+    return is_finished and is_observed and not has_ttl

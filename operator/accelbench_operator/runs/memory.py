@@ -11,26 +11,27 @@ from accelbench_operator.runs.waits import REPORTED_TRIES, Wait
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Describe a refusal or an Event that holds up an attempt."""
+    """Describe a failed request or an Event that delays an attempt."""
 
     wait: Wait
     since: datetime
+    """Time of the first failure, or of the first read of Events."""
     tries: int
-    """Number of refusals, or of reads of Events, since then."""
+    """Number of failures, or of reads of Events, from the first to the latest."""
     message: str
-    """Message of the last refusal or Event."""
+    """Message of the latest failure or Event."""
 
     def __str__(self) -> str:
-        """Return a sentence for a condition, which does not change with each try."""
+        """Return a sentence for a condition; another try with the same message does not change it."""
         return f"{self.wait.problem}: {self.message.rstrip('. ')}. {self.wait.remedy}".rstrip(". ")
 
     @property
     def should_report(self) -> bool:
-        """Return True after at least `REPORTED_TRIES` refusals: a single one is over before anybody reads about it."""
+        """Return True after at least `REPORTED_TRIES` tries: a single failure is over before anybody reads about it."""
         return self.tries >= REPORTED_TRIES
 
     def is_final(self, now: datetime) -> bool:
-        """Return True if the limits of its wait are reached: the minimum number of tries, and the time."""
+        """Return True if the wait is over: the tries have reached their minimum, and the time its limit."""
         return self.wait.is_over(self.since, self.tries, now)
 
 
@@ -39,33 +40,36 @@ class RunMemory:
     """Remember, mostly by Job name, what this process has learned about one run."""
 
     failures: dict[str, AttemptFailure] = field(default_factory=dict)
-    """Failure of an attempt, noted once the API server had no result of its case."""
+    """Failures of attempts; noted only after the API server had no result of the case."""
     queues: dict[str, QueueReport] = field(default_factory=dict)
-    """Why a queue holds the Job."""
-    stored: set[str] = field(default_factory=set)
-    """Names of the results that the API server accepted from this process."""
-    deleted: set[str] = field(default_factory=set)
+    """Reasons why queues do not admit Jobs."""
+    stored_results: set[str] = field(default_factory=set)
+    """Names of the BenchmarkResults that the API server accepted from this process."""
+    deleted_jobs: set[str] = field(default_factory=set)
     """UIDs of the Jobs that this process deleted; their watch may still report them."""
     _obstacles: dict[tuple[str, Wait], Obstacle] = field(default_factory=dict)
 
     @property
     def obstacles(self) -> Mapping[str, Obstacle]:
-        """The latest obstacle of each Job, by its name."""
+        """Return the latest obstacle of each attempt, by the name of its Job."""
+        # `_obstacles` has the latest last, so it replaces earlier ones of the same Job.
         return {job: obstacle for (job, _), obstacle in self._obstacles.items()}
 
     def record(self, job: str, wait: Wait, message: str, now: datetime) -> None:
-        """Count a refusal, or a read of Events, and keep its message."""
-        earlier = self._obstacles.pop((job, wait), None)  # the latest is last
-        obstacle = (
-            replace(earlier, tries=earlier.tries + 1, message=message) if earlier else Obstacle(wait, now, 1, message)
-        )
+        """Record one more failure, or read of Events, in this wait of the Job, with its message."""
+        # Removed and added again, so that the latest obstacle is last.
+        earlier = self._obstacles.pop((job, wait), None)
+        if earlier:
+            obstacle = replace(earlier, tries=earlier.tries + 1, message=message)
+        else:
+            obstacle = Obstacle(wait, now, 1, message)
         self._obstacles[job, wait] = obstacle
 
     def clear(self, job: str, wait: Wait) -> None:
-        """Forget an obstacle that is over; those of other waits stay."""
+        """Remove the obstacle of this wait of the Job, if there is one."""
         self._obstacles.pop((job, wait), None)
 
     def is_final(self, job: str, wait: Wait, now: datetime) -> bool:
-        """Return True if this wait of the Job has an obstacle whose limits are reached."""
+        """Return True if this wait of the Job has an obstacle, and the wait is over."""
         obstacle = self._obstacles.get((job, wait))
         return obstacle is not None and obstacle.is_final(now)
