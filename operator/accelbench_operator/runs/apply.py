@@ -58,7 +58,7 @@ from accelbench_operator.runs.job import (
 from accelbench_operator.runs.kueue import read_queue
 from accelbench_operator.runs.memory import RunMemory
 from accelbench_operator.runs.objects import RunObjects
-from accelbench_operator.runs.observed import ObservedPod, observe_job, observe_pod, owned_by, reporting_pod
+from accelbench_operator.runs.observed import ObservedPod, is_controlled_by, observe_job, observe_pod, reporting_pod
 from accelbench_operator.runs.summary import observe_result
 from accelbench_operator.runs.waits import Wait
 
@@ -181,7 +181,7 @@ class Applier:
             raise NotServedError(plan.profile, error.message) from error
         except ConflictError:
             existing = await self._cluster.get_claim_template(metadata["namespace"], metadata["name"])
-            if existing is not None and not owned_by(existing, plan.metadata.uid):
+            if existing is not None and not is_controlled_by(existing, plan.metadata.uid):
                 raise ForeignObjectError(
                     f"ResourceClaimTemplate {metadata['name']} exists and does not belong to this run: delete it"
                 ) from None
@@ -363,7 +363,7 @@ class Applier:
     def _put_job(self, body: Manifest, run_uid: str) -> None:
         """Put a Job that was just read into the store; raise ForeignObjectError if the run does not control it."""
         job = observe_job(body)
-        if job is None or not owned_by(body, run_uid):
+        if job is None or not is_controlled_by(body, run_uid):
             name = body["metadata"]["name"]
             raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
         self._store.put(job, fresh=True)

@@ -1,8 +1,9 @@
-"""Read from the store what belongs to runs: Jobs, pods and results."""
+"""Read the Jobs, pods and results of runs from the store."""
 
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from accelbench.api import labels
 from accelbench.cluster_api.kinds import JOB, POD, RESULT
@@ -16,7 +17,7 @@ from accelbench_operator.runs.summary import Summary, observe_result
 
 
 def owned_by_runs(class_name: str) -> tuple[Owned, ...]:
-    """Return the kinds that runs of that class own."""
+    """Return the kinds that runs of a class own, with the label selector of their objects."""
     selector = f"{labels.MANAGED_BY}={labels.MANAGER},{labels.CLASS}={class_name},{labels.RUN_UID}"
     return (
         Owned(JOB, selector, observe_job),
@@ -25,65 +26,85 @@ def owned_by_runs(class_name: str) -> tuple[Owned, ...]:
     )
 
 
+class _LatestResults(NamedTuple):
+    """Hold the latest results of cases, at most `maximum`, and the number of those that are left out."""
+
+    maximum: int
+    results: tuple[Summary, ...]
+    omitted: int
+
+
 class RunObjects:
-    """Find in the store the objects of one run, and the latest results of all."""
+    """Find the objects of one run in the store, and the latest results of all runs."""
 
     def __init__(
         self, store: Store, started: Callable[[ObservedJob | None, ObservedPod], None] = lambda _job, _pod: None
     ) -> None:
-        """Call `started` for each pod whose container starts while it is held, with its Job."""
+        """Read from `store`. If the container of a stored pod starts, call `started` with the Job and the pod.
+
+        The Job is None if it is not stored.
+        """
         self.store = store
         self._on_start = started
         self._disruptions: dict[Name, str] = {}
-        """By the Job's namespace and name: the disruption of its pod, which is deleted."""
-        self._latest: tuple[int, tuple[Summary, ...], int] | None = None
+        """Disruptions of pods that are deleted, by namespace and name of their Job."""
+        self._latest: _LatestResults | None = None
         store.subscribe(self._on_change)
 
     def observed(self, run: Key, memory: RunMemory | None = None) -> Observed:
-        """Return the run's objects in its namespace, with `memory`; objects elsewhere with its labels are copies."""
+        """Return the stored objects of a run together with `memory`.
+
+        Objects in other namespaces are left out: they are copies with the run's labels.
+        """
         jobs: dict[str, ObservedJob] = {}
         pods: defaultdict[str, tuple[ObservedPod, ...]] = defaultdict(tuple)
         results: dict[str, Summary] = {}
-        for held in self.store.owned(run.uid):
-            if held.key.namespace != run.namespace:
+        disruptions: dict[str, str] = {}
+        for stored in self.store.owned(run.uid):
+            if stored.key.namespace != run.namespace:
                 continue
-            if isinstance(held, ObservedJob):
-                jobs[held.key.name] = held
-            elif isinstance(held, Summary):
-                results[held.case] = held
-            elif isinstance(held, ObservedPod):
-                pods[held.job] += (held,)
-        names = {job: (run.namespace, job) for job in jobs}
-        disruptions = {job: self._disruptions[name] for job, name in names.items() if name in self._disruptions}
+            if isinstance(stored, ObservedJob):
+                jobs[stored.key.name] = stored
+                disruption = self._disruptions.get(name_of(stored))
+                if disruption is not None:
+                    disruptions[stored.key.name] = disruption
+            elif isinstance(stored, Summary):
+                results[stored.case] = stored
+            elif isinstance(stored, ObservedPod):
+                pods[stored.job] += (stored,)
         memory = memory or RunMemory()
         return Observed(
             jobs, dict(pods), results, memory.failures, memory.obstacles, memory.queues, disruptions=disruptions
         )
 
     def has_jobs(self, run_uid: str) -> bool:
-        """Return True if a Job of the run is held."""
-        return any(isinstance(held, ObservedJob) for held in self.store.owned(run_uid))
+        """Return True if a Job of the run is in the store."""
+        return any(isinstance(stored, ObservedJob) for stored in self.store.owned(run_uid))
 
     def pods(self) -> Iterator[ObservedPod]:
-        """Return every pod that is held."""
-        return (held for held in self.store.all(POD.name) if isinstance(held, ObservedPod))
+        """Return all pods in the store, of every run."""
+        return (stored for stored in self.store.all(POD.name) if isinstance(stored, ObservedPod))
 
     def summaries(self) -> Iterator[Summary]:
-        """Iterate over the summaries of all results in the store, of every run."""
-        return (held for held in self.store.all(RESULT.name) if isinstance(held, Summary))
+        """Return the summaries of all results in the store, of every run."""
+        return (stored for stored in self.store.all(RESULT.name) if isinstance(stored, Summary))
 
     def latest(self, maximum: int) -> tuple[tuple[Summary, ...], int]:
-        """Return the latest result of each namespace, series and case, and how many are left out.
+        """Return the latest result of each namespace, series and case, and the number of those that are left out.
 
-        There are at most `maximum`, those that finished last. The tuple is the same object until a result changes.
+        Of more than `maximum` results, those that finished last are returned. Until a result changes, the tuple is the
+        same object.
         """
-        if self._latest is None or self._latest[0] != maximum:
-            latest = self._latest_of_each_case()
-            newest = heapq.nlargest(maximum, latest, key=lambda result: result.finished_timestamp)
-            self._latest = maximum, tuple(newest) if len(latest) > maximum else latest, len(latest) - len(newest)
-        return self._latest[1:]
+        if self._latest is None or self._latest.maximum != maximum:
+            results = self._latest_of_each_case()
+            omitted = max(0, len(results) - maximum)
+            if omitted:
+                results = tuple(heapq.nlargest(maximum, results, key=lambda result: result.finished_timestamp))
+            self._latest = _LatestResults(maximum, results, omitted)
+        return self._latest.results, self._latest.omitted
 
     def _latest_of_each_case(self) -> tuple[Summary, ...]:
+        """Return the result of each namespace, series and case that finished last."""
         latest: dict[tuple[str, str, str], Summary] = {}
         for summary in self.summaries():
             key = (summary.namespace, summary.series, summary.case)
@@ -92,15 +113,17 @@ class RunObjects:
         return tuple(latest.values())
 
     def _on_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Drop stale latest results, keep the disruptions of deleted pods, and report a container's start."""
-        held = after or before
-        if isinstance(held, Summary):
+        """Update what is derived from a stored object: latest results, disruptions and container starts."""
+        changed = after or before
+        if isinstance(changed, Summary):
             self._latest = None
-        elif isinstance(held, ObservedJob) and after is None:
-            self._disruptions.pop(name_of(held), None)
-        elif isinstance(held, ObservedPod):
-            job = self.store.get(JOB.name, (held.key.namespace, held.job))
-            if after is None and held.disruption and job is not None:
-                self._disruptions[name_of(job)] = disruption_of(held)
-            if isinstance(before, ObservedPod) and after is not None and held.running and not before.running:
-                self._on_start(job if isinstance(job, ObservedJob) else None, held)
+        elif isinstance(changed, ObservedJob) and after is None:
+            self._disruptions.pop(name_of(changed), None)
+        elif isinstance(changed, ObservedPod):
+            job = self.store.get(JOB.name, (changed.key.namespace, changed.job))
+            if after is None and changed.disruption and job is not None:
+                self._disruptions[name_of(job)] = disruption_of(changed)
+            if isinstance(before, ObservedPod) and isinstance(after, ObservedPod):
+                has_started = after.running is not None and before.running is None
+                if has_started:
+                    self._on_start(job if isinstance(job, ObservedJob) else None, after)

@@ -1,7 +1,7 @@
 """Reduce Jobs and pods to the fields that decisions need.
 
-A runner's pod is 4 KiB of JSON and 75 KiB as a model of the kubernetes client; a few hundred bytes of it are kept, so
-that thousands of runs fit into a small container.
+A runner's pod has 4 KiB of JSON, and 75 KiB as a model of the kubernetes client. A few hundred bytes of it are stored,
+so that thousands of runs fit into a small container.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from accelbench_operator.engine.kinds import Key, Manifest, controller_of
 from accelbench_operator.runs.pod_template import CONTAINER
 
 TRACKED = "batch.kubernetes.io/job-tracking"
-"""Finalizer of a Job's pod until its end is counted, or until the Job is suspended."""
+"""Finalizer of a Job's pod. The Job controller removes it once it has counted the pod's end, or suspended the Job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,18 @@ class ObservedJob:
     case: str
     created: datetime
     started: datetime | None
-    """Time at which the Job controller began with it; None while it is suspended, for example by Kueue."""
+    """Time at which the Job controller started the Job; None while the Job is suspended, for example by Kueue."""
     suspended: bool
-    """True while its spec suspends it, and until the Job controller has noted that it is resumed."""
+    """True if the spec suspends the Job, or if the Job controller has not reported yet that it is resumed."""
     ended: bool
-    """True if it is Complete or Failed, and so are its pods."""
+    """True if the Job is Complete or Failed; then all its pods have ended."""
     failure: str = ""
     """`Reason: message` of the Failed condition."""
     queue: str = ""
     """Name of its LocalQueue; empty without one."""
     suspended_since: datetime | None = None
-    """Time since which it is suspended; None if it is not, or the Job controller has not noted a renewed suspension."""
+    """Time since which the Job is suspended. None if it is not suspended, or if the Job controller has not reported a
+    new suspension yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,13 @@ class ObservedPod:
     created: datetime
     phase: str
     accepted: datetime | None
-    """Time at which a kubelet accepted it, from which its `activeDeadlineSeconds` count."""
+    """Time at which a kubelet accepted the pod, from which its `activeDeadlineSeconds` count."""
     running: datetime | None
-    """Start of the runner's container; None before."""
+    """Time at which the runner's container started; None before."""
     deleted: datetime | None
-    """Time at which a deleted pod should be gone: that of the deletion plus the grace period."""
+    """Time of the deletion plus the grace period, when the pod should be gone; None if it is not being deleted."""
     ended: datetime | None
-    """End of the runner's container; None before."""
+    """Time at which the runner's container ended; None before."""
     exit_code: int | None = None
     reason: str = ""
     """Reason of the container's end: `OOMKilled`, `Error`, `StartError`."""
@@ -76,61 +77,71 @@ class ObservedPod:
     waiting: str = ""
     """`Reason: message` while it does not run yet, for example `Unschedulable` or `ImagePullBackOff`."""
     disowned: bool = False
-    """True if it is being deleted and its Job no longer tracks it: unless the Job ends, another pod replaces it."""
+    """True if the pod is being deleted and its Job does not track it any more: unless the Job ends, another pod
+    replaces this one."""
 
     @property
     def is_over(self) -> bool:
-        """Return True if it has succeeded or failed, both of which are final."""
+        """Return True if the pod has succeeded or failed; both are final."""
         return self.phase in {"Succeeded", "Failed"}
 
 
 def reporting_pod(pods: Iterable[ObservedPod]) -> ObservedPod | None:
-    """Return the pod of a Job whose end counts: one that succeeded, else the newest; None without any.
+    """Return the pod of a Job whose end counts: one that succeeded, else the newest; None if there is no pod.
 
-    A Job controller that gets no answer about its first pod creates a second, and deletes one of them once it knows of
-    both. Times are whole seconds, so names decide among equals.
+    A Job has two pods if its controller got no answer when it created the first; later it deletes one of them. Times
+    are whole seconds, so of two pods with the same time the greater name counts.
     """
     return max(pods, key=lambda pod: (pod.phase == "Succeeded", pod.created, pod.key.name), default=None)
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Return a Kubernetes time; None if there is none."""
+    """Return the time of a Kubernetes timestamp; None if the field is missing or empty."""
     return datetime.fromisoformat(text) if text else None
 
 
 def _parse_start(text: str | None) -> datetime | None:
-    """Return when a container started; None if it never did, which runtimes report as a time in 1970."""
-    moment = parse_time(text)
-    return moment if moment and moment.timestamp() > 0 else None
+    """Return when a container started; None if it never did.
+
+    Some runtimes report the beginning of 1970 for a container that never started.
+    """
+    start = parse_time(text)
+    return start if start and start.timestamp() > 0 else None
 
 
 def observe_job(body: Manifest) -> ObservedJob | None:
-    """Return what decisions need of a Job; None for one that no object controls, whatever its labels are."""
+    """Return what decisions need of a Job; None if no object controls the Job, whatever its labels are."""
     owner = controller_of(body).get("uid", "")
     if not owner:
         return None
     metadata, status = body["metadata"], body.get("status") or {}
-    entries = {entry["type"]: entry for entry in status.get("conditions") or ()}
-    conditions = {kind: entry for kind, entry in entries.items() if entry.get("status") == "True"}
-    suspension_changed = parse_time(entries.get("Suspended", {}).get("lastTransitionTime"))
-    suspend = bool((body.get("spec") or {}).get("suspend"))
-    is_suspended = "Suspended" in conditions
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    true_conditions = {kind: entry for kind, entry in conditions.items() if entry.get("status") == "True"}
+    spec_suspends = bool((body.get("spec") or {}).get("suspend"))
     return ObservedJob(
         key=Key.of(JOB.name, body),
         owner=owner,
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
         created=created_at(metadata),
         started=parse_time(status.get("startTime")),
-        suspended=suspend or is_suspended,
-        ended="Complete" in conditions or "Failed" in conditions,
-        failure=describe(conditions.get("Failed")),
+        suspended=spec_suspends or "Suspended" in true_conditions,
+        ended="Complete" in true_conditions or "Failed" in true_conditions,
+        failure=describe(true_conditions.get("Failed")),
         queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
-        suspended_since=suspension_changed
-        if is_suspended
-        else created_at(metadata)
-        if suspend and not suspension_changed
-        else None,
+        suspended_since=_suspended_since(metadata, conditions.get("Suspended", {}), spec_suspends=spec_suspends),
     )
+
+
+def _suspended_since(metadata: Manifest, condition: Manifest, *, spec_suspends: bool) -> datetime | None:
+    """Return since when a Job is suspended; None if it is not, or if its Suspended condition is outdated.
+
+    `condition` is the Job's Suspended condition; empty until the Job controller sets it for the first time.
+    """
+    changed_at = parse_time(condition.get("lastTransitionTime"))
+    if condition.get("status") == "True":
+        return changed_at
+    was_created_suspended = spec_suspends and not changed_at
+    return created_at(metadata) if was_created_suspended else None
 
 
 def observe_pod(body: Manifest) -> ObservedPod:
@@ -138,26 +149,29 @@ def observe_pod(body: Manifest) -> ObservedPod:
     metadata, status = body["metadata"], body.get("status") or {}
     conditions = {entry["type"]: entry for entry in status.get("conditions") or ()}
     state = _container_state(status)
-    ended, running, waiting = (state.get(name) or {} for name in ("terminated", "running", "waiting"))
+    terminated = state.get("terminated") or {}
+    running = state.get("running") or {}
+    waiting = state.get("waiting") or {}
     disruption = conditions.get("DisruptionTarget") or {}
-    unscheduled = conditions.get("PodScheduled") or {}
-    if unscheduled.get("status") == "False":
-        waiting = unscheduled
+    scheduled = conditions.get("PodScheduled") or {}
+    if scheduled.get("status") == "False":
+        # The scheduler's message explains the wait.
+        waiting = scheduled
     return ObservedPod(
         key=Key.of(POD.name, body),
-        # A pod can outlive the Job that controls it, so its label names the run.
+        # Its label names the run, because the Job that controls the pod may be deleted before it.
         owner=run_uid_of(metadata),
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
         job=controller_of(body).get("name", ""),
         created=created_at(metadata),
         phase=status.get("phase", "Pending"),
         accepted=parse_time(status.get("startTime")),
-        running=_parse_start(running.get("startedAt") or ended.get("startedAt")),
+        running=_parse_start(running.get("startedAt") or terminated.get("startedAt")),
         deleted=parse_time(metadata.get("deletionTimestamp")),
-        ended=parse_time(ended.get("finishedAt")),
-        exit_code=ended.get("exitCode"),
-        reason=ended.get("reason", ""),
-        message=ended.get("message", ""),
+        ended=parse_time(terminated.get("finishedAt")),
+        exit_code=terminated.get("exitCode"),
+        reason=terminated.get("reason", ""),
+        message=terminated.get("message", ""),
         disruption=describe(disruption) if disruption.get("status") == "True" else "",
         pod_reason=status.get("reason", ""),
         pod_message=status.get("message", ""),
@@ -168,40 +182,41 @@ def observe_pod(body: Manifest) -> ObservedPod:
     )
 
 
-def owned_by(body: Manifest, run_uid: str) -> bool:
-    """Return True if that run controls the object; another owner's object can have the same name."""
+def is_controlled_by(body: Manifest, run_uid: str) -> bool:
+    """Return True if the run with that UID controls the object."""
     return bool(controller_of(body).get("uid") == run_uid)
 
 
 def run_uid_of(metadata: Manifest) -> str:
-    """Return the UID of the run that the label names; empty without a label."""
+    """Return the run's UID from the label of one of its objects; empty if there is no such label."""
     return str((metadata.get("labels") or {}).get(labels.RUN_UID, ""))
 
 
 def _container_state(status: Manifest) -> Manifest:
+    """Return the state of the runner's container from a pod's status; empty before the kubelet reports it."""
     return _runner_container(status.get("containerStatuses")).get("state") or {}
 
 
 def _image(body: Manifest) -> str:
-    """Return the image that the kubelet reports, by digest if it can, else that of the spec."""
+    """Return the runner container's image: from the kubelet, by digest if it can, else as the pod's spec names it."""
     reported = _runner_container((body.get("status") or {}).get("containerStatuses"))
     requested = _runner_container((body.get("spec") or {}).get("containers"))
     return reported.get("imageID") or reported.get("image") or requested.get("image") or ""
 
 
 def _runner_container(containers: Iterable[Manifest] | None) -> Manifest:
-    """Return the runner's entry of a list of containers or of their statuses; empty without one."""
+    """Return the runner's entry in a list of containers or of container statuses; empty if it has none."""
     return next((container for container in containers or () if container.get("name") == CONTAINER), {})
 
 
 def created_at(metadata: Manifest) -> datetime:
-    """Return when an object was created."""
+    """Return when the object with that metadata was created."""
     return datetime.fromisoformat(metadata["creationTimestamp"])
 
 
-def describe(part: Manifest | None) -> str:
+def describe(entry: Manifest | None) -> str:
     """Return `Reason: message` of a condition, a container's state or an Event; empty without a reason."""
-    if not part or not part.get("reason"):
+    if not entry or not entry.get("reason"):
         return ""
-    message = part.get("message", "")
-    return f"{part['reason']}: {message}" if message else part["reason"]
+    message = entry.get("message", "")
+    return f"{entry['reason']}: {message}" if message else entry["reason"]

@@ -1,7 +1,7 @@
-"""Merge `spec.podTemplate` over the runner's pod as strategic merge does, except for what isolates the pod.
+"""Merge `spec.podTemplate` into the runner's pod as a strategic merge patch, except for the fields that isolate it.
 
-An administrator's defaults come last and fill only what neither run nor profile sets. `accelbench.api.pod_template`
-has the closed list of what a run may set, which the API server enforces.
+The administrator's defaults are added last, and set only fields that neither the run nor the profile sets.
+`accelbench.api.pod_template` defines which fields a run may set; the API server enforces that.
 """
 
 import posixpath
@@ -13,16 +13,18 @@ Manifest = dict[str, Any]
 CONTAINER = "runner"
 
 _MERGE_KEYS = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
-_KEEPING_BASE = {"annotations", "labels", "volumeMounts", "volumes"}
-_ADDED_BY_DEFAULTS = {"imagePullSecrets", "resourceClaims", "tolerations", "topologySpreadConstraints"}
-"""Lists without a merge key to which defaults are appended; of other such lists the template's value stays."""
+"""Lists that are merged item by item, with the field that identifies an item."""
+_PROTECTED_FIELDS = {"annotations", "labels", "volumeMounts", "volumes"}
+"""Fields whose entries in the runner's pod a run cannot replace."""
+_APPENDED_DEFAULTS = {"imagePullSecrets", "resourceClaims", "tolerations", "topologySpreadConstraints"}
+"""Lists without a merge key to which defaults are appended; a template's other lists of that kind stay as they are."""
 
 
 def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
-    """Return `base` with `patch` merged over it.
+    """Return `base` with the fields of `patch` merged into it.
 
-    Maps and lists with a merge key are merged, other lists appended, and single values replaced. For the fields in
-    `_KEEPING_BASE`, entries of `base` are never replaced.
+    Maps and lists with a merge key are merged, other lists are appended, and single values are replaced. Entries of
+    `_PROTECTED_FIELDS` in `base` are never replaced.
     """
     merged = dict(base)
     for key, value in patch.items():
@@ -35,30 +37,28 @@ def _merge_value(key: str, base: Any, patch: Any) -> Any:
     if key == "containers":
         return [merge_pod_template(container, _find_named(patch, container["name"])) for container in base]
     if isinstance(base, list):
-        return (
-            _merge_named(base, patch, _MERGE_KEYS[key], base_wins=key in _KEEPING_BASE)
-            if key in _MERGE_KEYS
-            else [*base, *patch]
-        )
+        if key not in _MERGE_KEYS:
+            return [*base, *patch]
+        return _merge_items(base, patch, _MERGE_KEYS[key], base_wins=key in _PROTECTED_FIELDS)
     if key == "resources":
         # Requests always equal limits, so that the pod is Guaranteed and nothing throttles it.
         amounts = {**base["limits"], **patch.get("requests", {}), **patch.get("limits", {})}
         return {"requests": dict(amounts), "limits": dict(amounts)} | _device_claims(base, patch)
     if isinstance(base, dict) and isinstance(patch, Mapping):
-        return {**patch, **base} if key in _KEEPING_BASE else merge_pod_template(base, patch)
+        return {**patch, **base} if key in _PROTECTED_FIELDS else merge_pod_template(base, patch)
     return patch
 
 
 def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
-    """Return `template` with the parts of `defaults` that it does not set itself."""
+    """Return `template` with the fields of `defaults` that it does not set itself."""
     filled = dict(template)
-    for key, value in defaults.items():
-        filled[key] = _fill_value(key, template[key], value) if key in template else value
+    for key, default in defaults.items():
+        filled[key] = _fill_value(key, template[key], default) if key in template else default
     return filled
 
 
 def _fill_value(key: str, value: Any, default: Any) -> Any:
-    """Return the value of a field that both template and defaults set."""
+    """Return the value of a field that both the template and the defaults set: the template's value has priority."""
     if key == "containers":
         return [add_defaults(container, _find_named(default, container["name"])) for container in value]
     if key == "resources":
@@ -67,24 +67,30 @@ def _fill_value(key: str, value: Any, default: Any) -> Any:
     if isinstance(value, dict):
         return add_defaults(value, default)
     if key in _MERGE_KEYS:
-        return _merge_named(value, default, _MERGE_KEYS[key], base_wins=True)
-    return [*value, *default] if key in _ADDED_BY_DEFAULTS else value
+        return _merge_items(value, default, _MERGE_KEYS[key], base_wins=True)
+    return [*value, *default] if key in _APPENDED_DEFAULTS else value
 
 
 def _device_claims(base: Mapping[str, Any], patch: Mapping[str, Any]) -> Manifest:
-    """Return the device claims of both `resources`, as a part of `resources`; empty without any."""
+    """Return the field `claims` with the device claims of both `resources`; empty if there are none."""
     claims = [*base.get("claims", ()), *patch.get("claims", ())]
     return {"claims": claims} if claims else {}
 
 
 def _find_named(items: list[Manifest], name: str) -> Manifest:
-    """Return the item of that name; empty if there is none."""
+    """Return the item with that name; empty if there is none."""
     return next((item for item in items if item.get("name") == name), {})
 
 
-def _merge_named(base: list[Manifest], patch: list[Manifest], key: str, *, base_wins: bool) -> list[Manifest]:
-    """Return the items of both lists, each value of `key` once: by default the item of `patch`."""
+def _merge_items(base: list[Manifest], patch: list[Manifest], key: str, *, base_wins: bool) -> list[Manifest]:
+    """Return the items of `base`, then those that only `patch` has; `key` is the field that identifies an item.
+
+    If both lists have an item, return that of `base` if `base_wins`, else that of `patch`.
+    """
+    # An identifier can be a path, such as `/cache/` for `/cache`.
     patch_items = {posixpath.normpath(item[key]): item for item in patch}
-    base_items = [patch_items.get(posixpath.normpath(item[key]), item) if not base_wins else item for item in base]
-    names = {posixpath.normpath(item[key]) for item in base}
-    return [*base_items, *(item for name, item in patch_items.items() if name not in names)]
+    base_names = [posixpath.normpath(item[key]) for item in base]
+    merged = list(base)
+    if not base_wins:
+        merged = [patch_items.get(name, item) for name, item in zip(base_names, base, strict=True)]
+    return [*merged, *(item for name, item in patch_items.items() if name not in base_names)]

@@ -1,7 +1,7 @@
-"""Choose the stored results to delete, so that a history is kept and etcd never fills.
+"""Delete the oldest stored results, so that a history is kept and etcd never fills up.
 
-A result outlives its run unless the run sets otherwise. Of each series and case the newest are kept, and in all as many
-as fit into etcd (ADR 27 has the arithmetic). Results of runs in progress are never deleted.
+A result stays when its run is deleted, unless the run sets otherwise. The newest results of each series and case are
+kept, and in total as many as etcd can store (ADR 27 has the arithmetic). Results of unfinished runs are never deleted.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from accelbench_operator.runs.summary import Summary
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 600.0
-"""Pause before each round of deletions."""
+"""Seconds between two rounds of deletions."""
 
 
 @dataclass(frozen=True)
@@ -38,76 +38,85 @@ def surplus(
 ) -> tuple[Summary, ...]:
     """Return the results to delete, oldest first.
 
-    More than `retention.total` remaining results cost the namespace that has the most of them its oldest ones, so that
-    a namespace with few keeps its history.
+    These are: results older than `retention.maximum_age`; of each case, those beyond the `retention.per_case` newest;
+    and if more than `retention.total` remain, the oldest of the namespaces with the most.
 
     Args:
         results: All stored results.
         retention: The limits.
         now: The API server's time.
-        in_progress: UIDs of runs that may not have finished, whose results stay whatever the limits are.
+        in_progress: UIDs of runs that may be unfinished. Their results stay whatever the limits are.
     """
-    newest = sorted(results, key=lambda result: (-result.created_timestamp, result.namespace, result.name))
-    case_counts: Counter[tuple[str, str, str]] = Counter()
-    remaining: defaultdict[str, list[Summary]] = defaultdict(list)
+    newest_first = sorted(results, key=lambda result: (-result.created_timestamp, result.namespace, result.name))
+    kept_per_case: Counter[tuple[str, str, str]] = Counter()
+    kept_by_namespace: defaultdict[str, list[Summary]] = defaultdict(list)
     to_delete = []
-    for result in newest:
+    for result in newest_first:
         case = (result.namespace, result.series, result.case)
         age = timedelta(seconds=max(0.0, now.timestamp() - result.created_timestamp))
-        is_old = retention.maximum_age is not None and age > retention.maximum_age
-        if result.run_uid not in in_progress and (is_old or case_counts[case] >= retention.per_case):
+        is_too_old = retention.maximum_age is not None and age > retention.maximum_age
+        case_is_full = kept_per_case[case] >= retention.per_case
+        if result.run_uid not in in_progress and (is_too_old or case_is_full):
             to_delete.append(result)
         else:
-            case_counts[case] += 1
-            remaining[result.namespace].append(result)
-    to_delete += _beyond_total(retention.total, remaining, in_progress)
+            kept_per_case[case] += 1
+            kept_by_namespace[result.namespace].append(result)
+    to_delete += _surplus_over_total(retention.total, kept_by_namespace, in_progress)
     return tuple(sorted(to_delete, key=lambda result: (result.created_timestamp, result.namespace, result.name)))
 
 
-def _beyond_total(
-    total: int, by_namespace: Mapping[str, list[Summary]], in_progress: Collection[str]
+def _surplus_over_total(
+    maximum_total: int, results_by_namespace: Mapping[str, list[Summary]], in_progress: Collection[str]
 ) -> Iterator[Summary]:
-    """Yield results to delete until `total` remain, always the oldest of the namespace with the most.
+    """Yield results to delete until `maximum_total` remain: each time the oldest of the namespace with the most.
 
-    They are fewer if the rest belong to runs in progress. `by_namespace` has the newest result first.
+    So a namespace with few results keeps its history. Results of runs in progress are counted, but never deleted.
+
+    Args:
+        maximum_total: The maximum number of results in all namespaces.
+        results_by_namespace: The results of each namespace, newest first.
+        in_progress: UIDs of runs that may be unfinished.
     """
     deletable = {
         namespace: [result for result in results if result.run_uid not in in_progress]
-        for namespace, results in by_namespace.items()
+        for namespace, results in results_by_namespace.items()
     }
-    # A heap has its smallest entry first, so counts are negative.
-    fullest = [(-len(results), namespace) for namespace, results in by_namespace.items() if deletable[namespace]]
-    heapq.heapify(fullest)
-    for _ in range(sum(map(len, by_namespace.values())) - total):
-        if not fullest:
+    # The namespace with the most results is first: a heap has its smallest entry first, so counts are negative.
+    namespaces = [
+        (-len(results), namespace) for namespace, results in results_by_namespace.items() if deletable[namespace]
+    ]
+    heapq.heapify(namespaces)
+    surplus_count = sum(map(len, results_by_namespace.values())) - maximum_total
+    for _ in range(surplus_count):
+        if not namespaces:
             return
-        count, namespace = heapq.heappop(fullest)
+        negative_count, namespace = heapq.heappop(namespaces)
         yield deletable[namespace].pop()
         if deletable[namespace]:
-            heapq.heappush(fullest, (count + 1, namespace))
+            heapq.heappush(namespaces, (negative_count + 1, namespace))
 
 
 async def keep_deleting(
     find: Callable[[], Awaitable[Iterable[Summary]]], delete: Callable[[Summary], Awaitable[None]]
 ) -> None:
-    """Delete the results that `find` returns, every `PERIOD_SECONDS` until cancelled; log errors and continue."""
+    """Delete the results that `find` returns every `PERIOD_SECONDS`, until cancelled; log an error and continue."""
     while True:
         await asyncio.sleep(PERIOD_SECONDS)
         try:
             await _delete_all(await find(), delete)
         except Exception:
-            # History can wait; the runs of this process cannot.
+            # An error here must not end the process, which also reconciles runs.
             logger.exception("Old results could not be deleted; trying again in %.0f s", PERIOD_SECONDS)
 
 
 async def _delete_all(results: Iterable[Summary], delete: Callable[[Summary], Awaitable[None]]) -> None:
-    """Delete the results; stop at an error that the next request would cause as well."""
+    """Delete the results; log errors, and stop at one that every further request would cause too."""
     for result in results:
         try:
             await delete(result)
         except ApiError as error:
             logger.warning("BenchmarkResult %s/%s cannot be deleted: %s", result.namespace, result.name, error)
-            # Other refusals may concern this result only: RBAC, for example, can differ between namespaces.
+            # Other errors may be about this result only: RBAC, for example, can differ between namespaces.
             if error.is_temporary or isinstance(error, UnauthorizedError):
                 return
         else:

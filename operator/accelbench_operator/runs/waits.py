@@ -1,7 +1,7 @@
-"""Define every wait of the operator: what is awaited, how long at most, and how the wait ends.
+"""Define every wait of the operator: what is awaited, the maximum time, and what ends the wait.
 
-No other module limits how long anything may take. The table in docs/operations/troubleshooting.md is generated from
-this one, and tests/operator/test_every_wait.py provokes each wait.
+No other module limits the time of a wait. The table in docs/operations/troubleshooting.md is generated from this
+module, and tests/operator/test_every_wait.py causes each wait.
 """
 
 from dataclasses import dataclass
@@ -12,37 +12,37 @@ from accelbench.api.reasons import AttemptReason, ConditionReason, Reason
 from accelbench.api.run import RunPolicy
 
 MINIMUM_TRIES = 4
-"""Minimum number of tries before a wait may end: an operator that was down for an hour has tried nothing."""
+"""Minimum number of tries before a wait may end: while an operator is down, time passes without a try."""
 REPORTED_TRIES = 2
-"""Minimum number of refusals that a condition reports: a single one is over before anybody reads about it."""
+"""Minimum number of failed tries before a condition reports them: a single failure is over before anybody reads it."""
 
 FIRST_RETRY = timedelta(seconds=10)
 """Pause between a failed attempt and the first retry."""
 FIRST_QUESTION = timedelta(seconds=10)
-"""Time before Events are read for the reason why a case does not start: most have started by then."""
+"""Time before Events are read for the reason why a case does not start; most cases have started by then."""
 
 BETWEEN_CASES = timedelta(minutes=10)
-"""Added to a run's derived deadline, for the time between two cases."""
+"""Time between cases that is added to a run's default active deadline."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Limit a wait: by a field of the run's policy, else by `duration`; without either there is no limit."""
+    """Define the maximum time of a wait: a field of the run's policy, else `duration`; None means no limit."""
 
     duration: timedelta | None = None
     policy: str = ""
-    """The field of `RunPolicy`, which is in seconds."""
+    """Name of the field of `RunPolicy`, which is in seconds; empty if no field sets the limit."""
     tries: int = 0
     """Minimum number of tries before the wait may end."""
     counted: str = ""
-    """Beginning of the limit, if that is not the beginning of the wait."""
+    """For docs: the beginning of the limit, if that is not the beginning of the wait."""
     otherwise: str = "without limit if it is not set"
-    """For docs: the limit if neither is set."""
+    """For docs: the limit if neither the policy nor `duration` sets one."""
 
     def of(self, policy: RunPolicy) -> timedelta | None:
-        """Return the limit for a run; None if it has none."""
-        seconds: int | None = getattr(policy, self.policy) if self.policy else None
-        return self.duration if seconds is None else timedelta(seconds=seconds)
+        """Return the maximum time under a run's policy; None if the wait has no limit."""
+        policy_seconds: int | None = getattr(policy, self.policy) if self.policy else None
+        return self.duration if policy_seconds is None else timedelta(seconds=policy_seconds)
 
 
 _UNTIL_STARTED = Limit(timedelta(days=1), "start_deadline_seconds")
@@ -50,7 +50,7 @@ _PAST_ITS_TIME = Limit(timedelta(minutes=2), counted="after its deadline or its 
 
 
 class Wait(Enum):
-    """Define what is awaited, how a message about its refusals begins, the limit, and the reason that ends it."""
+    """Define each wait: what is awaited, the beginning of a message about failed tries, the limit, and its reason."""
 
     CREATE_JOB = (
         "a Job that the API server refuses: a quota, an admission policy, another object with its name",
@@ -147,30 +147,37 @@ class Wait(Enum):
     def __init__(self, awaited: str, problem: str, limit: Limit, ends_with: Reason | None, remedy: str = "") -> None:
         self.awaited = awaited
         self.problem = problem
-        """How a message about a refusal begins."""
+        """Beginning of a message about failed tries."""
         self.limit = limit
         self.ends_with = ends_with
-        """Reason of the attempt or of the run; None: the run continues."""
+        """Reason of the attempt's or the run's failure when the limit is reached; None if the run continues."""
         self.remedy = remedy
-        """How a message about a refusal ends."""
+        """End of a message about failed tries."""
 
     @property
     def patience(self) -> timedelta:
-        """Return the wait's own limit, which applies if the run's policy sets none; raise ValueError if it has none."""
+        """Return the maximum time if the run's policy sets none; raise ValueError if the wait has no `duration`."""
         if self.limit.duration is None:
-            raise ValueError(f"{self.name} lasts as long as a run says")
+            raise ValueError(f"Wait.{self.name} has no duration")
         return self.limit.duration
 
     def is_over(self, since: datetime, tries: int, now: datetime) -> bool:
-        """Return True after at least `limit.tries` tries and `patience` since the first one."""
+        """Return True after at least `limit.tries` tries, if at least `patience` has passed since the first try."""
         return tries >= self.limit.tries and now - since >= self.patience
 
 
 def retry_delay(retries: int) -> timedelta:
-    """Return the pause before the next attempt after so many retries: each is twice as long, up to `Wait.RETRY`."""
+    """Return the pause before the next retry of a case with that many retries so far.
+
+    It doubles with each retry, up to the limit of `Wait.RETRY`.
+    """
     return min(FIRST_RETRY * (1 << retries), Wait.RETRY.patience)
 
 
-def next_question(since: datetime, tries: int) -> datetime:
-    """Return when to read Events again after so many reads: each pause is twice as long as the one before."""
-    return since + FIRST_QUESTION * ((1 << tries) - 1)
+def next_question(since: datetime, reads: int) -> datetime:
+    """Return when to read Events again after that many reads since the first at `since`.
+
+    The first pause is `FIRST_QUESTION`, and each further pause is twice as long.
+    """
+    # The sum of the pauses 1, 2, 4, ... after n reads is 2**n - 1.
+    return since + FIRST_QUESTION * ((1 << reads) - 1)
