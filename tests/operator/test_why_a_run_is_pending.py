@@ -80,7 +80,7 @@ def test_a_job_without_pod_points_to_quotas_and_webhooks() -> None:
     ],
 )
 def test_what_refuses_the_pod_of_a_job_is_told_in_its_own_words(words: str, expected: str) -> None:
-    said = explain_pending(JOB, None, PROFILE, words=words)
+    said = explain_pending(JOB, None, PROFILE, event_message=words)
     assert said.startswith(f"Job {JOB.key.name} has no pod yet: {words}. ")
     assert expected in said
 
@@ -93,7 +93,7 @@ def test_what_refuses_the_pod_of_a_job_is_told_in_its_own_words(words: str, expe
     ],
 )
 def test_what_a_node_does_before_it_starts_the_pod_is_told_in_the_kubelets_words(words: str, expected: str) -> None:
-    said = explain_pending(JOB, pod(), PROFILE, words=words)
+    said = explain_pending(JOB, pod(), PROFILE, event_message=words)
     assert said.startswith(f"The node is preparing the pod: {words}. ")
     assert expected in said
 

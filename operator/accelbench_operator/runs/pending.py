@@ -1,4 +1,4 @@
-"""Explain why a run is pending: what a case's Job or pod waits for, and what to do about it.
+"""Explain why a case's container does not run yet, and the remedy.
 
 The tables of docs/operations/troubleshooting.md are generated from `Cause` and `Advice`.
 """
@@ -14,13 +14,16 @@ from accelbench_operator.runs.waits import Wait
 
 IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 BETWEEN_PULLS = re.compile(r'^ImagePullBackOff: Back-off pulling image "[^"]*": (?=\S)')
-"""The kubelet puts this before the reason of a failed pull between two tries, so the message would alternate."""
+"""Beginning of the kubelet's message between two pulls. It is removed: the reason then stays the same during a pull."""
 CONFIGURATION_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
 
 
 class Cause(Enum):
-    """Define the wait, the sentence with the cluster's message as {words}, and the remedy if no `Advice` applies."""
+    """Define why a container does not run: the wait, a sentence, and the remedy if no `Advice` applies.
+
+    In a sentence, {words} stands for the cluster's message.
+    """
 
     BEING_CREATED = (Wait.CREATE_JOB, "Its Job is being created", "")
     JOB_REFUSED = (Wait.CREATE_JOB, "Its Job cannot be created: {words}", "Have that changed, or ask for less")
@@ -72,7 +75,7 @@ class Cause(Enum):
 
 
 class Advice(Enum):
-    """Define remedies by words in the cluster's message; they replace the remedy of the `Cause`."""
+    """Define remedies for messages of the cluster that contain `words`; they replace the remedy of the `Cause`."""
 
     QUOTA = ("exceeded quota", "Wait for others to end, have the quota raised, or ask for less")
     PRIORITY = ("no PriorityClass", "Create that PriorityClass, or correct spec.podTemplate.spec.priorityClassName")
@@ -120,9 +123,9 @@ class Advice(Enum):
         self.remedy = remedy
 
 
-def explain_refused(words: str) -> str:
-    """Explain why the API server refuses the Job; `words` is its message."""
-    return _sentence(Cause.JOB_REFUSED, next(_advice_on_refusal(words), None), words=words)
+def explain_refused(message: str) -> str:
+    """Explain why the API server refuses the Job, with its message."""
+    return _sentence(Cause.JOB_REFUSED, _advice_on_refusal(message), words=message)
 
 
 def explain_pending(
@@ -130,7 +133,7 @@ def explain_pending(
     pod: ObservedPod | None,
     profile: Profile,
     script: ConfigMapKey | None = None,
-    words: str = "",
+    event_message: str = "",
 ) -> str:
     """Explain why a case's container does not run yet.
 
@@ -139,58 +142,63 @@ def explain_pending(
         pod: The Job's pod, if it exists.
         profile: The profile whose resources the pod requests.
         script: The ConfigMap key with the workload's file, if it has one.
-        words: The message of an Event about the Job or the pod, if these give no reason themselves.
+        event_message: The message of an Event about the Job or the pod, if these give no reason themselves.
     """
     if job is None:
         return _sentence(Cause.BEING_CREATED)
     if pod is None:
-        cause = Cause.POD_REFUSED if words else Cause.NO_POD
-        return _sentence(cause, next(_advice_on_refusal(words), None), job=job.key.name, words=words)
-    return _explain_pod(pod, profile, script, words)
+        cause = Cause.POD_REFUSED if event_message else Cause.NO_POD
+        return _sentence(cause, _advice_on_refusal(event_message), job=job.key.name, words=event_message)
+    return _explain_pod(pod, profile, script, event_message)
 
 
 def gives_no_reason(pod: ObservedPod) -> bool:
-    """Return True if the status of a pod does not explain why it does not run, so that Events have to be read."""
+    """Return True if the pod's status does not explain why its container does not run; then only Events do."""
     return not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS
 
 
-def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, words: str) -> str:
+def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, event_message: str) -> str:
+    """Explain why the container of a pod does not run, by the pod's status, or by an Event if that has no reason."""
     if gives_no_reason(pod):
-        return _explain_preparing(script, words)
+        return _explain_preparing(script, event_message)
     reason, _, message = pod.waiting.partition(": ")
     if reason == "Unschedulable":
-        return _sentence(
-            Cause.UNSCHEDULABLE, next(_advice_on_scheduling(message, profile), None), profile, words=message
-        )
+        advice = next(_advice_on_scheduling(message, profile), None)
+        return _sentence(Cause.UNSCHEDULABLE, advice, profile, words=message)
     if reason == "SchedulingGated":
         return _sentence(Cause.GATED, pod=pod.key.name, words=message)
     if reason in IMAGE_REASONS:
         return _sentence(Cause.IMAGE, None, profile, words=BETWEEN_PULLS.sub("", pod.waiting))
     if reason in CONFIGURATION_REASONS:
-        return _sentence(Cause.CONTAINER, next(_advice_on_missing_object(message), None), words=pod.waiting)
+        return _sentence(Cause.CONTAINER, _advice_on_missing_object(message), words=pod.waiting)
     return _sentence(Cause.OTHER, pod=pod.key.name, words=pod.waiting)
 
 
-def _explain_preparing(script: ConfigMapKey | None, words: str) -> str:
-    cause = Cause.PREPARING_EVENT if words else Cause.PREPARING
-    sentence = _sentence(cause, next(_advice_on_missing_object(words), None), words=words)
+def _explain_preparing(script: ConfigMapKey | None, event_message: str) -> str:
+    """Explain that the node prepares the pod, with the message of an Event and a hint at the script's ConfigMap."""
+    cause = Cause.PREPARING_EVENT if event_message else Cause.PREPARING
+    sentence = _sentence(cause, _advice_on_missing_object(event_message), words=event_message)
     if script is None:
         return sentence
     return f"{sentence} If that lasts, check that ConfigMap {script.name} exists and has the key {script.key}."
 
 
 def _sentence(cause: Cause, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
-    """Return the cause's sentence and the remedy, with their placeholders replaced by `profile` and `facts`."""
+    """Return the cause's sentence and the remedy: that of the advice, or else that of the cause.
+
+    `profile` and `facts` replace the placeholders in both.
+    """
     if "words" in facts:
         facts["words"] = facts["words"].rstrip(". ")
     if profile:
         facts |= _facts(profile)
-    parts = (cause.sentence, advice.remedy if advice else cause.remedy)
-    return " ".join(f"{part.format(**facts)}." for part in parts if part)
+    remedy = advice.remedy if advice else cause.remedy
+    sentences = [f"{template.format(**facts)}." for template in (cause.sentence, remedy) if template]
+    return " ".join(sentences)
 
 
 def _facts(profile: Profile) -> dict[str, str]:
-    """Return the placeholders that a profile replaces."""
+    """Return the values of the placeholders that describe a profile, by placeholder."""
     chips = f"{profile.slice_chips} " if profile.slice_chips else ""
     return {
         "profile": profile.name,
@@ -203,32 +211,38 @@ def _facts(profile: Profile) -> dict[str, str]:
     }
 
 
-def _advice_on_refusal(words: str) -> Iterator[Advice]:
-    """Return the advice that applies to a refusal by the API server, the most specific first."""
-    refusals = (Advice.QUOTA, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY)
-    return (advice for advice in refusals if advice.words in words)
+def _advice_on_refusal(message: str) -> Advice | None:
+    """Return the most specific advice on the API server's refusal; None if no advice applies."""
+    for advice in (Advice.QUOTA, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY):
+        if advice.words in message:
+            return advice
+    return None
 
 
-def _advice_on_missing_object(words: str) -> Iterator[Advice]:
-    """Return the advice on a ConfigMap or Secret that a container needs and the kubelet does not find."""
-    return (advice for advice in (Advice.CONFIG_MAP, Advice.SECRET) if advice.words in words and "not found" in words)
+def _advice_on_missing_object(message: str) -> Advice | None:
+    """Return the advice on a ConfigMap or Secret that the kubelet does not find; None if it misses neither."""
+    for advice in (Advice.CONFIG_MAP, Advice.SECRET):
+        if advice.words in message and "not found" in message:
+            return advice
+    return None
 
 
-def _advice_on_scheduling(words: str, profile: Profile) -> Iterator[Advice]:
-    """Yield the advice that applies to the scheduler's message, the most specific first."""
-    lacking_resources = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", words)
-    if profile.device_class and ("claim" in words or "device" in words):
+def _advice_on_scheduling(message: str, profile: Profile) -> Iterator[Advice]:
+    """Yield each advice that applies to the scheduler's message, the most specific first."""
+    # A resource's name ends with a letter or digit; a full stop after it ends the sentence.
+    lacking_resources = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", message)
+    if profile.device_class and ("claim" in message or "device" in message):
         yield Advice.DEVICE_CLASS
     if profile.resource and profile.resource in lacking_resources:
         yield Advice.DEVICES
     if lacking_resources:
         yield Advice.AMOUNTS
-    if Advice.TURN.words in words:
+    if Advice.TURN.words in message:
         yield Advice.TURN
-    selector_mismatch = "node affinity" in words or "node selector" in words or "nodeSelector" in words
-    if selector_mismatch and profile.node_selector:
+    has_selector_mismatch = "node affinity" in message or "node selector" in message or "nodeSelector" in message
+    if has_selector_mismatch and profile.node_selector:
         yield Advice.SELECTOR
-    if Advice.TAINT.words in words:
+    if Advice.TAINT.words in message:
         yield Advice.TAINT
-    if selector_mismatch:
+    if has_selector_mismatch:
         yield Advice.OWN_SELECTOR

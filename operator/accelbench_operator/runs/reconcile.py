@@ -1,4 +1,4 @@
-"""Take one step of a run: read it if needed, decide, write the status, then act."""
+"""Take one step of a run: read the run if needed, decide, write the status, then carry out the actions."""
 
 import asyncio
 import contextlib
@@ -35,13 +35,14 @@ from accelbench_operator.runs.status import differs_only_in_progress, finished_a
 logger = logging.getLogger(__name__)
 
 UNFINISHED = {ConditionReason.QUEUED, ConditionReason.RUNNING, ConditionReason.SUSPENDED}
+"""Phases of runs that have not finished."""
 
 PROGRESS_DELAY = timedelta(seconds=2)
-"""Maximum delay of a status that differs only in why cases wait, where they run and how long they ran."""
+"""Maximum delay before a status is written that differs only in progress; see `differs_only_in_progress`."""
 
 
 class Reconciler:
-    """Reconcile BenchmarkRuns, where this replica leads; see `Controller`."""
+    """Reconcile BenchmarkRuns, as the `Controller` of their kind."""
 
     def __init__(
         self,
@@ -62,9 +63,9 @@ class Reconciler:
             applier: What carries out actions.
             settings: The operator's settings for runs.
             clock: The API server's time.
-            acted: Called after each action, because a run of many cases can take minutes.
-            failed: Called with each failed attempt once that is written.
-            requeue: Called with the seconds until another look at a run whose actions raise.
+            acted: Called after each action, because the actions of a run with many cases can take minutes.
+            failed: Called with each failed attempt once its failure is in the written status.
+            requeue: Called with the seconds until the next step of a run, if an action raises.
         """
         self.kind = RUN
         self.owns = owned_by_runs(settings.class_name)
@@ -80,16 +81,17 @@ class Reconciler:
         self._idle: set[Key] = set()
         """Finished runs for which nothing is left to do."""
         self._terminating: set[Key] = set()
-        """Deleted runs that a finalizer holds back."""
+        """Runs that are being deleted, and that a finalizer keeps."""
         self.phases: dict[Key, str] = {}
-        """The phase of every run that is known."""
+        """The latest phase of each run."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
-        """Note an event of the watch; return True if there may be something to do."""
-        if not self._operates(manifest, key.uid):
+        """Record an event of the watch; return True if the run needs a step."""
+        if not self._is_of_this_operator(manifest, key.uid):
             self.deleted(key)
-            if not self._has_class(manifest, key.uid):
-                return False
+            return False
+        if manifest["metadata"].get("deletionTimestamp"):
+            self.deleted(key)
             self._terminating.add(key)
             return self._objects.has_jobs(key.uid)
         if is_idle(manifest) and not self._objects.has_jobs(key.uid):
@@ -99,53 +101,54 @@ class Reconciler:
         return self._known.on_event(key.uid, manifest)
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take one step of one run; return after how many seconds to look again, or None."""
+        """Take one step of a run; return after how many seconds the next is due, None if only after a change."""
         if key in self._terminating:
             await self._delete_jobs(key)
             return None
         return await self._step(key)
 
     async def _step(self, key: Key) -> float | None:
-        """Read the run if needed, decide, write the status, then act; return as `reconcile` does."""
+        """Read the run if needed, decide, write the status, then carry out the actions; return as `reconcile` does."""
         if key in self._idle and not self._objects.has_jobs(key.uid):
             return None
         known = await self._load_run(key)
         if known is None:
-            # The cluster deletes what the run owns.
+            # The cluster deletes the objects that the run owns.
             self.deleted(key)
             return None
         plan, now = known.plan, self._clock()
         observed = self._objects.observed(key, self._applier.memory(key.uid))
         decision = decide(plan, known.status, observed, now, known.generation)
         self.phases[key] = decision.status.phase
-        finishes = finished_at(decision.status) is not None and finished_at(known.written) is None
-        if finishes and isinstance(plan, Plan):
-            measured = known.status.measured_cases
-            if await self._applier.load_missing_results(plan, measured, observed):
+        has_just_finished = finished_at(decision.status) is not None and finished_at(known.written) is None
+        if has_just_finished and isinstance(plan, Plan):
+            measured_cases = known.status.measured_cases
+            if await self._applier.load_missing_results(plan, measured_cases, observed):
                 return 0.0
         known.status = decision.status
-        wait = self._may_wait_until(known, now)
-        written = wait is not None or await self._write_changes(key, known)
-        if not written or (decision.actions and not known.confirmed):
-            # The run has changed since, or may have: its version comes from an event.
+        write_at = self._delay_write_until(known, now)
+        is_up_to_date = write_at is not None or await self._write_changes(key, known)
+        if not is_up_to_date or (decision.actions and not known.confirmed):
+            # The run has changed. Or it may have, because its version comes from an event: read it before acting.
             self._known.drop(key.uid)
             return 0.0
         try:
             await self._act(decision, plan, observed, key)
         except Exception:
-            # The queue retries ever more rarely; deadlines are kept all the same.
+            # The queue retries after ever longer delays, so a deadline before that needs a step too.
             if decision.requeue_at and decision.requeue_at > now:
                 self._requeue(key, (decision.requeue_at - now).total_seconds())
             raise
-        if finishes:
-            return 0.0  # to see what is left to do after the end
-        next_look = self._next_look(decision, wait)
-        if finished_at(known.status) and not decision.actions and next_look is None:
+        if has_just_finished:
+            # The next step does what is left to do after the end.
+            return 0.0
+        delay_seconds = self._seconds_until_next_step(decision, write_at)
+        if finished_at(known.status) and not decision.actions and delay_seconds is None:
             self._set_idle(key, known.status.phase)
-        return next_look
+        return delay_seconds
 
     async def _write_changes(self, key: Key, known: KnownRun) -> bool:
-        """Write the status if it differs; return False if the run has changed or is deleted."""
+        """Write the status if it has changed; return False if the API server has another version or no such run."""
         if known.status == known.written:
             return True
         try:
@@ -155,19 +158,22 @@ class Reconciler:
         return True
 
     async def _load_run(self, key: Key) -> KnownRun | None:
-        """Return the run to decide on; None if it is deleted, or not for this operator. Raise UnreadableStatusError."""
+        """Return the latest known version of a run: from memory, an event or the API server.
+
+        None if the run is deleted or not for this operator. Raise UnreadableStatusError if its status is invalid.
+        """
         event, known = self._known.take_event(key.uid), self._known.get(key.uid)
         if event is None and known is not None:
             return known
         if event is not None and (known is None or not known.confirmed):
-            run, confirmed = event, False
+            run, is_confirmed = event, False
         else:
-            # Resource versions have no reliable order, so the latest version is read from the API server.
+            # An event may be older than a confirmed version, and resource versions have no reliable order.
             latest = await self._cluster.get_run(key.namespace, key.name)
             if latest is None:
                 return None
-            run, confirmed = latest, True
-        if not self._operates(run, key.uid):
+            run, is_confirmed = latest, True
+        if not self._is_of_this_operator(run, key.uid) or run["metadata"].get("deletionTimestamp"):
             return None
         try:
             status = read_status(run)
@@ -175,31 +181,37 @@ class Reconciler:
             await self._post_event(key, Transition("Warning", "StatusUnreadable", str(error)))
             raise
         generation = run["metadata"]["generation"]
-        same_plan = known is not None and (known.generation, known.written.runner) == (generation, status.runner)
+        if known is not None and (known.generation, known.written.runner) == (generation, status.runner):
+            plan = known.plan
+        else:
+            # In a thread: hundreds of cases take a while to plan, and the first run imports the catalogue.
+            plan = await asyncio.to_thread(self._plan, run, status)
         loaded = KnownRun(
             version=run["metadata"]["resourceVersion"],
             generation=generation,
-            # In a thread: hundreds of cases take a while to plan, and the first run imports the catalogue.
-            plan=known.plan if known is not None and same_plan else await asyncio.to_thread(self._plan, run, status),
+            plan=plan,
             written=status,
             status=status,
             foreign=foreign_fields(run),
-            confirmed=confirmed,
+            confirmed=is_confirmed,
         )
         self._known.keep(key.uid, loaded)
         return loaded
 
-    def _may_wait_until(self, known: KnownRun, now: datetime) -> datetime | None:
-        """Return until when a status that differs only in progress may wait to be written; None if none has to wait."""
+    def _delay_write_until(self, known: KnownRun, now: datetime) -> datetime | None:
+        """Return until when to delay writing a status that differs only in progress.
+
+        None if the status must be written now, or is the same as the written one.
+        """
         if known.status == known.written or not differs_only_in_progress(known.written, known.status):
             known.unwritten_since = None
             return None
         known.unwritten_since = known.unwritten_since or now
-        until = known.unwritten_since + PROGRESS_DELAY
-        return until if now < until else None
+        write_at = known.unwritten_since + PROGRESS_DELAY
+        return write_at if now < write_at else None
 
     async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, key: Key) -> None:
-        """Carry out all actions, then raise the first error: an error of one case must not delay the others."""
+        """Carry out all actions, then raise the first error: one case's error must not delay the other cases."""
         first_error: Exception | None = None
         for action in decision.actions:
             try:
@@ -216,50 +228,53 @@ class Reconciler:
             try:
                 raise first_error
             finally:
-                first_error = None  # else this frame and the traceback hold each other, and what they hold
+                # Otherwise this frame and the error's traceback would refer to each other, and stay in memory.
+                first_error = None
 
-    def _operates(self, run: Manifest, uid: str) -> bool:
-        """Return True if the run is this operator's and not being deleted."""
-        return self._has_class(run, uid) and not run["metadata"].get("deletionTimestamp")
-
-    def _has_class(self, run: Manifest, uid: str) -> bool:
-        """Return True if the run has that UID and this operator's class."""
-        is_of_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
-        return bool(run["metadata"]["uid"] == uid and is_of_class)
+    def _is_of_this_operator(self, run: Manifest, uid: str) -> bool:
+        """Return True if the run has that UID and the class of runs that this operator reconciles."""
+        has_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
+        return bool(run["metadata"]["uid"] == uid and has_class)
 
     async def _delete_jobs(self, key: Key) -> None:
-        """Delete the Jobs of a run that waits for a finalizer; the cluster deletes them only after the run."""
+        """Delete the Jobs of a run that is being deleted; the cluster would wait for the run's finalizers first."""
         for job in self._objects.observed(key).jobs.values():
             await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
 
     def cases(self) -> dict[tuple[str, ...], int]:
-        """Return the number of cases by namespace, name and state, of runs that have not finished."""
+        """Return the number of cases of each unfinished run, by the run's namespace and name and the cases' state."""
         counts: dict[tuple[str, ...], int] = {}
         for key, phase in self.phases.items():
-            known = self._known.get(key.uid) if phase in UNFINISHED else None
-            if known:
-                for state, count in known.status.cases.model_dump().items():
-                    counts[key.namespace, key.name, state] = count
+            known = self._known.get(key.uid)
+            if known is None or phase not in UNFINISHED:
+                continue
+            for state, count in known.status.cases.model_dump().items():
+                counts[key.namespace, key.name, state] = count
         return counts
 
     def in_progress(self) -> set[str]:
         """Return the UIDs of runs that have not finished."""
         return {key.uid for key, phase in self.phases.items() if phase in UNFINISHED}
 
-    def _next_look(self, decision: Decision, wait: datetime | None) -> float | None:
-        """Return after how many seconds to look again: 0 after an action that may have changed the store."""
+    def _seconds_until_next_step(self, decision: Decision, write_at: datetime | None) -> float | None:
+        """Return after how many seconds the run's next step is due; None if only after a change.
+
+        After an action that may have changed the store, the next step is due at once.
+        """
         if any(not isinstance(action, DeleteJob | DeleteRun) for action in decision.actions):
             return 0.0
-        next_look = min((time for time in (decision.requeue_at, wait) if time is not None), default=None)
-        return None if next_look is None else max(0.0, (next_look - self._clock()).total_seconds())
+        times = [time for time in (decision.requeue_at, write_at) if time is not None]
+        if not times:
+            return None
+        return max(0.0, (min(times) - self._clock()).total_seconds())
 
     async def _write(self, key: Key, known: KnownRun) -> None:
-        """Write the status, in a shorter form if it is refused; then report failed attempts and transitions."""
+        """Write the status, or a shorter one if the API server refuses it; then report failures and transitions."""
         before = known.written
         try:
             await self._put(key, known, known.foreign, known.status)
         except (InvalidError, TooLargeError) as error:
-            # A CRD of another release may lack a field, and an API server accepts only so many bytes.
+            # The CRD may be of another release and lack a field, or the status may be too large for the API server.
             await self._post_event(key, Transition("Warning", "StatusRefused", error.message))
             await self._put(key, known, {}, shortened(known.status))
         for _, attempt in newly_failed(before, known.status):
@@ -268,10 +283,10 @@ class Reconciler:
             await self._post_event(key, transition)
 
     async def _put(self, key: Key, known: KnownRun, foreign: Manifest, status: BenchmarkRunStatus) -> None:
-        """Write a status together with `foreign` fields, and keep what the API server has stored."""
+        """Write a status together with the `foreign` fields, and remember the version that the API server stores."""
         document = dict(foreign) | status.model_dump(mode="json", by_alias=True, exclude_none=True)
         stored = await self._cluster.put_run_status(status_manifest(key, known.version, document))
-        # The API server drops fields that it does not know.
+        # The API server drops fields that its CRD does not define.
         written = status if stored["status"] == document else read_status(stored)
         known.version, known.confirmed = stored["metadata"]["resourceVersion"], True
         known.written, known.status, known.unwritten_since = written, status, None
@@ -280,13 +295,16 @@ class Reconciler:
         self._known.keep(key.uid, known)
 
     async def _post_event(self, key: Key, transition: Transition) -> None:
-        """Post an Event; ignore an API error, because only people read Events, and one may have been posted before."""
+        """Create an Event; ignore an API error: the Event may exist already, and runs do not depend on Events."""
         event = event_manifest(transition, key.namespace, key.name, key.uid, self._clock())
         with contextlib.suppress(ApiError):
             await self._cluster.create_event(event)
 
     def _plan(self, run: Manifest, status: BenchmarkRunStatus) -> Plan | Refused:
-        """Plan a run; of a finished one keep only its time to live, as thousands of plans would fill the memory."""
+        """Return the run's plan, or why it is refused.
+
+        Of a finished run, return only its time to live, because thousands of plans would fill the memory.
+        """
         if finished_at(status):
             return Refused((), ttl_seconds=run["spec"].get("runPolicy", {}).get("ttlSecondsAfterFinished"))
         try:
@@ -303,14 +321,14 @@ class Reconciler:
             return Refused((Problem("", message),))
 
     def _set_idle(self, key: Key, phase: str) -> None:
-        """Drop all that is known of a finished run but its phase, because nothing is left to do for it."""
+        """Drop all that is known of a finished run except its phase; call it once nothing is left to do."""
         self.phases[key] = phase
         self._idle.add(key)
         self._known.forget(key.uid)
         self._applier.forget(key.uid)
 
     def deleted(self, key: Key) -> None:
-        """Drop all that is known of a run."""
+        """Forget a run that is deleted or not for this operator."""
         self._known.forget(key.uid)
         self._applier.forget(key.uid)
         self._idle.discard(key)
@@ -318,12 +336,12 @@ class Reconciler:
         self.phases.pop(key, None)
 
     def reset(self) -> None:
-        """Drop what may be out of date, because another replica may have acted since."""
+        """Drop everything that may be outdated; call it once another replica may have acted."""
         self._known.forget_all()
         self._applier.forget_all()
 
 
 def status_manifest(key: Key, version: str, status: Manifest) -> dict[str, Any]:
-    """Return the body of a request that writes a run's status on top of a version."""
+    """Return the body of a request that writes a run's status if `version` is still the latest resource version."""
     metadata = {"namespace": key.namespace, "name": key.name, "uid": key.uid, "resourceVersion": version}
     return {"apiVersion": API_VERSION, "kind": RUN.name, "metadata": metadata, "status": dict(status)}
