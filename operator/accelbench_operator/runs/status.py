@@ -1,7 +1,7 @@
-"""Derive the run's status from attempts and results alone, so that a restarted operator derives the same.
+"""Derive the run's status from its attempts and results alone, so that a restarted operator derives the same status.
 
-Nothing in it depends on when it is derived, so an unchanged status is not written again. Rows of results are kept, as
-results never change.
+If attempts and results stay the same, so does the status, and it is not written again. Rows of comparisons are reused,
+because results never change.
 """
 
 import itertools
@@ -20,9 +20,11 @@ from accelbench_operator.runs.accept import Plan
 from accelbench_operator.runs.summary import Summary
 
 MAXIMUM_COMPARISONS = 64
+"""Maximum number of comparisons in a status."""
 MAXIMUM_HEADLINE = 160
 MAXIMUM_MESSAGE = 2048
 SHORT_MESSAGE = 256
+"""Maximum characters of a message in a status that the API server has refused as too large."""
 NOISY = "measured next to other load, as acceptNoise allows: an interval, but no certified verdict"
 NAMED_CASES = 3
 """Maximum number of cases that a message names before it counts the others."""
@@ -34,34 +36,35 @@ OWN_CONDITIONS: tuple[str, ...] = get_args(ConditionType)
 
 @dataclass(frozen=True)
 class Stop:
-    """Describe why no further case is started."""
+    """Describe why no further case starts."""
 
     reason: ConditionReason
     message: str
     discards: AttemptReason | None = None
-    """Why cases in flight are discarded as well; None if they continue."""
+    """Reason with which attempts in flight are discarded; None if they continue."""
 
 
 @dataclass(frozen=True)
 class RunProgress:
-    """Hold what the status is derived from."""
+    """Hold the facts from which the status is derived."""
 
     attempts: tuple[Attempt, ...]
     """Attempts at cases without a result, in the plan's order."""
     measured: tuple[str, ...]
-    """Cases whose result was stored, in the plan's order; it may have been deleted since."""
+    """Cases whose result was stored, in the plan's order; the result may have been deleted since."""
     results: Mapping[str, Summary]
+    """Summaries of the results that exist, by case."""
     now: datetime
     stop: Stop | None
     busy: bool
-    """A case runs, or has ended and is being collected."""
+    """True if a case runs, or has ended and its result is being read."""
     pending: str
-    """Why the first case that waits does so; empty if none does."""
+    """Reason of the first case that waits; empty if no case waits."""
 
 
 @dataclass(frozen=True)
 class ConditionState:
-    """Hold a condition without its times."""
+    """Hold a condition without its time and generation."""
 
     status: Truth
     reason: ConditionReason
@@ -69,7 +72,7 @@ class ConditionState:
 
 
 def finished_at(status: BenchmarkRunStatus) -> datetime | None:
-    """Return when the run finished, which is final; None if it has not."""
+    """Return when the run finished; None if it has not. A finished run never continues."""
     for condition in status.conditions:
         if condition.type == "Finished" and condition.status == "True":
             return datetime.fromisoformat(status.completion_time or condition.last_transition_time)
@@ -77,54 +80,63 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
 
 
 def with_generation(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
-    """Return a finished run's status for a later generation: `kubectl wait` ignores conditions of an older one."""
-    conditions = tuple(
-        condition.model_copy(update={"observed_generation": generation})
-        if condition.type in OWN_CONDITIONS
-        else condition
-        for condition in status.conditions
-    )
-    return status.model_copy(update={"observed_generation": generation, "conditions": conditions})
+    """Return the status with the generation in it and in the operator's conditions.
+
+    `kubectl wait` ignores conditions of an older generation than that of the run's spec.
+    """
+    conditions = []
+    for condition in status.conditions:
+        is_own = condition.type in OWN_CONDITIONS
+        conditions.append(condition.model_copy(update={"observed_generation": generation}) if is_own else condition)
+    return status.model_copy(update={"observed_generation": generation, "conditions": tuple(conditions)})
 
 
 def differs_only_in_progress(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> bool:
-    """Return True if the statuses differ only in why cases wait, where they run, and how long they ran.
+    """Return True if the statuses differ only in the messages of conditions, in where cases run, and in active time.
 
-    An operator that reads `before` derives this again from Jobs and pods, which stay until more is written.
+    Such progress need not be written at once: an operator that reads `before` derives it again from Jobs and pods.
     """
     if len(before.attempts) != len(after.attempts) or len(before.conditions) != len(after.conditions):
         return False
-    attempts = zip(before.attempts, after.attempts, strict=True)
-    if any(
-        earlier is not later and _without_progress(earlier) != _without_progress(later) for earlier, later in attempts
-    ):
-        return False
-    conditions = zip(before.conditions, after.conditions, strict=True)
-    if any(earlier.model_copy(update={"message": later.message}) != later for earlier, later in conditions):
-        return False
-    progress = {"attempts": (), "conditions": (), "active_start_time": None, "active_seconds": 0}
-    return before.model_copy(update=progress) == after.model_copy(update=progress)
+    for earlier, later in zip(before.attempts, after.attempts, strict=True):
+        if earlier is not later and _without_progress(earlier) != _without_progress(later):
+            return False
+    for old, new in zip(before.conditions, after.conditions, strict=True):
+        if old.model_copy(update={"message": new.message}) != new:
+            return False
+    cleared = {"attempts": (), "conditions": (), "active_start_time": None, "active_seconds": 0}
+    return before.model_copy(update=cleared) == after.model_copy(update=cleared)
 
 
 def _without_progress(attempt: Attempt) -> Attempt:
+    """Return the attempt without the fields that describe where it runs."""
     return attempt.model_copy(update={"job_uid": None, "pod": None, "node": None, "image": None})
 
 
 def shortened(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
-    """Return a smaller status: without comparisons and headline, and with messages cut to `SHORT_MESSAGE`."""
-    attempts = [part.model_copy(update={"message": _truncate(part.message, SHORT_MESSAGE)}) for part in status.attempts]
-    conditions = [
-        part.model_copy(update={"message": _truncate(part.message, SHORT_MESSAGE)}) for part in status.conditions
+    """Return a smaller status: without comparisons and headline, and with messages of at most `SHORT_MESSAGE`."""
+    attempts = [
+        attempt.model_copy(update={"message": _truncate(attempt.message, SHORT_MESSAGE)}) for attempt in status.attempts
     ]
-    shorter = {"attempts": tuple(attempts), "conditions": tuple(conditions), "comparisons": (), "headline": ""}
-    omitted = status.comparisons_omitted + len(status.comparisons)
-    return status.model_copy(update={**shorter, "comparisons_omitted": omitted})
+    conditions = [
+        condition.model_copy(update={"message": _truncate(condition.message, SHORT_MESSAGE)})
+        for condition in status.conditions
+    ]
+    return status.model_copy(
+        update={
+            "attempts": tuple(attempts),
+            "conditions": tuple(conditions),
+            "comparisons": (),
+            "comparisons_omitted": status.comparisons_omitted + len(status.comparisons),
+            "headline": "",
+        }
+    )
 
 
 def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
-    """Return the status of a refused run."""
-    stored_results = "stored results are kept" if status.measured_cases else "nothing was measured"
-    remedy = f"{stored_results}; correct the spec and apply it under another name"
+    """Return the final status of a run whose spec is refused; `message` has the problems."""
+    what_remains = "stored results are kept" if status.measured_cases else "nothing was measured"
+    remedy = f"{what_remains}; correct the spec and apply it under another name"
     states: dict[ConditionType, ConditionState] = {
         "Accepted": ConditionState("False", ConditionReason.INVALID_SPEC, message),
         "Finished": ConditionState("True", ConditionReason.INVALID_SPEC, remedy),
@@ -143,33 +155,32 @@ def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, gene
 
 
 def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgress) -> BenchmarkRunStatus:
-    """Return the status of an accepted run."""
+    """Return the status of an accepted run.
+
+    The run is done if every case has ended, or if it was stopped and no attempt is in flight.
+    """
     generation = plan.metadata.generation
     done_cases = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured)
     in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in done_cases]
     is_done = len(done_cases) == len(plan.names) or (progress.stop is not None and not in_flight)
-    succeeded = (
-        _final_state(plan, progress)
-        if is_done
-        else ConditionState("Unknown", ConditionReason.UNFINISHED, "not every case has a result yet")
-    )
-    finished = (
-        ConditionState("True", succeeded.reason, succeeded.message)
-        if is_done
-        else _unfinished_state(plan, progress, done_cases)
-    )
+    if is_done:
+        succeeded = _final_state(plan, progress)
+        finished = ConditionState("True", succeeded.reason, succeeded.message)
+    else:
+        succeeded = ConditionState("Unknown", ConditionReason.UNFINISHED, "not every case has a result yet")
+        finished = _unfinished_state(plan, progress, done_cases)
+    accepted_message = f"{figures.count(len(plan.names), 'case')} on profile {plan.profile.name}"
     states: dict[ConditionType, ConditionState] = {
-        "Accepted": ConditionState(
-            "True", ConditionReason.ACCEPTED, f"{figures.count(len(plan.names), 'case')} on profile {plan.profile.name}"
-        ),
+        "Accepted": ConditionState("True", ConditionReason.ACCEPTED, accepted_message),
         "Finished": finished,
         "Succeeded": succeeded,
     }
-    results = [progress.results[name] for name in plan.names if name in progress.results]
+    results = _results_in_order(plan, progress)
     # Building all rows again would be more than half of the work of a step of a large sweep.
     known_rows = {(row.result, row.variant): row for row in status.comparisons}
     rows = itertools.chain.from_iterable(_rows(result, known_rows) for result in results)
-    first = min((attempt.start_time for attempt in progress.attempts), default=None)
+    comparison_count = sum(len(result.comparisons) for result in results)
+    first_start = min((attempt.start_time for attempt in progress.attempts), default=None)
     return status.model_copy(
         update={
             "observed_generation": generation,
@@ -184,24 +195,29 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
             "headline": _headline(plan, progress),
             "runner": plan.runner,
             "workload_source": ", ".join(_sources(plan, progress)),
-            "start_time": status.start_time or first,
+            "start_time": status.start_time or first_start,
             "completion_time": timestamp(progress.now) if is_done else None,
             "measured_cases": progress.measured,
             "attempts": progress.attempts,
             "comparisons": tuple(itertools.islice(rows, MAXIMUM_COMPARISONS)),
-            "comparisons_omitted": max(0, sum(len(result.comparisons) for result in results) - MAXIMUM_COMPARISONS),
+            "comparisons_omitted": max(0, comparison_count - MAXIMUM_COMPARISONS),
         }
     )
 
 
+def _results_in_order(plan: Plan, progress: RunProgress) -> list[Summary]:
+    """Return the summaries of the results that exist, in the plan's order of cases."""
+    return [progress.results[name] for name in plan.names if name in progress.results]
+
+
 def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
-    """Return the different digests of the workload's file, in the order of the cases."""
-    results = [progress.results[name] for name in plan.names if name in progress.results]
+    """Return the digests of the workload's file in the results, each once, in the plan's order of cases."""
+    results = _results_in_order(plan, progress)
     return dict.fromkeys(result.source for result in results if result.source)
 
 
 def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -> ConditionState:
-    """Return the Finished condition of a run that has not finished."""
+    """Return the Finished condition of a run that is suspended, running or queued."""
     count = f"{len(done_cases)} of {len(plan.names)} cases done"
     if plan.policy.suspend:
         return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
@@ -210,11 +226,11 @@ def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -
 
 
 def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
-    """Return the Succeeded condition of a finished run, with its most important reason.
+    """Return the Succeeded condition of a finished run, with the most important reason if it has not succeeded.
 
-    The order is: what stopped the run, a workload's file that changed, failed cases, defects of results.
+    The order of importance: the run was stopped, the workload's file changed, then that of `_shortcomings`.
     """
-    results = [progress.results[name] for name in plan.names if name in progress.results]
+    results = _results_in_order(plan, progress)
     if progress.stop and len(results) < len(plan.names):
         return ConditionState("False", progress.stop.reason, progress.stop.message)
     sources = list(_sources(plan, progress))
@@ -231,7 +247,10 @@ def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
 
 
 def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
-    """Yield each reason for which a run does not succeed with a sentence a case, the most important reason first."""
+    """Yield all reasons for which a run may not succeed, the most important first.
+
+    With each reason come the sentences about the cases or variants that it applies to; none if it does not apply.
+    """
     failed = [attempt for attempt in progress.attempts if attempt.finished]
     yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in failed]
     deleted = [case for case in progress.measured if case not in progress.results]
@@ -248,15 +267,7 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
             if variant.failure
         ],
     )
-    yield (
-        ConditionReason.INCOMPLETE,
-        [
-            f"{result.case}: measured in part{f': {cause}' if (cause := result.shortcoming.rstrip('. ')) else ''}; "
-            f"see BenchmarkResult {result.name} and its Job's log"
-            for result in results
-            if not result.complete
-        ],
-    )
+    yield ConditionReason.INCOMPLETE, [_explain_incomplete(result) for result in results if not result.complete]
     yield (
         ConditionReason.INVALID_MEASUREMENT,
         [
@@ -272,8 +283,15 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
     )
 
 
+def _explain_incomplete(result: Summary) -> str:
+    """Return a sentence about a result that is not complete, with the cause if the result names one."""
+    cause = result.shortcoming.rstrip(". ")
+    measured = f"measured in part: {cause}" if cause else "measured in part"
+    return f"{result.case}: {measured}; see BenchmarkResult {result.name} and its Job's log"
+
+
 def _why_invalid(result: Summary) -> str:
-    """Return why a result is not valid, from its failed checks or else its rounds."""
+    """Return why a result is not valid: by its failed checks, or else by its number of rounds."""
     if result.failed_checks:
         reason = f"{', '.join(dict.fromkeys(result.failed_checks))} failed"
     elif result.rounds:
@@ -286,9 +304,13 @@ def _why_invalid(result: Summary) -> str:
 
 
 def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
-    """Yield a row for each comparison; rows that are known are reused."""
+    """Yield the row of each comparison of a result; reuse the row of the same result and variant if it is known."""
     for comparison in result.comparisons:
-        yield known_rows.get((result.name, comparison.variant)) or ComparisonStatus(
+        known_row = known_rows.get((result.name, comparison.variant))
+        if known_row:
+            yield known_row
+            continue
+        yield ComparisonStatus(
             case=result.case,
             variant=comparison.variant,
             verdict=result.outcome(comparison),
@@ -300,84 +322,92 @@ def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus
 
 
 def _interval(comparison: Comparison) -> str | None:
+    """Return the confidence interval of a comparison as text; None if it has none."""
     if comparison.lower is None or comparison.upper is None:
         return None
     return figures.interval(float(comparison.lower), float(comparison.upper))
 
 
 def _headline(plan: Plan, progress: RunProgress) -> str:
-    """Summarize one case by its comparisons, several by the verdicts and speedups of each variant.
+    """Summarize the results of a run in one line: the comparisons of each variant, then the observations.
 
-    If nothing was timed, name the observations, and in how many cases they were made.
+    With several results, each observation has the number of cases in which it was made.
     """
-    results = [progress.results[name] for name in plan.names if name in progress.results]
-    by_variant: dict[str, list[tuple[str, Comparison]]] = {}
+    results = _results_in_order(plan, progress)
+    comparisons_by_variant: dict[str, list[tuple[str, Comparison]]] = {}
+    observation_counts: Counter[str] = Counter()
     for result in results:
+        observation_counts.update(result.observations)
         for comparison in rank_comparisons(result.comparisons):
             outcome = result.outcome(comparison)
-            by_variant.setdefault(comparison.variant, []).append((_outcome_in_words(outcome), comparison))
-    observed = Counter(text for result in results for text in result.observations)
-    parts = [f"{name} {_summarize_comparisons(rows)}" for name, rows in by_variant.items()]
-    parts += [
-        f"{text} in {count} of {len(results)} cases" if len(results) > 1 else text for text, count in observed.items()
-    ]
-    return _truncate("; ".join(parts), MAXIMUM_HEADLINE)
-
-
-def _outcome_in_words(outcome: str) -> str:
-    return outcome if outcome != "none" else "no verdict"
+            outcome_text = "no verdict" if outcome == "none" else outcome
+            comparisons_by_variant.setdefault(comparison.variant, []).append((outcome_text, comparison))
+    summaries = [f"{name} {_summarize_comparisons(pairs)}" for name, pairs in comparisons_by_variant.items()]
+    for observation, count in observation_counts.items():
+        if len(results) > 1:
+            summaries.append(f"{observation} in {count} of {len(results)} cases")
+        else:
+            summaries.append(observation)
+    return _truncate("; ".join(summaries), MAXIMUM_HEADLINE)
 
 
 def _summarize_comparisons(comparisons: list[tuple[str, Comparison]]) -> str:
-    """Summarize a variant's comparisons in all cases, each with its outcome in words.
+    """Summarize a variant's comparisons in all cases, each of which comes with its outcome.
 
-    One comparison gives its speedup and interval; several give the count of each outcome and the range of speedups.
+    Of one comparison, return its outcome, speedup and interval. Of several, return the count of each outcome and the
+    range of the speedups that have an interval.
     """
-    verdicts = [outcome for outcome, _ in comparisons]
     if len(comparisons) == 1:
         [(outcome, comparison)] = comparisons
         interval = _interval(comparison)
-        speedup = (
-            f" {figures.speedup(float(comparison.speedup))} ({interval})" if comparison.speedup and interval else ""
-        )
-        return f"{outcome}{speedup}"
-    counts = ", ".join(f"{verdict} in {verdicts.count(verdict)}" for verdict in dict.fromkeys(verdicts))
+        if comparison.speedup and interval:
+            return f"{outcome} {figures.speedup(float(comparison.speedup))} ({interval})"
+        return outcome
+    outcome_counts = Counter(outcome for outcome, _ in comparisons)
+    counts = ", ".join(f"{outcome} in {count}" for outcome, count in outcome_counts.items())
+    summary = f"{counts} of {len(comparisons)}"
     speedups = [
         float(comparison.speedup) for _, comparison in comparisons if comparison.speedup and _interval(comparison)
     ]
-    extremes = dict.fromkeys(figures.speedup(end) for end in (min(speedups), max(speedups))) if speedups else ()
-    return f"{counts} of {len(comparisons)}{', ' if extremes else ''}{' to '.join(extremes)}"
+    if not speedups:
+        return summary
+    lowest, highest = figures.speedup(min(speedups)), figures.speedup(max(speedups))
+    return f"{summary}, {lowest}" if lowest == highest else f"{summary}, {lowest} to {highest}"
 
 
 def _conditions(
     states: Mapping[ConditionType, ConditionState], status: BenchmarkRunStatus, now: datetime, generation: int
 ) -> tuple[Condition, ...]:
-    """Return the conditions with these states, then those of others; a transition time changes with its status."""
-    earlier = {condition.type: condition for condition in status.conditions}
-    own = (
-        Condition(
+    """Return the operator's conditions with these states, then those that other programs have added to the status.
+
+    A condition's transition time changes only with its status. At most `MAXIMUM_CONDITIONS` are returned.
+    """
+    earlier_conditions = {condition.type: condition for condition in status.conditions}
+    conditions = []
+    for kind, state in states.items():
+        earlier = earlier_conditions.get(kind)
+        has_same_status = earlier is not None and earlier.status == state.status
+        condition = Condition(
             type=kind,
             status=state.status,
             reason=state.reason,
             message=_truncate(state.message, MAXIMUM_MESSAGE),
-            last_transition_time=earlier[kind].last_transition_time
-            if kind in earlier and earlier[kind].status == state.status
-            else timestamp(now),
+            last_transition_time=earlier.last_transition_time if earlier and has_same_status else timestamp(now),
             observed_generation=generation,
         )
-        for kind, state in states.items()
-    )
-    others = [condition for condition in status.conditions if condition.type not in states]
-    return (*own, *others)[:MAXIMUM_CONDITIONS]
+        conditions.append(condition)
+    conditions += [condition for condition in status.conditions if condition.type not in states]
+    return tuple(conditions[:MAXIMUM_CONDITIONS])
 
 
 def _first_few(sentences: list[str]) -> str:
-    """Join the first `NAMED_CASES` sentences, and count the others."""
+    """Return the first `NAMED_CASES` sentences, and the number of the remaining ones."""
     first = "; ".join(sentences[:NAMED_CASES])
-    return first if len(sentences) <= NAMED_CASES else f"{first}; and {len(sentences) - NAMED_CASES} more"
+    remaining_count = len(sentences) - NAMED_CASES
+    return f"{first}; and {remaining_count} more" if remaining_count > 0 else first
 
 
-def _truncate(text: str, length: int) -> str:
-    """Return the text on one line, with at most `length` characters."""
-    text = on_one_line(text)
-    return text if len(text) <= length else f"{text[: length - 1]}…"
+def _truncate(text: str, maximum_length: int) -> str:
+    """Return the text on one line, cut to at most `maximum_length` characters."""
+    line = on_one_line(text)
+    return line if len(line) <= maximum_length else f"{line[: maximum_length - 1]}…"

@@ -1,4 +1,4 @@
-"""Reduce a BenchmarkResult to its headline, all that the operator keeps of one in memory."""
+"""Reduce a BenchmarkResult to a summary, the only form in which the operator keeps results in memory."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from datetime import datetime
 
 from accelbench.api.numbers import MEASURED
 from accelbench.api.reasons import FailureReason
-from accelbench.api.result import Comparison, Result
+from accelbench.api.result import Comparison, Result, VariantResult
 from accelbench.cluster_api.kinds import RESULT
 from accelbench.document import on_one_line
 from accelbench.plan.names import result_name
@@ -16,8 +16,9 @@ from accelbench_operator.engine.kinds import Key, Manifest
 from accelbench_operator.runs.observed import created_at, run_uid_of
 
 MAXIMUM_SOURCE = 128
+"""Maximum characters of a digest; any program may have written the result."""
 MAXIMUM_CHECKS = 32
-"""Maximum numbers of characters and of checks that a summary holds, because any program may have written a result."""
+"""Maximum number of different checks in a summary, for the same reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +28,23 @@ class VariantSummary:
     name: str
     framework: str
     seconds: float | None
-    """The geometric mean over launches; None without a complete round, or where a check rejects the variant."""
+    """The geometric mean over launches; None without a complete round, or if a check rejects the variant."""
     lower: float | None = None
-    """Lower end of the interval of its own time, which is not paired with the baseline."""
+    """Lower end of the confidence interval of `seconds`, which is not paired with the baseline."""
     upper: float | None = None
+    """Upper end of that interval."""
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of each phase of a launch: `compile`, `first-step`, and so on."""
     numbers: Mapping[str, float] = field(default_factory=dict)
-    """Exported numbers, by field of `Numbers`."""
+    """Measured values that have a metric, by field of `Numbers`."""
     failure: FailureReason | None = None
     not_compiled: FailureReason | None = None
-    """Reason why it could not be compiled for a target for which another variant could: a finding, not a failure."""
+    """Reason why the variant could not be compiled for a target, if another variant could; this is no failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Hold the headline of one BenchmarkResult."""
+    """Summarize one BenchmarkResult."""
 
     namespace: str
     name: str
@@ -88,33 +90,36 @@ class Summary:
 
     @property
     def key(self) -> Key:
-        """Key of the BenchmarkResult."""
+        """Return the key of the BenchmarkResult."""
         return Key(RESULT.name, self.namespace, self.name, self.uid)
 
     @property
     def owner(self) -> str:
-        """UID of its run."""
+        """Return the UID of the run."""
         return self.run_uid
 
     @property
     def only_noisy(self) -> bool:
-        """Return True if accepted noise is the only reason why comparisons have no verdict."""
+        """Return True if the run accepts noise, and noise is the only reason why comparisons have no verdict."""
         return self.noisy and all(comparison.verdict or comparison.noisy for comparison in self.comparisons)
 
     def outcome(self, comparison: Comparison) -> str:
-        """Return the verdict of one of its comparisons, or `failed`, `invalid`, `noisy` or `none`."""
+        """Return the verdict of a comparison of this result; without one, `failed`, `invalid`, `noisy` or `none`."""
         if comparison.verdict:
             return comparison.verdict
-        sides = {comparison.variant, comparison.baseline}
-        if any(variant.name in sides and (variant.failure or variant.not_compiled) for variant in self.variants):
-            return "failed"
-        return "invalid" if comparison.invalid else "noisy" if comparison.noisy else "none"
+        compared_names = {comparison.variant, comparison.baseline}
+        for variant in self.variants:
+            if variant.name in compared_names and (variant.failure or variant.not_compiled):
+                return "failed"
+        if comparison.invalid:
+            return "invalid"
+        return "noisy" if comparison.noisy else "none"
 
 
 def observe_result(body: Manifest) -> Summary | None:
-    """Return the headline of a BenchmarkResult; None if it belongs to no run. Raise ValueError if it cannot be read.
+    """Return the summary of a BenchmarkResult; raise ValueError if the result is invalid.
 
-    Its label names the run, because a result can outlive its owner. Its name has to match: names cannot be changed.
+    None if no label names its run, or if its name is not that of the run's result: labels can be changed, names cannot.
     """
     key, run_uid = Key.of(RESULT.name, body), run_uid_of(body["metadata"])
     if not run_uid:
@@ -136,10 +141,19 @@ def summarize(
     created: datetime | None = None,
     node: str = "",
 ) -> Summary:
-    """Return the headline of a result that is stored under `key`, since `created`."""
+    """Return the summary of a result, without the values that its checks reject.
+
+    Args:
+        result: The result.
+        key: The key of the BenchmarkResult.
+        run_uid: The UID of the run.
+        not_met: A sentence for each expectation that is not met or undecided.
+        created: The creation time of the BenchmarkResult, if it is known.
+        node: The node of the measurement; empty if it is unknown.
+    """
     result = redact_invalid(result)
     case = result.case
-    failed = {variant.name for variant in result.failed_variants}
+    failed_names = {variant.name for variant in result.failed_variants}
     return Summary(
         namespace=key.namespace,
         name=key.name,
@@ -159,22 +173,7 @@ def summarize(
         quarantined=len(result.quarantined),
         noisy=bool(result.noisy),
         variants=tuple(
-            VariantSummary(
-                name=variant.name,
-                framework=variant.use.partition("/")[0],
-                seconds=step_seconds(variant),
-                lower=_optional_float(variant.spread.lower_seconds) if variant.spread else None,
-                upper=_optional_float(variant.spread.upper_seconds) if variant.spread else None,
-                phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
-                numbers={
-                    field: value
-                    for field, number in MEASURED.items()
-                    if number.metric and (value := variant.numbers.value(field)) is not None
-                },
-                failure=variant.failure.reason if variant.failure and variant.name in failed else None,
-                not_compiled=variant.failure.reason if variant.failure and variant.name not in failed else None,
-            )
-            for variant in result.variants
+            _summarize_variant(variant, has_failed=variant.name in failed_names) for variant in result.variants
         ),
         comparisons=result.comparisons,
         observations=(
@@ -192,18 +191,41 @@ def summarize(
     )
 
 
+def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSummary:
+    """Return the summary of a variant; if it has not failed, its failure only means that it was not compiled."""
+    reason = variant.failure.reason if variant.failure else None
+    numbers: dict[str, float] = {}
+    for field_name, number in MEASURED.items():
+        value = variant.numbers.value(field_name)
+        if number.metric and value is not None:
+            numbers[field_name] = value
+    return VariantSummary(
+        name=variant.name,
+        framework=variant.use.partition("/")[0],
+        seconds=step_seconds(variant),
+        lower=_optional_float(variant.spread.lower_seconds) if variant.spread else None,
+        upper=_optional_float(variant.spread.upper_seconds) if variant.spread else None,
+        phase_seconds={phase.phase: float(phase.median_seconds) for phase in variant.phases},
+        numbers=numbers,
+        failure=reason if has_failed else None,
+        not_compiled=None if has_failed else reason,
+    )
+
+
 def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
-    """Count the checks that did not pass, by name and outcome; at most `MAXIMUM_CHECKS` entries."""
-    checks = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
-    return tuple((*check, count) for check, count in sorted(checks.items())[:MAXIMUM_CHECKS])
+    """Return name, outcome and count of the checks that did not pass, sorted; at most `MAXIMUM_CHECKS` entries."""
+    counts = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
+    first_counts = sorted(counts.items())[:MAXIMUM_CHECKS]
+    return tuple((name, outcome, count) for (name, outcome), count in first_counts)
 
 
 def _failed_checks(result: Result) -> tuple[str, ...]:
-    """Return a name for each failed check, of at most `MAXIMUM_CHECKS` different names."""
-    failed = [check.name for check in result.certificate.checks if check.outcome == "failed"]
-    names = list(dict.fromkeys(failed))[:MAXIMUM_CHECKS]
-    return tuple(name for name in failed if name in names)
+    """Return the name of each failed check; a name can repeat, but at most `MAXIMUM_CHECKS` names are different."""
+    failed_names = [check.name for check in result.certificate.checks if check.outcome == "failed"]
+    kept_names = list(dict.fromkeys(failed_names))[:MAXIMUM_CHECKS]
+    return tuple(name for name in failed_names if name in kept_names)
 
 
 def _optional_float(text: str | None) -> float | None:
+    """Return the number in the text; None for None."""
     return None if text is None else float(text)
