@@ -22,4 +22,4 @@ NOW = timestamp(MOMENT)
 def snapshot_of(summary: Summary) -> Snapshot:
     """The operator that leads and holds that result alone."""
     health = QueueHealth(depth=0, oldest_seconds=0.0, loop_lag_seconds=0.0, reconciled_total=0, failed_total=0)
-    return Snapshot(leading=True, results=(summary,), runs={}, held={}, queue=health)
+    return Snapshot(leading=True, results=(summary,), runs={}, stored_objects={}, queue=health)

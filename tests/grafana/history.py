@@ -252,7 +252,7 @@ def moments() -> Iterator[tuple[float, Snapshot]]:
                     ("kernels", "Queued"): 3 if hour < 2 else 2 if hour < 3 else 0,
                     ("lab", "Failed"): 1 if passed > 4 * DAY else 0,
                 },
-                held={"Job": 2 + depth, "Pod": 2 + depth, "BenchmarkResult": 80 + passed // DAY * 9},
+                stored_objects={"Job": 2 + depth, "Pod": 2 + depth, "BenchmarkResult": 80 + passed // DAY * 9},
                 queue=QueueHealth(
                     depth=depth,
                     oldest_seconds=depth * 1.7,

@@ -42,7 +42,7 @@ def served_metrics(snapshot: Callable[[], Snapshot], port: int) -> Iterator[None
 
 def text_of(shown: Snapshot, accept: str = "") -> str:
     """What a scrape of that operator says."""
-    return b"".join(Exposition().write(shown, accept).parts()).decode()
+    return b"".join(Exposition().write(shown, accept).texts()).decode()
 
 
 def registry_of(shown: Snapshot) -> CollectorRegistry:

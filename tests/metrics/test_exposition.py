@@ -37,7 +37,7 @@ OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 
 
 def text(served: Exposition, shown: Snapshot) -> bytes:
-    return b"".join(served.write(shown).parts())
+    return b"".join(served.write(shown).texts())
 
 
 def test_what_has_changed_is_in_the_next_scrape() -> None:
@@ -69,7 +69,7 @@ def test_openmetrics_is_one_whole_document() -> None:
     telemetry.queue.observe(3)
     scrape = Exposition(telemetry).write(snapshot(("team-a", faster())), OPENMETRICS)
     assert scrape.content_type.startswith("application/openmetrics-text")
-    whole = b"".join(scrape.parts()).decode()
+    whole = b"".join(scrape.texts()).decode()
     families = {family.name: family for family in text_string_to_metric_families(whole)}
     assert families["accelbench_case_queue_seconds"].type == "histogram"
     assert families["accelbench_step_seconds"].samples
@@ -120,7 +120,7 @@ async def test_a_scraper_that_leaves_in_the_middle_leaves_no_traceback(caplog: p
     class Long(Scrape):
         """Compresses to next to nothing, so that nothing is sent before its end."""
 
-        def parts(self) -> Iterator[bytes]:
+        def texts(self) -> Iterator[bytes]:
             task = asyncio.current_task()
             assert task
             ended.append(task)

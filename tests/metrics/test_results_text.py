@@ -30,7 +30,7 @@ def shown(*results: tuple[str, int, int]) -> tuple[Summary, ...]:
 
 
 def text(written: ResultsText, results: tuple[Summary, ...]) -> bytes:
-    return b"".join(written.of(results))
+    return b"".join(written.write(results))
 
 
 @pytest.mark.parametrize("accept", FORMATS)

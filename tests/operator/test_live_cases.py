@@ -120,18 +120,18 @@ async def test_the_log_of_a_case_under_way_is_followed_until_it_ends(
     cases = LiveCases(api, lambda: pods, {UID: "chain"}.get, lambda: True)
     work = asyncio.create_task(cases.run())
     logs.parts.put_nowait(f"{encode_event(STARTED)}\nhello\n".encode())
-    await until(lambda: cases.now and cases.now[0].variant == "jax/jit")
-    (case,) = cases.now
+    await until(lambda: cases.progress and cases.progress[0].variant == "jax/jit")
+    (case,) = cases.progress
     assert (case.namespace, case.run, case.case, case.round) == (NAMESPACE, "chain", ATTEMPT.case, 0)
     line = f"{encode_event(ROUND)}\n".encode()
     logs.parts.put_nowait(b"x" * 100_000)  # a program's own line, which has no end yet
     logs.parts.put_nowait(b"x" * 100_000 + b"\n" + line[:20])
     logs.parts.put_nowait(line[20:])
-    await until(lambda: cases.now[0].round == 1)
+    await until(lambda: cases.progress[0].round == 1)
     [(name, query)] = logs.asked
     assert (name, query["follow"]) == (pods[0].key.name, "true")
     pods[:] = [ended(ATTEMPT)]
-    await until(lambda: not cases.now)
+    await until(lambda: not cases.progress)
     work.cancel()
 
 
@@ -146,12 +146,12 @@ async def test_a_log_that_is_followed_again_is_not_read_again(
     logs.parts.put_nowait(None)
     await until(lambda: len(logs.asked) > 1)
     logs.parts.put_nowait(f"{encode_event(ROUND)}\n".encode())
-    await until(lambda: cases.now and cases.now[0].round == 1)
+    await until(lambda: cases.progress and cases.progress[0].round == 1)
     logs.parts.put_nowait(None)
     await until(lambda: len(logs.asked) > 2)
     logs.parts.put_nowait(f"{encode_event(STARTED)}\n".encode())
-    await until(lambda: cases.now[0].variant == "jax/jit")
-    assert cases.now[0].round == 1
+    await until(lambda: cases.progress[0].variant == "jax/jit")
+    assert cases.progress[0].round == 1
     assert [query.get("sinceSeconds") for _, query in logs.asked] == [None, None, "2"]
     work.cancel()
 
@@ -168,8 +168,8 @@ async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
     monkeypatch.setattr(api, "lines", lambda path, *rest: 1 / 0 if "line" in path else lines(path, *rest))
     work = asyncio.create_task(cases.run())
     logs.parts.put_nowait(f"{encode_event(STARTED)}\n".encode())
-    await until(lambda: cases.now and cases.now[0].variant == "jax/jit")
-    assert len(cases.now) == 1
+    await until(lambda: cases.progress and cases.progress[0].variant == "jax/jit")
+    assert len(cases.progress) == 1
     assert "cannot follow the log of pod" in caplog.text
     work.cancel()
 
@@ -179,15 +179,15 @@ async def test_cases_that_are_short_not_ours_or_too_many_are_not_followed(logs: 
     names = {UID: "chain"}
     others = replace(running(ATTEMPT, since=long_ago), owner="x", key=running(ATTEMPT).key._replace(uid="x"))
     none = LiveCases(api, lambda: [make_pod(ATTEMPT), running(ATTEMPT, since=lately), others], names.get, lambda: True)
-    assert list(none._pods_to_follow()) == []
+    assert list(none._select_pods()) == []
     many = [
         replace(each, key=each.key._replace(uid=f"uid-{number}"))
         for number in range(2 * MAXIMUM_FOLLOWED)
         for each in [running(ATTEMPT, since=long_ago - timedelta(seconds=number))]
     ]
     leader = LiveCases(api, lambda: many, names.get, lambda: True)
-    assert [pod.key.uid for pod in leader._pods_to_follow()] == [
+    assert [pod.key.uid for pod in leader._select_pods()] == [
         f"uid-{number}" for number in range(2 * MAXIMUM_FOLLOWED - 1, MAXIMUM_FOLLOWED - 1, -1)
     ]
     assert (leader.omitted, none.omitted) == (MAXIMUM_FOLLOWED, 0)
-    assert list(LiveCases(api, lambda: many, names.get, lambda: False)._pods_to_follow()) == []
+    assert list(LiveCases(api, lambda: many, names.get, lambda: False)._select_pods()) == []

@@ -4,7 +4,6 @@ Most of a scrape is about results (`results_text`). It is written and sent one m
 """
 
 import asyncio
-import itertools
 import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -32,36 +31,38 @@ class Exposition:
     """Write scrapes in the format that the request accepts: text or OpenMetrics."""
 
     def __init__(self, *collectors: Collector) -> None:
-        """Export `collectors` together with each snapshot."""
+        """Export the metrics of `collectors`, and of this process, together with each snapshot."""
         self._collectors = (*collectors, process_registry())
         self._results: dict[str, ResultsText] = {}
         """By media type: the text of results is the same in all versions of one."""
 
     def write(self, operator: Snapshot, accept: str = "") -> "Scrape":
-        """Return a scrape for an Accept header.
+        """Return the answer to a scrape with this Accept header.
 
-        Only the leader exports results. Other replicas prepare the text too, so that the next leader has it at once.
+        Only the leader exports results. Other replicas write the text too, so that the next leader has it at once.
         """
         encode, content_type = choose_encoder(accept)
         media_type = content_type.partition(";")[0]
         if media_type not in self._results:
             self._results[media_type] = ResultsText(encode)
-        results = self._results[media_type].of(operator.results)
-        others = itertools.chain.from_iterable(collector.collect() for collector in self._collectors)
-        operator_text = encode(Families(itertools.chain(operator_families(operator), others)))
-        return Scrape(content_type, results if operator.leading else results.without_results, operator_text)
+        results = self._results[media_type].write(operator.results)
+        if not operator.leading:
+            results = results.without_results
+        collected_families = [family for collector in self._collectors for family in collector.collect()]
+        operator_text = encode(Families([*operator_families(operator), *collected_families]))
+        return Scrape(content_type, results, operator_text)
 
 
 @dataclass(frozen=True)
 class Scrape:
-    """Hold the body of one response."""
+    """Store the body of one response."""
 
     content_type: str
     results: MetricTexts
     operator_text: bytes
 
-    def parts(self) -> Iterator[bytes]:
-        """Yield the metrics of results, one at a time, then those of the operator."""
+    def texts(self) -> Iterator[bytes]:
+        """Yield the text of each metric of results, then one text with all metrics of the operator."""
         yield from self.results
         yield self.operator_text
 
@@ -76,7 +77,7 @@ class Tls:
     """If set, clients need a certificate that this authority signed."""
 
     def context(self) -> ssl.SSLContext:
-        """Return a server context; raise OSError (ssl.SSLError included) if a file is missing or invalid."""
+        """Return a TLS context for a server; raises OSError (ssl.SSLError included) for a missing or invalid file."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.load(context)
         if self.client_ca:
@@ -84,14 +85,14 @@ class Tls:
         return context
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Use the current files for new connections."""
+        """Load the current files into `context`, for new connections."""
         context.load_cert_chain(self.certificate, self.key)
         if self.client_ca:
             context.load_verify_locations(self.client_ca)
 
     @property
-    def modified(self) -> tuple[float, ...]:
-        """Return the modification time of each file, in seconds since 1970."""
+    def modification_times(self) -> tuple[float, ...]:
+        """Return when each file was last changed, in seconds since 1970."""
         files = (self.certificate, self.key, self.client_ca)
         return tuple(file.stat().st_mtime for file in files if file)
 
@@ -101,7 +102,7 @@ Authorize = Callable[[str], Awaitable[tuple[int, str]]]
 
 
 async def allow_everyone(_: str) -> tuple[int, str]:
-    """Authorize every request that reaches the port."""
+    """Authorize every request, whatever its Authorization header."""
     return 200, ""
 
 
@@ -116,15 +117,16 @@ async def serve_metrics(
     authorize: Authorize = allow_everyone,
     renew_seconds: float = RENEW_SECONDS,
 ) -> AsyncIterator[None]:
-    """Serve `/metrics` while the context is open; raise OSError if the port or a file of `tls` cannot be used."""
+    """Serve `/metrics` while the context is open; raises OSError if the port or a file of `tls` cannot be used."""
 
     async def metrics(request: web.Request) -> web.StreamResponse:
-        status, why = await authorize(request.headers.get("Authorization", ""))
+        """Answer a scrape: the metrics, or why the client may not read them."""
+        status, refusal = await authorize(request.headers.get("Authorization", ""))
         if status != web.HTTPOk.status_code:
-            return web.Response(status=status, text=f"{why}\n")
+            return web.Response(status=status, text=f"{refusal}\n")
         scrape = await asyncio.to_thread(exposition.write, snapshot(), request.headers.get("Accept", ""))
         # aiohttp's content_type takes no parameters; the version of Prometheus's format is one.
-        response = web.Response(body=_chunks(scrape), headers={"Content-Type": scrape.content_type})
+        response = web.Response(body=_yield_chunks(scrape), headers={"Content-Type": scrape.content_type})
         response.enable_compression()
         # aiohttp sends it after this function returns, so a client that has disconnected is not an error here.
         return response
@@ -133,33 +135,37 @@ async def serve_metrics(
     application.add_routes([web.get("/metrics", metrics)])
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
-    context = tls.context() if tls else None
-    renewal = asyncio.create_task(_reload_certificates(tls, context, renew_seconds)) if tls and context else None
+    context = None
+    reloading = None
+    if tls:
+        context = tls.context()
+        reloading = asyncio.create_task(_reload_certificates(tls, context, renew_seconds))
     try:
         await web.TCPSite(runner, address, port, ssl_context=context).start()
         yield
     finally:
-        if renewal:
-            renewal.cancel()
+        if reloading:
+            reloading.cancel()
         await runner.cleanup()
 
 
-async def _chunks(scrape: Scrape) -> AsyncIterator[bytes]:
-    """Yield the parts of a scrape, and let other tasks run in between."""
-    for part in scrape.parts():
-        yield part
+async def _yield_chunks(scrape: Scrape) -> AsyncIterator[bytes]:
+    """Yield the texts of a scrape, and let other tasks run in between."""
+    for text in scrape.texts():
+        yield text
         # A fast socket would take all chunks without giving other tasks a turn.
         await asyncio.sleep(0)
 
 
 async def _reload_certificates(tls: Tls, context: ssl.SSLContext, seconds: float) -> None:
-    """Reload certificates that were renewed while this process runs."""
-    loaded = tls.modified
+    """Load the certificates into `context` whenever their files have changed, looking every `seconds`."""
+    loaded_times = tls.modification_times
     while True:
         await asyncio.sleep(seconds)
         try:
-            if (modified := tls.modified) != loaded:
+            current_times = tls.modification_times
+            if current_times != loaded_times:
                 tls.load(context)
-                loaded = modified
+                loaded_times = current_times
         except OSError as error:
             logger.warning("cannot reload the TLS certificate: %s; keeping the current one", error)

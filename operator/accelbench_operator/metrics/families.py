@@ -56,35 +56,37 @@ class Metric(Generic[T]):
     by: Labels = ()
     type: Literal["gauge", "counter"] = "gauge"
 
-    def family(self, labels: Labels, labelled: Iterable[tuple[Labels, T]]) -> Family:
-        """Return all samples of the metric.
+    def family(self, labels: Labels, labelled_objects: Iterable[tuple[Labels, T]]) -> Family:
+        """Return the metric with the samples of all objects.
 
         Args:
-            labels: names of the labels that every sample has.
-            labelled: pairs of the values of `labels`, already shortened, and the object that has them.
+            labels: names of the labels that every sample has, in addition to those of `by`.
+            labelled_objects: the values of `labels`, at most `MAXIMUM_LABEL` characters each, and the object to read.
         """
-        kind = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
-        family = kind(self.name, self.help, labels=(*labels, *self.by))
-        samples_by_labels: dict[Labels, float] = {}
-        for values, subject in labelled:
-            read = self.read(subject)
-            samples = read.items() if isinstance(read, Mapping) else (((), read),)
-            for own, value in samples:
-                if value is not None:
-                    # Prometheus rejects a scrape with a duplicate sample.
-                    samples_by_labels.setdefault((*values, *_truncate(own)) if own else values, value)
-        for texts, value in samples_by_labels.items():
-            family.add_metric(texts, value)
+        family_class = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
+        family = family_class(self.name, self.help, labels=(*labels, *self.by))
+        samples: dict[Labels, float] = {}
+        for label_values, measured_object in labelled_objects:
+            reading = self.read(measured_object)
+            values = reading if isinstance(reading, Mapping) else {(): reading}
+            for by_values, value in values.items():
+                if value is None:
+                    continue
+                sample_labels = (*label_values, *_truncate(by_values)) if by_values else label_values
+                # Prometheus rejects a scrape with duplicate samples, so only the first of them counts.
+                samples.setdefault(sample_labels, value)
+        for sample_labels, value in samples.items():
+            family.add_metric(sample_labels, value)
         return family
 
 
-def _truncate(texts: Labels) -> Labels:
-    """Shorten label values: a result that was written by hand can hold any text."""
-    return tuple(text[:MAXIMUM_LABEL] for text in texts)
+def _truncate(label_values: Labels) -> Labels:
+    """Return the first `MAXIMUM_LABEL` characters of each value: a result that was written by hand has any text."""
+    return tuple(value[:MAXIMUM_LABEL] for value in label_values)
 
 
-def _measured(field: str, number: Number) -> Metric[VariantSummary]:
-    """Define the metric of a measured number."""
+def _export_number(field: str, number: Number) -> Metric[VariantSummary]:
+    """Return the metric that exports the measured number in `field` of each variant."""
     return Metric(number.metric, number.meaning, lambda variant: variant.numbers.get(field))
 
 
@@ -171,7 +173,7 @@ VARIANT_METRICS: tuple[Metric[VariantSummary], ...] = (
         lambda variant: {(phase,): seconds for phase, seconds in variant.phase_seconds.items()},
         by=("phase",),
     ),
-    *(_measured(field, number) for field, number in MEASURED.items() if number.metric),
+    *(_export_number(field, number) for field, number in MEASURED.items() if number.metric),
     Metric(
         "accelbench_variant_failed",
         "1 with the reason if the variant failed in the latest result, else 0 without a reason. A variant that cannot "
@@ -194,10 +196,14 @@ def _to_float(text: str | None) -> float | None:
 
 
 def _pays_back_steps(payback: Payback | None) -> Mapping[Labels, float | None]:
-    """Return the break-even steps by answer: 0 at once, infinite if never."""
+    """Return the break-even steps, with the answer as label: 0 for `at-once`, infinity for `never`."""
     if payback is None:
         return {}
-    steps = payback.steps if payback.steps is not None else {"at-once": 0.0, "never": math.inf}.get(payback.answer)
+    steps: float | None = payback.steps
+    if steps is None and payback.answer == "at-once":
+        steps = 0.0
+    elif steps is None and payback.answer == "never":
+        steps = math.inf
     return {(payback.answer,): steps}
 
 
@@ -305,7 +311,7 @@ OPERATOR_METRICS: tuple[Metric[Snapshot], ...] = (
     Metric(
         "accelbench_operator_objects",
         "Objects that the operator holds in memory, by kind.",
-        lambda operator: {(kind,): count for kind, count in operator.held.items()},
+        lambda operator: {(kind,): count for kind, count in operator.stored_objects.items()},
         by=("kind",),
     ),
     Metric(
@@ -352,68 +358,71 @@ OPERATOR_METRICS: tuple[Metric[Snapshot], ...] = (
 
 
 def _baseline(result: Summary) -> str:
-    """Return the baseline of the comparisons; empty if there are none."""
-    return next((comparison.baseline for comparison in result.comparisons), "")
+    """Return the baseline of the comparisons, which all have the same; empty without comparisons."""
+    return result.comparisons[0].baseline if result.comparisons else ""
 
 
 def operator_families(operator: Snapshot) -> Iterator[Family]:
-    """Yield the metrics of the operator and of running cases."""
+    """Yield the metrics of the operator, of running cases and of their speedups so far."""
     for metric in OPERATOR_METRICS:
         yield metric.family((), [((), operator)])
-    live = [(_truncate((case.namespace, case.run, case.case)), case) for case in operator.live]
+    labelled_cases = [(_truncate((case.namespace, case.run, case.case)), case) for case in operator.live]
     for case_metric in LIVE_CASE_METRICS:
-        yield case_metric.family(LIVE_LABELS, live)
-    comparisons = [
-        ((*values, *_truncate((comparison.variant,))), comparison)
-        for values, case in live
-        for comparison in case.comparisons
-    ]
-    for comparison_metric in LIVE_COMPARISON_METRICS:
-        yield comparison_metric.family(LIVE_VARIANT_LABELS, comparisons)
+        yield case_metric.family(LIVE_LABELS, labelled_cases)
+    labelled_estimates: list[tuple[Labels, SpeedupEstimate]] = []
+    for case_labels, case in labelled_cases:
+        for estimate in case.comparisons:
+            estimate_labels = (*case_labels, *_truncate((estimate.variant,)))
+            labelled_estimates.append((estimate_labels, estimate))
+    for estimate_metric in LIVE_COMPARISON_METRICS:
+        yield estimate_metric.family(LIVE_VARIANT_LABELS, labelled_estimates)
 
 
 def result_families(summaries: Iterable[Summary]) -> Iterator[Family]:
-    """Yield the metrics of results, of their variants and of their comparisons."""
-    results = [(_result_labels(result), result) for result in summaries]
+    """Yield the metrics of results, then those of their variants, then those of their comparisons."""
+    labelled_results = [(_result_labels(result), result) for result in summaries]
     for result_metric in RESULT_METRICS:
-        yield result_metric.family(RESULT_LABELS, results)
-    variants = [
-        ((*values, *_truncate((variant.name, variant.framework))), variant)
-        for values, result in results
-        for variant in result.variants
-    ]
+        yield result_metric.family(RESULT_LABELS, labelled_results)
+    labelled_variants: list[tuple[Labels, VariantSummary]] = []
+    labels_by_variant: dict[Labels, Labels] = {}
+    for result_labels, result in labelled_results:
+        for variant in result.variants:
+            name, framework = _truncate((variant.name, variant.framework))
+            variant_labels = (*result_labels, name, framework)
+            labelled_variants.append((variant_labels, variant))
+            labels_by_variant[*result_labels, name] = variant_labels
     for variant_metric in VARIANT_METRICS:
-        yield variant_metric.family(VARIANT_LABELS, variants)
-    labels = {values[: len(RESULT_LABELS) + 1]: values for values, _ in variants}
-    comparisons = [
-        (labels[variant_labels], Compared(result, comparison))
-        for values, result in results
-        for comparison in result.comparisons
-        # A result that was written by hand may compare a variant that it does not list; export the others.
-        if (variant_labels := (*values, *_truncate((comparison.variant,)))) in labels
-    ]
+        yield variant_metric.family(VARIANT_LABELS, labelled_variants)
+    labelled_comparisons: list[tuple[Labels, Compared]] = []
+    for result_labels, result in labelled_results:
+        for comparison in result.comparisons:
+            key = (*result_labels, *_truncate((comparison.variant,)))
+            # A result that was written by hand may compare a variant that it does not list.
+            if key in labels_by_variant:
+                labelled_comparisons.append((labels_by_variant[key], Compared(result, comparison)))
     for comparison_metric in COMPARISON_METRICS:
-        yield comparison_metric.family(VARIANT_LABELS, comparisons)
+        yield comparison_metric.family(VARIANT_LABELS, labelled_comparisons)
 
 
-def series_of(result: Summary) -> Labels:
-    """Return namespace, series and case as label values; one result is exported for each combination."""
+def series_labels(result: Summary) -> Labels:
+    """Return namespace, series and case as label values. For each combination, one result is exported."""
     return _truncate((result.namespace, result.series, result.case))
 
 
 def _result_labels(result: Summary) -> Labels:
+    """Return the values of `RESULT_LABELS` for a result."""
     noisy = "true" if result.noisy else "false"
-    return (*series_of(result), *_truncate((result.workload, result.accelerator, noisy)))
+    return (*series_labels(result), *_truncate((result.workload, result.accelerator, noisy)))
 
 
 class Families(Collector):
-    """Hand finished families to the Prometheus client."""
+    """Offer complete metric families to the Prometheus client."""
 
     def __init__(self, families: Iterable[metrics_core.Metric]) -> None:
         self._families = families
 
     def collect(self) -> Iterable[metrics_core.Metric]:
-        """Return the families; an iterator can be collected once."""
+        """Return the families. If they are an iterator, this works once."""
         return self._families
 
 

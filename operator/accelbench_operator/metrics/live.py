@@ -47,47 +47,47 @@ LINES_PER_TURN = 100
 
 
 class LiveCases:
-    """Follow the logs of running cases; `now` returns their progress."""
+    """Follow the logs of running cases; `progress` is what they have logged."""
 
     def __init__(
         self,
         api: KubernetesApi,
         pods: Callable[[], Iterable[ObservedPod]],
-        run_of: Callable[[str], str | None],
-        leading: Callable[[], bool],
+        find_run_name: Callable[[str], str | None],
+        is_leading: Callable[[], bool],
     ) -> None:
-        """Create a follower of all `pods`.
+        """Create a follower of the pods of running cases.
 
         Args:
             api: reads the logs.
             pods: returns all pods in the store.
-            run_of: returns the name of the run that owns an object, by the owner's UID; None if there is none.
-            leading: returns True while this replica leads; only the leader follows logs.
+            find_run_name: returns the name of the run that has this UID; None if there is no such run.
+            is_leading: returns True while this replica leads; only the leader follows logs.
         """
         self._api = api
         self._pods = pods
-        self._run_of = run_of
-        self._leading = leading
+        self._find_run_name = find_run_name
+        self._is_leading = is_leading
         self._cases: dict[str, LiveCase] = {}
         """By the UID of the pod."""
         self.omitted = 0
         """Running cases that are not followed, because there are more than `MAXIMUM_FOLLOWED`."""
 
     @property
-    def now(self) -> tuple[LiveCase, ...]:
+    def progress(self) -> tuple[LiveCase, ...]:
         """Return the progress of every case that is followed."""
         return tuple(self._cases.values())
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """Follow the logs of running cases until cancelled, with one task for each pod."""
         followers: dict[str, asyncio.Task[None]] = {}
         try:
             while True:
-                wanted = {pod.key.uid: pod for pod in self._pods_to_follow()}
-                for uid in followers.keys() - wanted.keys():
+                pods_by_uid = {pod.key.uid: pod for pod in self._select_pods()}
+                for uid in followers.keys() - pods_by_uid.keys():
                     followers.pop(uid).cancel()
                     self._cases.pop(uid, None)
-                for uid, pod in wanted.items():
+                for uid, pod in pods_by_uid.items():
                     if uid not in followers and len(followers) < MAXIMUM_FOLLOWED:
                         followers[uid] = asyncio.create_task(self._follow(pod))
                 await asyncio.sleep(POLL_SECONDS)
@@ -97,52 +97,54 @@ class LiveCases:
             await asyncio.gather(*followers.values(), return_exceptions=True)
             self._cases.clear()
 
-    def _pods_to_follow(self) -> Iterable[ObservedPod]:
-        """Return the running pods to follow, and count those that are omitted; none unless this replica leads.
+    def _select_pods(self) -> Iterable[ObservedPod]:
+        """Return the pods to follow, at most `MAXIMUM_FOLLOWED`, and set `omitted`; none unless this replica leads.
 
-        The longest-running come first, so that a follower is kept until its case ends.
+        Pods that have run longest take precedence, so that a case is followed until it ends.
         """
         self.omitted = 0
-        if not self._leading():
+        if not self._is_leading():
             return ()
-        latest = self._api.clock() - MINIMUM_AGE
-        running = [
-            (pod.running, pod.key.uid, pod)
-            for pod in self._pods()
-            if pod.running and pod.running <= latest and not pod.is_over and not pod.deleted
-            if self._run_of(pod.owner)
-        ]
-        self.omitted = max(0, len(running) - MAXIMUM_FOLLOWED)
-        return [pod for _, _, pod in heapq.nsmallest(MAXIMUM_FOLLOWED, running)]
+        latest_start = self._api.clock() - MINIMUM_AGE
+        candidates = []
+        for pod in self._pods():
+            has_run_long_enough = pod.running is not None and pod.running <= latest_start
+            has_ended = pod.is_over or pod.deleted
+            if has_run_long_enough and not has_ended and self._find_run_name(pod.owner):
+                candidates.append((pod.running, pod.key.uid, pod))
+        self.omitted = max(0, len(candidates) - MAXIMUM_FOLLOWED)
+        return [pod for _start_time, _uid, pod in heapq.nsmallest(MAXIMUM_FOLLOWED, candidates)]
 
     async def _follow(self, pod: ObservedPod) -> None:
-        """Export the progress of a pod until cancelled; after an unexpected error, export nothing more of it."""
+        """Export the progress of a pod until cancelled. After an unexpected error, stop exporting it."""
         key = pod.key
-        self._cases[key.uid] = LiveCase(key.namespace, self._run_of(pod.owner) or "", pod.case)
+        self._cases[key.uid] = LiveCase(key.namespace, self._find_run_name(pod.owner) or "", pod.case)
         try:
-            await self._read(key)
+            await self._apply_events(key)
         except Exception:
             logger.exception(
                 "cannot follow the log of pod %s/%s; its progress is not exported", key.namespace, key.name
             )
             self._cases.pop(key.uid, None)
 
-    async def _read(self, key: Key) -> None:
-        """Apply the events of a log to its case, and request the log again whenever it ends."""
+    async def _apply_events(self, key: Key) -> None:
+        """Read the log of the pod `key` and apply its events to the case; request the log again whenever it ends."""
         path = f"{POD.path(key.namespace)}/{key.name}/log"
         query: dict[str, object] = {"container": CONTAINER, "follow": "true", "limitBytes": MAXIMUM_LOG_BYTES}
-        last_read = None
+        last_read_time = None
         while True:
-            if last_read is not None:
+            if last_read_time is not None:
                 # Resume where the last request ended: a log may be longer than one request may read.
-                query["sinceSeconds"] = math.ceil((self._api.clock() - last_read).total_seconds()) + 1
+                elapsed = self._api.clock() - last_read_time
+                query["sinceSeconds"] = math.ceil(elapsed.total_seconds()) + 1
             with contextlib.suppress(ApiError):
                 lines = self._api.lines(path, query, FOLLOW_SECONDS, MAXIMUM_LINE_BYTES)
-                async for number, line in _enumerate_lines(lines):
-                    last_read = self._api.clock()
-                    if number % LINES_PER_TURN == 0:
+                async for line_number, line in _enumerate_lines(lines):
+                    last_read_time = self._api.clock()
+                    if line_number % LINES_PER_TURN == 0:
                         await asyncio.sleep(0)
-                    if event := parse_event(line):
+                    event = parse_event(line)
+                    if event:
                         self._cases[key.uid] = advance(self._cases[key.uid], event)
             # The log ended or was rotated, or its node is busy.
             await asyncio.sleep(RETRY_SECONDS)
@@ -157,7 +159,7 @@ async def _enumerate_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int
 
 
 def advance(case: LiveCase, event: Event) -> LiveCase:
-    """Return the progress of the case after an event of its log."""
+    """Return the progress of `case` after an event of its log; other events change nothing."""
     if isinstance(event, LaunchStarted):
         return replace(case, variant=event.variant, phase="")
     if isinstance(event, PhaseReached):

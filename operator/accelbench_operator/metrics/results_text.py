@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from prometheus_client.registry import Collector
 
-from accelbench_operator.metrics.families import Families, Family, result_families, series_of
+from accelbench_operator.metrics.families import Families, Family, result_families, series_labels
 from accelbench_operator.runs.summary import Summary
 
 END = b"# EOF\n"
@@ -23,7 +23,7 @@ Encode = Callable[[Collector], bytes]
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Hold some results and, for each metric, their lines."""
+    """Store some results and, for each metric, the lines of text that these results have."""
 
     results: tuple[Summary, ...] = ()
     lines: tuple[bytes, ...] = ()
@@ -33,56 +33,64 @@ class ResultsText:
     """Write results, and keep the text for the next scrape."""
 
     def __init__(self, encode: Encode) -> None:
-        """Use `encode`, the Prometheus client's function for the format."""
+        """Write results with `encode`, the Prometheus client's function for the format."""
         self._encode = encode
-        self._heads = tuple(map(self._text, result_families(())))
+        self._heads = tuple(self._write_family(family) for family in result_families(()))
         self._cache: tuple[Sequence[Summary], Mapping[int, TextBlock]] = ((), {})
 
-    def of(self, summaries: Sequence[Summary]) -> "MetricTexts":
-        """Return the text of these results; only blocks that have changed are written again."""
-        # Scrapes are written in threads: read both together, and replace both together.
-        last, blocks = self._cache
-        if summaries is not last:
-            blocks = {
-                number: self._block(blocks.get(number), results) for number, results in _split_by_series(summaries)
-            }
+    def write(self, summaries: Sequence[Summary]) -> "MetricTexts":
+        """Return the text of these results. Only blocks whose results have changed are written again."""
+        # Scrapes are written in threads: read both values together, and replace both together.
+        cached_summaries, blocks = self._cache
+        if summaries is not cached_summaries:
+            new_blocks = {}
+            for block_number, results in _split_by_series(summaries):
+                new_blocks[block_number] = self._write_block(results, blocks.get(block_number))
+            blocks = new_blocks
             self._cache = summaries, blocks
         return MetricTexts(self._heads, tuple(blocks.values()))
 
-    def _block(self, cached: TextBlock | None, results: tuple[Summary, ...]) -> TextBlock:
-        """Return the block of these results, the cached one if it has the same."""
-        if cached is not None and cached.results == results:
-            return cached
-        families = zip(result_families(results), self._heads, strict=True)
-        return TextBlock(results, tuple(self._text(family).removeprefix(head) for family, head in families))
+    def _write_block(self, results: tuple[Summary, ...], cached_block: TextBlock | None) -> TextBlock:
+        """Return the block of these results; if the cached block has the same results, return that."""
+        if cached_block is not None and cached_block.results == results:
+            return cached_block
+        lines = []
+        for family, head in zip(result_families(results), self._heads, strict=True):
+            lines.append(self._write_family(family).removeprefix(head))
+        return TextBlock(results, tuple(lines))
 
-    def _text(self, family: Family) -> bytes:
-        """Return the text of one metric with its head."""
+    def _write_family(self, family: Family) -> bytes:
+        """Return the text of one metric: its head (HELP and TYPE), then the lines of its samples."""
         return self._encode(Families([family])).removesuffix(END)
 
 
 @dataclass(frozen=True)
 class MetricTexts:
-    """Hold, for each metric, its head (HELP and TYPE) and the lines of every block."""
+    """Store, for each metric, its head (HELP and TYPE) and the lines of every block."""
 
     heads: tuple[bytes, ...]
     blocks: tuple[TextBlock, ...]
 
     @property
     def without_results(self) -> "MetricTexts":
-        """Return the heads of the metrics, without samples."""
+        """Return a copy with the heads of the metrics only, without samples."""
         return MetricTexts(self.heads, ())
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the text of each metric."""
-        for number, head in enumerate(self.heads):
-            yield b"".join((head, *(block.lines[number] for block in self.blocks)))
+        """Yield the text of each metric: its head, then its lines of all blocks."""
+        for metric_index, head in enumerate(self.heads):
+            lines_of_blocks = [block.lines[metric_index] for block in self.blocks]
+            yield b"".join([head, *lines_of_blocks])
 
 
 def _split_by_series(summaries: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
-    """Split by series, so that results which could give the same sample are in the same block."""
-    blocks: defaultdict[int, list[Summary]] = defaultdict(list)
+    """Yield the number of each block that has results, and these results.
+
+    Results of the same series and case are in the same block, because they could give the same sample.
+    """
+    results_by_block: defaultdict[int, list[Summary]] = defaultdict(list)
     for result in summaries:
-        blocks[hash(series_of(result)) % BLOCKS].append(result)
-    for number, results in sorted(blocks.items()):
-        yield number, tuple(results)
+        block_number = hash(series_labels(result)) % BLOCKS
+        results_by_block[block_number].append(result)
+    for block_number, results in sorted(results_by_block.items()):
+        yield block_number, tuple(results)

@@ -15,19 +15,20 @@ from accelbench_operator.engine.api import KubernetesApi
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 PATH = "/metrics"
-REMEMBERED_SECONDS = 60.0
-"""Prometheus scrapes every few seconds; one review a minute is enough."""
-MAXIMUM_REMEMBERED = 64
-"""Most answers in the cache; a full cache is emptied."""
+CACHE_SECONDS = 60.0
+"""How long an answer is cached: Prometheus scrapes every few seconds; one review a minute is enough."""
+MAXIMUM_CACHED = 64
+"""Maximum number of answers in the cache; a full cache is emptied."""
 BEARER = "Bearer "
 
 Answer = tuple[int, str]
 
 
 @dataclass(frozen=True)
-class _Remembered:
+class _CachedAnswer:
     answer: Answer
-    until: float
+    expires_at: float
+    """By the clock of `Scrapers`, in seconds."""
 
 
 class Scrapers:
@@ -36,28 +37,29 @@ class Scrapers:
     def __init__(self, api: KubernetesApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
         self._clock = clock
-        self._cache: dict[str, _Remembered] = {}
+        self._cache: dict[str, _CachedAnswer] = {}
 
     async def __call__(self, authorization: str) -> Answer:
-        """Return 200, or the HTTP status of a refusal and its reason."""
+        """Return 200 if the header's bearer token may read `/metrics`, else the HTTP status and reason of a refusal."""
         token = authorization.removeprefix(BEARER)
-        if not token or token == authorization:
+        has_token = authorization.startswith(BEARER) and token != ""
+        if not has_token:
             return HTTPStatus.UNAUTHORIZED, "send the bearer token of a service account that may get /metrics"
         now = self._clock()
         cached = self._cache.get(token)
-        if cached and now < cached.until:
+        if cached and now < cached.expires_at:
             return cached.answer
         try:
             answer = await self._review(token)
         except ApiError as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, f"cannot ask the API server who this is: {error}"
-        if len(self._cache) >= MAXIMUM_REMEMBERED:
+        if len(self._cache) >= MAXIMUM_CACHED:
             self._cache.clear()
-        self._cache[token] = _Remembered(answer, now + REMEMBERED_SECONDS)
+        self._cache[token] = _CachedAnswer(answer, now + CACHE_SECONDS)
         return answer
 
     async def _review(self, token: str) -> Answer:
-        """Return the answer for a token, from a TokenReview and a SubjectAccessReview."""
+        """Ask the API server whose token it is, and whether this user may get `/metrics`; return the answer."""
         token_review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status: dict[str, Any] = (await self._api.create(TOKEN_REVIEWS, token_review))["status"]
         if not status.get("authenticated"):
@@ -69,7 +71,8 @@ class Scrapers:
             "nonResourceAttributes": {"path": PATH, "verb": "get"},
         }
         access_review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        if not (await self._api.create(ACCESS_REVIEWS, access_review))["status"]["allowed"]:
+        review = await self._api.create(ACCESS_REVIEWS, access_review)
+        if not review["status"]["allowed"]:
             return (
                 HTTPStatus.FORBIDDEN,
                 f"{user['username']} may not get {PATH}: bind it to a ClusterRole that allows it",

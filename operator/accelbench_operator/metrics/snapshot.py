@@ -1,4 +1,4 @@
-"""Hold what the operator exports of itself at one moment, built once a scrape."""
+"""Define what the operator exports of itself; each scrape builds one snapshot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class LiveCase:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Describe the operator at one moment."""
+    """Describe the operator at the time of one scrape."""
 
     leading: bool
     """Only the leader exports results; every replica exports its health."""
@@ -48,7 +48,7 @@ class Snapshot:
     """The latest result of each (namespace, series, case); the newest of these if there are more than `limit`."""
     runs: Mapping[tuple[str, str], int]
     """Runs by (namespace, phase): Queued, Running, Suspended, Succeeded, ..."""
-    held: Mapping[str, int]
+    stored_objects: Mapping[str, int]
     """Objects in the store by kind: Job, Pod, BenchmarkResult."""
     queue: QueueHealth
     requests: Mapping[RequestKind, int] = field(default_factory=dict)

@@ -58,6 +58,6 @@ class Telemetry(Collector):
         return (self.reconcile, self.request, self.queue, self.start, self.failed_attempts)
 
     def collect(self) -> Iterator[metrics_core.Metric]:
-        """Yield the samples of all of them, for the Prometheus client."""
+        """Yield the metrics of all histograms and counters, for the Prometheus client."""
         for instrument in self.instruments:
             yield from instrument.collect()
