@@ -27,7 +27,7 @@ MAXIMUM_CHARACTERS = 240
 
 
 def clip(text: str) -> str:
-    """Shorten text to `MAXIMUM_CHARACTERS`: a launch's messages must not fill the result."""
+    """Cut text to `MAXIMUM_CHARACTERS`, so that a launch's messages cannot fill the result."""
     return text if len(text) <= MAXIMUM_CHARACTERS else text[: MAXIMUM_CHARACTERS - 1] + "…"
 
 
@@ -51,29 +51,31 @@ def known(fact: T | Unreadable) -> T | None:
 
 
 def is_reported(fact: object) -> bool:
-    """Return True if the launch reported the fact, readable or not."""
+    """Return True if the launch reported a value for the fact, valid or not."""
     return not isinstance(fact, Unreadable) or fact.reported
 
 
 def tag_of(value: Any) -> str:
-    """Return the discriminator of a fact: `unreadable` or `value`."""
-    unreadable = isinstance(value, Unreadable) or (isinstance(value, Mapping) and "why" in value)
-    return "unreadable" if unreadable else "value"
+    """Return the tag by which pydantic chooses the type of a fact: `unreadable` or `value`."""
+    is_unreadable = isinstance(value, Unreadable) or (isinstance(value, Mapping) and "why" in value)
+    return "unreadable" if is_unreadable else "value"
 
 
-def _read(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Validate a reported fact; return `Unreadable` with the first problem if it is invalid."""
+def _validate(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    """Return the validated value of a fact; if it is invalid, return `Unreadable` with the first problem."""
     try:
         return validate(value)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
-        _, *inside = problem["loc"]
-        place = ".".join([to_camel(info.field_name or ""), *map(str, inside)])
-        return Unreadable(why=clip(f"the launch reported {place} that cannot be read: {problem['msg']}"))
+        _tag, *inner_path = problem["loc"]
+        path = ".".join([to_camel(info.field_name or ""), *map(str, inner_path)])
+        return Unreadable(why=clip(f"the launch reported {path} that cannot be read: {problem['msg']}"))
 
 
 Fact = Annotated[
-    Annotated[T, Tag("value")] | Annotated[Unreadable, Tag("unreadable")], Discriminator(tag_of), WrapValidator(_read)
+    Annotated[T, Tag("value")] | Annotated[Unreadable, Tag("unreadable")],
+    Discriminator(tag_of),
+    WrapValidator(_validate),
 ]
 """Value of type T, or `Unreadable`."""
 

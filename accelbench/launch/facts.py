@@ -397,18 +397,20 @@ class Facts(Document):
 
     @classmethod
     def parse(cls, reported: Mapping[str, Any], unanswered: Mapping[Probe, str] = MappingProxyType({})) -> Self:
-        """Parse the facts that a launch `reported`, by name.
+        """Return the facts that a launch `reported`, by name.
 
-        A missing fact whose probe is in `unanswered` becomes `Unreadable` with `probe_failed` and that reason.
+        `unanswered` has the probes that gave no answer, each with the reason. If the fact of such a probe is missing,
+        it becomes `Unreadable` with that reason.
         """
-        # A launch must not mark its own facts as unreadable: it could make a failed check untested.
-        values = {name: _CLAIMED if tag_of(value) == "unreadable" else value for name, value in reported.items()}
-        missing = {
-            name: Unreadable(why=clip(unanswered[probe]), probe_failed=True)
-            for name, probe in PROBE_OF.items()
-            if probe in unanswered and reported.get(name) is None
-        }
-        return cls.model_validate({**values, **missing})
+        values = dict(reported)
+        for name, value in reported.items():
+            if tag_of(value) == "unreadable":
+                # A launch must not mark its own facts as unreadable: that would make a failed check untested.
+                values[name] = _INVALID
+        for name, probe in PROBE_OF.items():
+            if probe in unanswered and reported.get(name) is None:
+                values[name] = Unreadable(why=clip(unanswered[probe]), probe_failed=True)
+        return cls.model_validate(values)
 
     @model_validator(mode="before")
     @classmethod
@@ -416,18 +418,21 @@ class Facts(Document):
         """Replace each fact that is absent or None by an `Unreadable` that names it."""
         if not isinstance(reported, Mapping):
             return reported
-        given = {to_camel(name): value for name, value in reported.items() if value is not None}
-        missing = {to_camel(name) for name in cls.model_fields} - given.keys()
-        return given | {name: Unreadable(why=f"the launch did not report {name}", reported=False) for name in missing}
+        facts = {to_camel(name): value for name, value in reported.items() if value is not None}
+        for name in map(to_camel, cls.model_fields):
+            if name not in facts:
+                facts[name] = Unreadable(why=f"the launch did not report {name}", reported=False)
+        return facts
 
     @model_serializer(mode="wrap")
     def _omit_missing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the facts that the launch did not report."""
+        """Return the facts as JSON has them, without those that the launch did not report."""
         facts: dict[str, Any] = serialise(self)
         return {name: value for name, value in facts.items() if tag_of(value) == "value" or value["reported"]}
 
 
-_CLAIMED = object()
+_INVALID = object()
+"""A value that no fact accepts."""
 PROBE_OF: Mapping[str, Probe] = {
     "throttling": "watch",
     "neighbours": "watch",

@@ -19,7 +19,7 @@ WHOLE_PERCENT = 0.01
 
 @dataclass(frozen=True)
 class Finding:
-    """Hold the outcome of a check and its reading: the measured numbers, or why it is untested."""
+    """Hold the outcome of a check and its reading: the measured values, or why it is untested."""
 
     outcome: CheckOutcome
     reading: str
@@ -29,12 +29,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class DisturbanceLimit:
-    """Hold the shares of time that a disturbance may take; docs/method/discarded-rounds.md."""
+    """Hold the maximum shares of time that a disturbance may take; docs/method/discarded-rounds.md."""
 
     widens: float
-    """Above this share times spread further: the round counts, and the reading reports it."""
+    """Maximum share that does not widen the spread of times. Above it the round counts, and the reading reports it."""
     biases: float
-    """Above this share speedups moved in experiments: the round is discarded."""
+    """Maximum share that does not bias speedups. Above it the round is discarded."""
 
 
 def passed(reading: str) -> Finding:
@@ -43,13 +43,15 @@ def passed(reading: str) -> Finding:
 
 
 def widened(reading: str) -> Finding:
-    """Return a finding that passed, with a disturbance that is too small to bias a speedup."""
+    """Return a finding that passed although a disturbance, too small to bias a speedup, widened the spread."""
     return Finding("passed", reading, widened=True)
 
 
 def percent(share: float) -> str:
-    """Format a share: `7 %`, or one significant digit below 1 %, as `0.4 %`."""
-    return f"{100 * share:.0f} %" if share >= WHOLE_PERCENT or not share else f"{100 * share:.1g} %"
+    """Format a share in whole per cent, as `7 %`; below 1 % with one significant digit, as `0.4 %`."""
+    if share == 0 or share >= WHOLE_PERCENT:
+        return f"{100 * share:.0f} %"
+    return f"{100 * share:.1g} %"
 
 
 def failed(reading: str | Unreadable) -> Finding:
@@ -63,13 +65,13 @@ def failed(reading: str | Unreadable) -> Finding:
 
 
 def untested(reading: str | Unreadable) -> Finding:
-    """Return a finding without an answer, with the reason."""
+    """Return the finding of a check that could not decide; `reading` is the reason."""
     return Finding("untested", reading.why if isinstance(reading, Unreadable) else reading)
 
 
 @dataclass(frozen=True)
 class LaunchCheck:
-    """Check each launch by itself; a variant gets the most severe finding of its launches."""
+    """Check each launch by itself. A variant gets the most severe finding of its launches."""
 
     name: str
     threshold: str
@@ -92,31 +94,37 @@ class LaunchCheck:
     """Reads the fact that the check needs, if only some launches report it; the other launches are skipped."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Yield one reading for each variant that has launches; untested if no launch reports the fact it needs."""
+        """Yield a reading for each variant that has launches. If none reported the fact it needs, it is untested."""
         for variant in evidence.variants:
-            launches = evidence.launches_of(variant) + (
-                evidence.quarantined_of(variant) if self.include_quarantined else ()
-            )
-            unreported = {launch.round: fact for launch in launches if (fact := self._unreported(launch))}
-            findings = [
-                (launch.round, self.evaluate(evidence.case, launch))
-                for launch in launches
-                if launch.round not in unreported
-            ]
+            launches = evidence.launches_of(variant)
+            if self.include_quarantined:
+                launches += evidence.quarantined_of(variant)
+            findings: list[tuple[int, Finding]] = []
+            missing_facts: list[Unreadable] = []
+            for launch in launches:
+                missing_fact = self._missing_fact(launch)
+                if missing_fact is None:
+                    findings.append((launch.round, self.evaluate(evidence.case, launch)))
+                else:
+                    missing_facts.append(missing_fact)
             if findings:
                 yield _check(self, most_severe(findings, disturbance=self.disturbance), variant)
             else:
-                yield _check(self, untested(unreported[launches[0].round]), variant)
+                yield _check(self, untested(missing_facts[0]), variant)
 
-    def _unreported(self, launch: LaunchRecord) -> Unreadable | None:
-        """Return the fact that the check needs if the launch did not report it, else None."""
-        fact = self.fact(launch.facts) if self.fact else None
-        return fact if isinstance(fact, Unreadable) and not fact.reported else None
+    def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
+        """Return None if the launch reported the fact that the check needs, or if it needs none; else why not."""
+        if self.fact is None:
+            return None
+        fact = self.fact(launch.facts)
+        if isinstance(fact, Unreadable) and not fact.reported:
+            return fact
+        return None
 
 
 @dataclass(frozen=True)
 class CaseCheck:
-    """Check all launches of a case together; a finding is for one variant, or for all of them (None)."""
+    """Check all launches of a case together. A finding is for one variant, or for all of them (None)."""
 
     name: str
     threshold: str
@@ -136,7 +144,7 @@ class CaseCheck:
     """Number of rounds that it needs; with fewer it is untested."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Yield the readings, in the order of the evaluation."""
+        """Evaluate the evidence, and yield a reading for each finding."""
         for variant, finding in self.evaluate(evidence):
             yield _check(self, finding, variant)
 
@@ -145,40 +153,49 @@ ValidityCheck = LaunchCheck | CaseCheck
 
 
 def remedy_for(check: ValidityCheck, fingerprint: Mapping[str, str]) -> str:
-    """Return the check's remedy, else its advice for a machine with this fingerprint; empty if it has neither."""
-    advice = check.advice(fingerprint) if isinstance(check, LaunchCheck) else ""
-    return check.remedy or advice
+    """Return what to do if the check fails: its remedy, or its advice for a machine with this fingerprint.
+
+    Empty if it has neither.
+    """
+    if check.remedy or isinstance(check, CaseCheck):
+        return check.remedy
+    return check.advice(fingerprint)
 
 
 _SEVERITY: dict[CheckOutcome, int] = {"passed": 0, "untested": 2, "failed": 3}
+_WIDENED_SEVERITY = 1
 
 
 def _severity(finding: Finding) -> int:
-    """Return 0 for passed, 1 for passed with wider spread, 2 for untested, 3 for failed."""
-    return _SEVERITY[finding.outcome] + finding.widened
+    """Return a number that is larger the more severe the finding is. A passed finding with wider spread is second."""
+    return _WIDENED_SEVERITY if finding.widened else _SEVERITY[finding.outcome]
 
 
 def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
-    """Return the most severe finding; ties: the newest if all passed, else the first.
+    """Return the most severe of the findings, each given with its round. Its reading names the round.
 
-    Unless all passed, the reading names the round and the number of other rounds that are as severe. With `disturbance`
-    these are called disturbed.
+    If all passed, return the newest as it is. If several are the most severe, return the first, and add how many
+    others there are. With `disturbance`, the reading calls their rounds disturbed.
     """
     severity = max(_severity(finding) for _, finding in findings)
-    worst = [(number, finding) for number, finding in findings if _severity(finding) == severity]
+    worst = [(round_number, finding) for round_number, finding in findings if _severity(finding) == severity]
     if severity == 0:
-        return worst[-1][1]
-    number, finding = worst[0]
+        _, newest = worst[-1]
+        return newest
+    round_number, finding = worst[0]
     others = len(worst) - 1
     if disturbance and finding.outcome != "untested":
-        also = f"; {others} more {'round was' if others == 1 else 'rounds were'} also disturbed" if others else ""
-        return Finding(finding.outcome, f"{finding.reading} in round {number}{also}", finding.widened)
+        reading = f"{finding.reading} in round {round_number}"
+        if others:
+            rounds_were = "round was" if others == 1 else "rounds were"
+            reading += f"; {others} more {rounds_were} also disturbed"
+        return Finding(finding.outcome, reading, finding.widened)
     more = f" (and in {others} more)" if others else ""
-    return Finding(finding.outcome, f"round {number}: {finding.reading}{more}")
+    return Finding(finding.outcome, f"round {round_number}: {finding.reading}{more}")
 
 
 def _check(check: ValidityCheck, finding: Finding, variant: str | None) -> Check:
-    """Return the finding as a result stores it."""
+    """Return the check's finding in the form in which a result stores it."""
     return Check(
         name=check.name,
         outcome=finding.outcome,
