@@ -11,26 +11,32 @@ from accelbench.validity.evidence import Evidence
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     """Yield a finding for each variant but the baseline, from its log-speedups in the order of the rounds."""
     case = evidence.case
-    seconds = {
-        variant.name: {
-            launch.round: value
-            for launch in evidence.launches_of(variant.name)
-            if (value := launch.seconds()) is not None
-        }
-        for variant in case.variants
-    }
-    baseline = seconds.get(case.baseline, {})
-    for variant, times in seconds.items():
-        if variant == case.baseline:
+    baseline_seconds = _seconds_by_round(evidence, case.baseline)
+    for variant in case.variants:
+        if variant.name == case.baseline:
             continue
-        rounds = sorted(baseline.keys() & times.keys())
+        seconds = _seconds_by_round(evidence, variant.name)
+        rounds = sorted(baseline_seconds.keys() & seconds.keys())
         if len(rounds) < MINIMUM_ROUNDS:
-            yield variant, untested(f"needs {MINIMUM_ROUNDS} rounds, has {len(rounds)}")
+            yield variant.name, untested(f"needs {MINIMUM_ROUNDS} rounds, has {len(rounds)}")
             continue
-        logs = log_speedups([baseline[number] for number in rounds], [times[number] for number in rounds])
+        logs = log_speedups(
+            [baseline_seconds[round_number] for round_number in rounds],
+            [seconds[round_number] for round_number in rounds],
+        )
         correlation, limit = lag_one_correlation(logs), correlation_limit(len(logs))
         reading = f"lag-1 correlation {correlation:.2f}, limit {limit:.2f} at {len(logs)} rounds"
-        yield variant, passed(reading) if correlation <= limit else failed(reading)
+        yield variant.name, passed(reading) if correlation <= limit else failed(reading)
+
+
+def _seconds_by_round(evidence: Evidence, variant: str) -> dict[int, float]:
+    """Return the variant's seconds per unit of work in each round in which it was timed."""
+    seconds = {}
+    for launch in evidence.launches_of(variant):
+        launch_seconds = launch.seconds()
+        if launch_seconds is not None:
+            seconds[launch.round] = launch_seconds
+    return seconds
 
 
 CHECK = CaseCheck(

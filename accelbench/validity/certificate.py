@@ -13,28 +13,31 @@ from accelbench.validity.evidence import Evidence
 @cache
 def validity_checks() -> tuple[ValidityCheck, ...]:
     """Return the `CHECK` of each module in `accelbench/validity/`, sorted by name."""
-    folder = pkgutil.iter_modules(accelbench.validity.__path__, prefix=f"{accelbench.validity.__name__}.")
-    modules = [importlib.import_module(module.name) for module in folder]
-    return tuple(sorted((module.CHECK for module in modules if hasattr(module, "CHECK")), key=lambda check: check.name))
+    infos = pkgutil.iter_modules(accelbench.validity.__path__, prefix=f"{accelbench.validity.__name__}.")
+    modules = [importlib.import_module(info.name) for info in infos]
+    checks = [module.CHECK for module in modules if hasattr(module, "CHECK")]
+    return tuple(sorted(checks, key=lambda check: check.name))
 
 
 def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
-    """Run every check on the evidence; merge readings that are the same for all variants.
-
-    Where launches observe, only checks with `observed` run. Where launches were not `timed` (`accelbench check`),
-    those with `measured_only` do not run.
-    """
-    return Certificate(
-        checks=tuple(
-            reading
-            for check in validity_checks()
-            if (check.observed if evidence.nothing_timed else timed or not check.measured_only)
-            for reading in _merge_equal(tuple(check.checks(evidence)), len(evidence.case.variants))
-        )
-    )
+    """Run the checks that apply to the evidence, and return their readings. `timed` is False for `accelbench check`."""
+    readings: list[Check] = []
+    for check in validity_checks():
+        if _applies(check, evidence, timed=timed):
+            readings += _merge_equal(tuple(check.checks(evidence)), variant_count=len(evidence.case.variants))
+    return Certificate(checks=tuple(readings))
 
 
-def _merge_equal(readings: tuple[Check, ...], variants: int) -> tuple[Check, ...]:
-    """Merge the readings into one if there is one for each variant and they differ in nothing else."""
-    merged = {reading.model_copy(update={"variant": None}) for reading in readings}
-    return tuple(merged) if len(merged) == 1 and len(readings) == variants else readings
+def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
+    """Return True if the check applies to the launches, even if they only observe or are not timed."""
+    if evidence.only_observed:
+        return check.observed
+    return timed or not check.measured_only
+
+
+def _merge_equal(readings: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
+    """Merge the readings into one without a variant, if every variant has a reading and all readings are the same."""
+    without_variant = {reading.model_copy(update={"variant": None}) for reading in readings}
+    if len(without_variant) == 1 and len(readings) == variant_count:
+        return tuple(without_variant)
+    return readings

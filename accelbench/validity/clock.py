@@ -9,15 +9,15 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 MINIMUM_BLOCK_SECONDS = 0.005
 MAXIMUM_RESOLUTION_SHARE = 0.001
-"""Maximum of the clock's resolution, as a share of a block."""
+"""Maximum resolution of the clock, as a share of a block."""
 MAXIMUM_CALL_SHARE = 0.01
-"""Maximum of resolution and two readings, as a share of a call, for protocols that time calls one by one."""
+"""Maximum of the resolution plus two readings, as a share of a call, for protocols that time calls one by one."""
 MAXIMUM_DRIFT = 0.001
 """Maximum share by which the clock runs ahead of the raw clock, or behind it."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the clock was replaced, drifted, or is too coarse for the median block or call."""
+    """Fail if the clock was replaced or drifted, or if the median block or call is too short for it."""
     if not launch.blocks:
         return failed("no block was timed")
     meddling = launch.facts.meddling
@@ -29,15 +29,15 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     seconds = statistics.median(block.seconds for block in launch.blocks)
     resolution, reading_seconds = clock.resolution_seconds, clock.reading_seconds
     if launch.protocol == "steady":
-        timed = f"blocks of {1000 * seconds:.3g} ms"
-        long_enough = seconds >= MINIMUM_BLOCK_SECONDS and resolution <= MAXIMUM_RESOLUTION_SHARE * seconds
+        durations = f"blocks of {1000 * seconds:.3g} ms"
+        is_long_enough = seconds >= MINIMUM_BLOCK_SECONDS and resolution <= MAXIMUM_RESOLUTION_SHARE * seconds
     else:
-        timed = f"calls of {1e6 * seconds:.3g} us"
-        long_enough = resolution + 2 * reading_seconds <= MAXIMUM_CALL_SHARE * seconds
-    reading = f"{timed}, clock resolves {1e9 * resolution:.3g} ns, is read in {1e9 * reading_seconds:.3g} ns"
+        durations = f"calls of {1e6 * seconds:.3g} us"
+        is_long_enough = resolution + 2 * reading_seconds <= MAXIMUM_CALL_SHARE * seconds
+    reading = f"{durations}, clock resolves {1e9 * resolution:.3g} ns, is read in {1e9 * reading_seconds:.3g} ns"
     if abs(clock.drift) > MAXIMUM_DRIFT:
         return failed(f"{reading}, ran {clock.drift:+.2%} ahead of the raw clock")
-    return passed(reading) if resolution > 0 and long_enough else failed(reading)
+    return passed(reading) if resolution > 0 and is_long_enough else failed(reading)
 
 
 CHECK = LaunchCheck(

@@ -7,9 +7,9 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the cache was not empty or the launch hit it without a miss; then judge the warm probe.
+    """Fail if the launch's compile cache was not empty at its start, or if the launch had hits and no miss.
 
-    A warm probe that failed, missed or reported nothing makes the check untested.
+    Untested if its warm probe failed, reported no counts, or had a miss.
     """
     cold = launch.facts.compile_cache
     if not is_reported(cold):
@@ -23,9 +23,8 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
         return passed(reading)
     warm = launch.warm.cache
     if launch.warm.failure or isinstance(warm, Unreadable):
-        return untested(
-            f"{reading}; accelbench's own warm probe failed: {launch.warm.failure or 'it reported no counts'}"
-        )
+        problem = launch.warm.failure or "it reported no counts"
+        return untested(f"{reading}; accelbench's own warm probe failed: {problem}")
     reading += f"; warm: {warm.hits} hits, {warm.misses} misses"
     return passed(reading) if launch.warm.has_only_hits else untested(f"{reading}: its times are not those of a hit")
 

@@ -27,9 +27,9 @@ def _sheet(
     memory: float,
     cache: int,
 ) -> DataSheet:
-    """Build a data sheet from TFLOP/s, GB/s and MiB.
+    """Return a data sheet from TFLOP/s for each precision, the memory's GB/s, and the cache's MiB.
 
-    Matrix units count if they compute the type: for float64 since A100, never for float32.
+    The TFLOP/s are those of the matrix units if they support the type: float64 since A100, never float32.
     """
     teras: dict[Precision, float | None] = {
         "float64": float64,

@@ -8,20 +8,24 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Pass if all launches flush denormals, or if all keep them; untested otherwise, or if one did not report it."""
-    flushed: dict[bool, list[str]] = {True: [], False: []}
+    """Pass if all launches flush denormals, or if none does. Untested otherwise, and if a launch did not report it."""
+    flushing_variants: list[str] = []
+    keeping_variants: list[str] = []
     for launch in evidence.launches:
         precision = launch.facts.precision
         if isinstance(precision, Unreadable) or precision.flush_denormal is None:
             yield None, untested(f"{launch.variant} did not report it")
             return
-        if launch.variant not in flushed[precision.flush_denormal]:
-            flushed[precision.flush_denormal].append(launch.variant)
-    if flushed[True] and flushed[False]:
-        sides = f"{', '.join(flushed[True])} flushed them, {', '.join(flushed[False])} did not"
+        variants = flushing_variants if precision.flush_denormal else keeping_variants
+        if launch.variant not in variants:
+            variants.append(launch.variant)
+    if flushing_variants and keeping_variants:
+        sides = f"{', '.join(flushing_variants)} flushed them, {', '.join(keeping_variants)} did not"
         yield None, untested(f"{sides}: a difference where numbers get as small as 1e-38")
-    elif evidence.launches:
-        yield None, passed("flushed to zero by all" if flushed[True] else "kept by all")
+    elif flushing_variants:
+        yield None, passed("flushed to zero by all")
+    elif keeping_variants:
+        yield None, passed("kept by all")
 
 
 CHECK = CaseCheck(

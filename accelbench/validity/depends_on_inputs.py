@@ -25,9 +25,9 @@ factors were chosen, 300 or more in float32 and 2 or more in bfloat16.
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the step raises on unseen inputs, or if its outputs there are wrong.
+    """Fail if the step raises an error on unseen inputs, or if its outputs on them are wrong.
 
-    Untested if it was not given any, or if its outputs are wrong even on the inputs that it was built from.
+    Untested if the step was not given unseen inputs, or if its outputs are wrong on its original inputs too.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
@@ -45,30 +45,31 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _is_right_on_original_inputs(launch: LaunchRecord) -> bool:
-    """Return True if the outputs are right on the inputs that the program was built from."""
+    """Return True if the outputs on the inputs that the program was built from are finite and within the tolerance."""
     return launch.parity is not None and launch.parity.finite and launch.parity.worst_ratio <= 1
 
 
-def _judge_unseen(unseen: UnseenReading, allowed: float) -> Finding:
-    """Compare the largest error on unseen inputs with `allowed`, a multiple of parity's tolerance.
+def _judge_unseen(unseen: UnseenReading, maximum_ratio: float) -> Finding:
+    """Fail if the largest error on unseen inputs exceeds `maximum_ratio` times parity's tolerance.
 
-    Untested if nothing can be compared, or if the right outputs are the same on other inputs.
+    Untested if nothing can be compared, or if the right outputs are the same on the original inputs.
     """
     reading = unseen.reading
     if not (reading.finite and reading.compared):
         return untested(f"on unseen inputs: {reading.detail}")
     if reading.worst_ratio >= MISMATCH:
         return failed(f"on unseen inputs: {reading.detail}")
-    if reading.worst_ratio > allowed:
-        return failed(f"wrong on unseen inputs, by {reading.worst_ratio:.2g} times the tolerance (limit {allowed:g})")
+    if reading.worst_ratio > maximum_ratio:
+        return failed(
+            f"wrong on unseen inputs, by {reading.worst_ratio:.2g} times the tolerance (limit {maximum_ratio:g})"
+        )
     if not unseen.changes:
         return untested("other inputs give the same outputs, so whether the step reads its inputs is unknown")
-    off = f"{reading.worst_ratio:.2g}"
-    if reading.worst_ratio > 1:
-        return passed(
-            f"{off} times the tolerance on unseen inputs (limit {allowed:g}): the program may choose differently there"
-        )
-    return passed(f"{off} of the tolerance on unseen inputs")
+    ratio = f"{reading.worst_ratio:.2g}"
+    if reading.worst_ratio <= 1:
+        return passed(f"{ratio} of the tolerance on unseen inputs")
+    limit = f"limit {maximum_ratio:g}"
+    return passed(f"{ratio} times the tolerance on unseen inputs ({limit}): the program may choose differently there")
 
 
 CHECK = LaunchCheck(

@@ -8,7 +8,7 @@ from accelbench.launch.record import LaunchRecord
 
 @dataclass(frozen=True)
 class Evidence:
-    """Hold a case and its launches that did not fail, in the order in which they were made."""
+    """Hold a case and its successful launches, in the order in which they ran."""
 
     case: Case
     launches: tuple[LaunchRecord, ...]
@@ -25,8 +25,8 @@ class Evidence:
         return tuple(launch for launch in self.quarantined if launch.variant == variant)
 
     @property
-    def nothing_timed(self) -> bool:
-        """Return True if every launch observes."""
+    def only_observed(self) -> bool:
+        """Return True if all launches have the protocol `observe` and timed nothing; False without launches."""
         return bool(self.launches) and all(launch.observes for launch in self.launches)
 
     @property

@@ -11,12 +11,13 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the step changed the state of autograd that was set for the workload."""
+    """Fail if the step changed the state of autograd that accelbench had set for the workload."""
     gradients = launch.facts.gradients
     if isinstance(gradients, Unreadable):
         return untested(gradients)
     arithmetic = launch.facts.arithmetic
-    if not (isinstance(arithmetic, Unreadable) or gradients.wanted) and arithmetic.recorded:
+    recorded = not isinstance(arithmetic, Unreadable) and arithmetic.recorded
+    if recorded and not gradients.wanted:
         return failed("autograd was set off, but recorded inside the step: the step switched it on")
     if gradients.actual == "functional":
         return passed("by jax.grad alone")

@@ -7,10 +7,10 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the outputs were not compared, or if an error exceeds its tolerance.
+    """Fail if the outputs were not compared with the reference, or if an error exceeds its tolerance.
 
-    Untested if the outputs are not finite, if right and wrong look the same, or if the reference uses the variant's
-    framework.
+    Untested if the outputs are not finite, if wrong outputs would look like right ones, or if the reference is computed
+    with the variant's framework.
     """
     if launch.parity is None:
         return failed("its outputs were not compared with the reference")
@@ -27,13 +27,14 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_agreement(case: Case, launch: LaunchRecord, reading: str) -> Finding:
-    """Pass, unless the reference shares the variant's framework, and so its possible mistakes.
+    """Return the finding on outputs within the tolerance: passed, or untested if the reference uses their framework.
 
-    A baseline that serves as the reference is compared with itself, which passes and is reported.
+    If a variant's own program is the reference, the finding is passed, and its reading says so.
     """
     if launch.parity and launch.parity.own_program:
         return passed(f"{reading}; the reference is {launch.parity.own_program}'s own program in float64 on the CPU")
-    framework = next(variant.use.partition("/")[0] for variant in case.variants if variant.name == launch.variant)
+    use = next(variant.use for variant in case.variants if variant.name == launch.variant)
+    framework, _, _ = use.partition("/")
     if launch.parity and framework in launch.parity.reference_frameworks:
         return untested(f"the reference is computed with {framework} too and may have the same mistake: use NumPy")
     return passed(reading)

@@ -6,14 +6,14 @@ from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
-DTYPES: dict[Policy, str] = {
+ARRAY_TYPES: dict[Policy, str] = {
     "float64": "float64",
     "float32": "float32",
     "tf32": "float32",  # TF32 is how products are computed; arrays stay float32
     "bfloat16": "bfloat16",
     "float16": "float16",
 }
-TYPES: dict[Policy, set[str]] = {
+STEP_TYPES: dict[Policy, set[str]] = {
     "float64": {"float64"},
     "float32": {"float32"},
     "tf32": {"float32"},
@@ -21,31 +21,39 @@ TYPES: dict[Policy, set[str]] = {
     "float16": {"float16", "float32"},
 }
 """Types that arrays may have inside a step. Sums of narrow numbers, and weights with small updates, stay in float32."""
-PRODUCTS: dict[bool, set[str]] = {True: {"tf32", "tensorfloat32"}, False: {"ieee", "highest", "float32"}}
-"""Framework settings for products of float32 arrays: in TF32 (True) and in full precision (False)."""
+TF32_SETTINGS = {"tf32", "tensorfloat32"}
+"""Framework settings for products of float32 arrays in TF32."""
+FULL_PRECISION_SETTINGS = {"ieee", "highest", "float32"}
+"""Framework settings for products of float32 arrays in full precision."""
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the policy, the arrays' type or a setting for products is not that of the requested precision."""
+    """Fail if the policy, the type of the arrays or a setting for products does not fit the requested precision."""
     requested = case.measurement.precision
     precision = launch.facts.precision
     if isinstance(precision, Unreadable):
         return failed(precision)
     if precision.policy != requested:
         return failed(f"{precision.policy} was set, {requested} was requested")
-    if precision.dtype != DTYPES[requested]:
-        return failed(f"arrays are {precision.dtype}, {requested} needs {DTYPES[requested]}")
+    if precision.dtype != ARRAY_TYPES[requested]:
+        return failed(f"arrays are {precision.dtype}, {requested} needs {ARRAY_TYPES[requested]}")
+    fitting_settings = TF32_SETTINGS if requested == "tf32" else FULL_PRECISION_SETTINGS
     for setting, value in precision.matmul.items():
-        if value not in PRODUCTS[requested == "tf32"]:
+        if value not in fitting_settings:
             return failed(f"{setting} is {value}, which is not {requested}")
     return _judge_step(launch, requested) or passed(f"{requested}, arrays {precision.dtype}")
 
 
 def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
-    """Return a finding if the step computes in other types (failed) or its file sets flags (untested), else None."""
+    """Return a finding if there is a problem inside the step, else None.
+
+    Failed if the step has arrays of other types, untested if the program's file sets environment variables.
+    """
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
-    if not isinstance(arithmetic, Unreadable) and (others := sorted(set(arithmetic.types) - TYPES[requested])):
-        return failed(f"the step computes in {', '.join(others)}, {requested} was requested")
+    if not isinstance(arithmetic, Unreadable):
+        other_types = sorted(set(arithmetic.types) - STEP_TYPES[requested])
+        if other_types:
+            return failed(f"the step computes in {', '.join(other_types)}, {requested} was requested")
     if not isinstance(meddling, Unreadable) and meddling.flags:
         return untested(f"the program sets {', '.join(meddling.flags)}, whose effect on arithmetic is unknown")
     return None

@@ -12,14 +12,14 @@ from typing import Generic, TypeVar
 from accelbench.api.case import Case
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.certificate import validity_checks
-from accelbench.validity.check import LaunchCheck
+from accelbench.validity.check import CaseCheck, LaunchCheck
 
 L = TypeVar("L", bound=LaunchRecord)
 
 
 @dataclass(frozen=True)
 class SplitRounds(Generic[L]):
-    """Hold the launches that count, the quarantined launches, and why."""
+    """Hold the launches that count and the quarantined launches, with the reasons."""
 
     counted: tuple[L, ...]
     quarantined: tuple[L, ...] = ()
@@ -30,12 +30,12 @@ class SplitRounds(Generic[L]):
 
     @property
     def all_disturbed(self) -> bool:
-        """Return True if every round was disturbed: all count, and fail the disturbance checks."""
+        """Return True if every round was disturbed. Then all rounds count, and fail the disturbance checks."""
         return bool(self.reasons) and not self.quarantined
 
 
 def disturbance_checks() -> tuple[LaunchCheck, ...]:
-    """Return the checks that other load fails, not the variant."""
+    """Return the checks that fail because of other load on the machine, not because of the variant."""
     return tuple(check for check in validity_checks() if isinstance(check, LaunchCheck) and check.disturbance)
 
 
@@ -45,33 +45,33 @@ def disturbance_names() -> frozenset[str]:
 
 
 def failed_by_noise() -> frozenset[str]:
-    """Return the names of all checks that other load can fail."""
-    return frozenset(
-        check.name
-        for check in validity_checks()
-        if (check.disturbance if isinstance(check, LaunchCheck) else check.noise)
-    )
+    """Return the names of all checks that can fail because of other load on the machine."""
+    noise_names = {check.name for check in validity_checks() if isinstance(check, CaseCheck) and check.noise}
+    return disturbance_names() | noise_names
 
 
 def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
     """Describe each disturbance check that the launch fails; empty for a launch that observes and times nothing."""
     if launch.observes:
         return ()
-    findings = [(check.name, check.evaluate(case, launch)) for check in disturbance_checks()]
-    return tuple(
-        f"{name} for {launch.variant}: {finding.reading}" for name, finding in findings if finding.outcome == "failed"
-    )
+    failures = []
+    for check in disturbance_checks():
+        finding = check.evaluate(case, launch)
+        if finding.outcome == "failed":
+            failures.append(f"{check.name} for {launch.variant}: {finding.reading}")
+    return tuple(failures)
 
 
 def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
-    """Separate disturbed rounds: one disturbed launch disqualifies its whole round.
+    """Separate the rounds with a disturbed launch from the other rounds, which count.
 
-    All rounds count if the case accepts noise, or if every round was disturbed.
+    If the case accepts noise, or if every round was disturbed, all rounds count.
     """
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:
-        if causes := disturbances(case, launch):
-            reasons[launch.round] = reasons.get(launch.round, ()) + causes
+        launch_reasons = disturbances(case, launch)
+        if launch_reasons:
+            reasons[launch.round] = reasons.get(launch.round, ()) + launch_reasons
     if case.measurement.accept_noise:
         return SplitRounds(counted=tuple(launches), noisy=reasons)
     counted = tuple(launch for launch in launches if launch.round not in reasons)

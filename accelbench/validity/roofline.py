@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from accelbench.api.case import Case
 from accelbench.api.result import Bound, LimitsSource
-from accelbench.launch.fact import Unreadable, known
+from accelbench.launch.fact import Unreadable, value_or_none
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.data_sheets import SHEETS
 
@@ -117,8 +117,8 @@ def work_per_unit(launch: LaunchRecord) -> tuple[float, float] | None:
 
     None if it declares neither.
     """
-    flops = known(launch.facts.flops_per_unit)
-    bytes_moved = known(launch.facts.bytes_per_unit)
+    flops = value_or_none(launch.facts.flops_per_unit)
+    bytes_moved = value_or_none(launch.facts.bytes_per_unit)
     if flops is None and bytes_moved is None:
         return None
     return flops or 0.0, bytes_moved or 0.0

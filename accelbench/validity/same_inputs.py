@@ -9,7 +9,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Fail at the first launch without a digest of its inputs, or if digests differ."""
+    """Fail if a launch did not report the digest of its inputs, or if the digests of launches differ."""
     digests: Counter[str] = Counter()
     for launch in evidence.launches:
         digest = launch.facts.inputs_digest
@@ -20,7 +20,8 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     if len(digests) > 1:
         counts = ", ".join(f"{digest[:12]} in {count} launches" for digest, count in digests.most_common())
         yield None, failed(counts)
-    for digest in digests if len(digests) == 1 else ():
+    elif digests:
+        (digest,) = digests
         yield None, passed(f"{digest[:12]} in all launches")
 
 

@@ -9,8 +9,10 @@ from accelbench.validity.evidence import Evidence
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     """Fail if launches used different protocols."""
     protocols = sorted({launch.protocol for launch in evidence.launches})
-    if protocols:
-        yield None, passed(protocols[0]) if len(protocols) == 1 else failed(" and ".join(protocols))
+    if len(protocols) == 1:
+        yield None, passed(protocols[0])
+    elif protocols:
+        yield None, failed(" and ".join(protocols))
 
 
 CHECK = CaseCheck(

@@ -22,26 +22,28 @@ MINIMUM_NAMED_SHARE = 0.01
 
 
 def neighbours_share(neighbours: Neighbours) -> float:
-    """Return the share of the processors' time that other processes used."""
+    """Return the share of the launch's processor time that other processes used, at least 0."""
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
 
 
 def could_use_fewer(fingerprint: Mapping[str, str]) -> bool:
-    """Return True if launches use all of several processors, so that using fewer would leave some free."""
+    """Return True if launches use all processors of the machine, and it has more than one."""
     used, available = fingerprint.get("cpusUsed"), fingerprint.get("cpus")
     return used == available and used not in {None, "1"}
 
 
 def _advice(fingerprint: Mapping[str, str]) -> str:
-    """Return what to do; using fewer processors only if launches use all of several."""
-    fewer = ", or leave it some processors (--processors 1 on a laptop)"
-    return f"end the other work{fewer if could_use_fewer(fingerprint) else ''}"
+    """Return what to do about other load on a machine with this fingerprint."""
+    if could_use_fewer(fingerprint):
+        return "end the other work, or leave it some processors (--processors 1 on a laptop)"
+    return "end the other work"
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if other processes used more than the allowed share of processor time, or used the device.
+    """Fail if other processes used more than `NEIGHBOURS.biases` of the processor time, or if they used the device.
 
-    Untested if the device's monitor does not list its processes, where the platform's device can have other users.
+    Untested if the processor time is unknown. If the device can have other users, untested also if its monitor does not
+    list the processes.
     """
     neighbours = launch.facts.neighbours
     if isinstance(neighbours, Unreadable):
@@ -62,16 +64,18 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _name_processes(neighbours: Neighbours) -> str:
-    """Name the processes that used most: ` (python, pid 1234: 49 %)`.
+    """Name the processes that used the most processor time: ` (python, pid 1234: 49 %)`.
 
-    A process has no share if it used more than all others together on these processors: it also ran elsewhere.
+    The share of a process is left out if it exceeds the share of all other processes on the launch's processors: then
+    the process also ran on further processors.
     """
-    whole = neighbours_share(neighbours)
-    names = [
-        f"{process.name}, pid {process.pid}" + (f": {percent(share)}" if share <= whole else "")
-        for process in neighbours.processes[:MAXIMUM_NAMED]
-        if (share := process.seconds / neighbours.offered_seconds) >= MINIMUM_NAMED_SHARE
-    ]
+    total_share = neighbours_share(neighbours)
+    names = []
+    for process in neighbours.processes[:MAXIMUM_NAMED]:
+        share = process.seconds / neighbours.offered_seconds
+        if share >= MINIMUM_NAMED_SHARE:
+            share_text = f": {percent(share)}" if share <= total_share else ""
+            names.append(f"{process.name}, pid {process.pid}{share_text}")
     return f" ({'; '.join(names)})" if names else ""
 
 

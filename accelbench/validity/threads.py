@@ -7,7 +7,10 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail unless the allowed processors and the framework's own number, if it has one, are as requested."""
+    """Fail if the process or its framework may use more or fewer threads than requested.
+
+    Some frameworks have no number of threads.
+    """
     threads = launch.facts.threads
     if isinstance(threads, Unreadable):
         return failed(threads)

@@ -1,4 +1,4 @@
-"""Check that no processor or clock time was taken away while blocks were timed: by quota, hypervisor or clocks.
+"""Check that quota, hypervisor and reduced clocks took no time from a launch while blocks were timed.
 
 A power cap does not fail a launch: a variant that draws more power than its device allows is slower for it in every
 launch, and that is its result. The same holds for limits of voltage and of the board; the reading reports them. Heat
@@ -7,6 +7,7 @@ that wait for each other look like other load, which `shared_device` checks.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from accelbench import platforms
 from accelbench.api.case import Case
@@ -21,14 +22,16 @@ STEAL = DisturbanceLimit(widens=0.05, biases=0.05)
 CLOCKS = DisturbanceLimit(widens=0.01, biases=0.01)
 """Maximum shares of the steady phase."""
 LAWFUL = {"power cap", "board limit", "reliability"}
-"""Reasons for lower clocks that last as long as the variant's own load."""
+"""Reasons for reduced clocks that come from the variant's own load, and so belong to its result."""
 
 
 def quota_share(launch: LaunchRecord) -> float | None:
-    """Return the throttled seconds over the timed seconds; None if either is unknown."""
+    """Return the seconds throttled by the CPU quota, over the timed seconds; None if one of them is unknown."""
     throttling = launch.facts.throttling
-    timed = sum(block.seconds for block in launch.blocks)
-    return None if isinstance(throttling, Unreadable) or not timed else throttling.seconds / timed
+    timed_seconds = sum(block.seconds for block in launch.blocks)
+    if isinstance(throttling, Unreadable) or not timed_seconds:
+        return None
+    return throttling.seconds / timed_seconds
 
 
 def steal_share(launch: LaunchRecord) -> float:
@@ -40,41 +43,56 @@ def steal_share(launch: LaunchRecord) -> float:
 
 
 def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
-    """Return the share of the phase with reduced clocks, by reason; None if no device reports it."""
+    """Return the share of the steady phase in which clocks were reduced, by reason; None if no device reports it."""
     device = launch.facts.device_reading
     if isinstance(device, Unreadable) or device.held_back_seconds is None:
         return None
-    return {why: seconds / device.seconds for why, seconds in device.held_back_seconds.items()}
+    return {reason: seconds / device.seconds for reason, seconds in device.held_back_seconds.items()}
 
 
-def _shares(launch: LaunchRecord) -> Iterator[tuple[float, DisturbanceLimit, str]]:
-    """Yield each share of time that was taken away, its limit and its description.
+class _LostTime(NamedTuple):
+    """Hold a share of time in which a launch could not use its processors or device at full speed."""
 
-    A reason for lower clocks is left out below its limit, and counts as 0 if it is in `LAWFUL`.
+    share: float
+    limit: DisturbanceLimit
+    description: str
+
+
+def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
+    """Yield what the CPU quota, the hypervisor and reduced clocks took from the launch.
+
+    A reason for reduced clocks is left out up to `CLOCKS.widens`. A reason in `LAWFUL` counts as a share of 0.
     """
-    if (held_back := quota_share(launch)) is not None:
-        yield held_back, QUOTA, f"Held back by the CPU quota: {percent(held_back)} of the timed seconds"
-    stolen = steal_share(launch)
-    yield stolen, STEAL, f"Hypervisor steal: {percent(stolen)}"
-    for why, share in (clock_shares(launch) or {}).items():
+    quota = quota_share(launch)
+    if quota is not None:
+        yield _LostTime(quota, QUOTA, f"Held back by the CPU quota: {percent(quota)} of the timed seconds")
+    steal = steal_share(launch)
+    yield _LostTime(steal, STEAL, f"Hypervisor steal: {percent(steal)}")
+    for reason, share in (clock_shares(launch) or {}).items():
         if share > CLOCKS.widens:
-            yield 0.0 if why in LAWFUL else share, CLOCKS, f"{why} for {share:.0%} of the phase"
+            judged_share = 0.0 if reason in LAWFUL else share
+            yield _LostTime(judged_share, CLOCKS, f"{reason} for {share:.0%} of the phase")
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if a share exceeds its limit; untested if the device should report its clocks and does not."""
+    """Fail if a share of lost time exceeds its limit.
+
+    Untested if the counters cannot be read, or if the device can have other users and does not report its clocks.
+    """
     throttling = launch.facts.throttling
     if isinstance(throttling, Unreadable):
         return untested(throttling)
-    shares = list(_shares(launch))
-    if beyond := [f"{words} (limit {percent(limit.biases)})" for share, limit, words in shares if share > limit.biases]:
-        return failed("; ".join(beyond))
+    lost_times = list(_lost_times(launch))
+    excesses = [lost for lost in lost_times if lost.share > lost.limit.biases]
+    if excesses:
+        return failed("; ".join(f"{lost.description} (limit {percent(lost.limit.biases)})" for lost in excesses))
     if clock_shares(launch) is None and platforms.find(case.accelerator.platform).own_users:
         device = launch.facts.device_reading
         source = "the device" if isinstance(device, Unreadable) else device.source
         return untested(f"{source} does not report why clocks were reduced")
-    reading = "; ".join(words for _, _, words in shares)
-    return widened(reading) if any(share > limit.widens for share, limit, _ in shares) else passed(reading)
+    reading = "; ".join(lost.description for lost in lost_times)
+    is_widened = any(lost.share > lost.limit.widens for lost in lost_times)
+    return widened(reading) if is_widened else passed(reading)
 
 
 CHECK = LaunchCheck(

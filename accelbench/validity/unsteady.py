@@ -19,38 +19,42 @@ MAXIMUM_DRIFT_FRACTION = 0.5
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Yield a finding for each variant that has launches; an episode passes."""
+    """Yield a finding for each variant that has launches. An episode passes, because it has no steady state."""
     measurement = evidence.case.measurement
-    relevant = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
+    smallest_relevant_change = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
     for variant in evidence.variants:
         launches = evidence.launches_of(variant)
         if any(launch.protocol == "episode" for launch in launches):
             yield variant, passed("an episode has no steady state")
         else:
-            drifts = [drift for launch in launches if (drift := _drift(launch))]
-            yield variant, judge_drifts(drifts, maximum=MAXIMUM_DRIFT_FRACTION * relevant)
+            drifts = [drift for drift in map(_drift, launches) if drift is not None]
+            yield variant, judge_drifts(drifts, maximum=MAXIMUM_DRIFT_FRACTION * smallest_relevant_change)
 
 
 def _drift(launch: LaunchRecord) -> Drift | None:
-    """Return the drift of the launch's blocks; None with fewer than two."""
+    """Return the drift of the times of the launch's blocks; None if it has fewer than two blocks."""
     return launch_drift([block.seconds / block.units for block in launch.blocks])
 
 
 def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
-    """Judge whether the drifts of a variant's launches exceed a relative change of `maximum`.
+    """Fail if the common drift of a variant's launches exceeds `maximum`, a relative change of times.
 
-    Fails if the launches' common drift exceeds it, or if evident drifts of more than half of the launches do; for
-    that at least two launches must have enough blocks. Untested if neither can be decided.
+    Fail also if most launches drift evidently by more than `maximum`: at least two launches must have enough blocks to
+    tell. Untested if there are too few launches and blocks for either.
     """
     limit = math.log1p(maximum)
     common = common_drift([drift.log_change for drift in drifts])
     if common is not None and abs(common) > limit:
-        return failed(f"unsteady: blocks become {_change(common)} within a launch, all {len(drifts)} launches alike")
+        return failed(
+            f"unsteady: blocks become {_describe_change(common)} within a launch, all {len(drifts)} launches alike"
+        )
     tested = [drift for drift in drifts if drift.evident is not None]
     unsteady = [drift.log_change for drift in tested if drift.evident and abs(drift.log_change) > limit]
     if len(tested) > 1 and 2 * len(unsteady) > len(tested):
         worst = max(unsteady, key=abs)
-        return failed(f"unsteady: {len(unsteady)} of {len(tested)} launches drift, the worst becomes {_change(worst)}")
+        return failed(
+            f"unsteady: {len(unsteady)} of {len(tested)} launches drift, the worst becomes {_describe_change(worst)}"
+        )
     if len(tested) > 1 or common is not None:
         exceptions = f"; {len(unsteady)} of {len(tested)} drift" if unsteady else ""
         return passed(f"steady{exceptions}")
@@ -59,9 +63,11 @@ def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
     return untested("too few blocks in a launch, and too few launches, to separate drift from noise")
 
 
-def _change(log_change: float) -> str:
+def _describe_change(log_change: float) -> str:
     """Describe the logarithm of a ratio of times: `3 % slower`."""
-    return f"{100 * abs(math.expm1(log_change)):.2g} % {'slower' if log_change > 0 else 'faster'}"
+    percentage = 100 * abs(math.expm1(log_change))
+    direction = "slower" if log_change > 0 else "faster"
+    return f"{percentage:.2g} % {direction}"
 
 
 CHECK = CaseCheck(

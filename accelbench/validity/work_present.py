@@ -5,6 +5,7 @@ operations are counted: in the program as written, in the optimised program, and
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from accelbench.launch.fact import Unreadable, is_reported
 from accelbench.launch.facts import OperationCounts
@@ -24,53 +25,68 @@ MAXIMUM_IDLE_SHARE = 0.5
 """Maximum idle share of the blocks' time. A thread that waits for a processor on a busy machine is not idle."""
 
 
+class _Count(NamedTuple):
+    """Hold the floating-point operations that a variant runs for a unit of work."""
+
+    operations: float
+    variant: str
+
+
+_NO_COUNT = _Count(0.0, "")
+
+
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     """Yield the most severe finding on each variant's operations, idle time and claimed units of work."""
-    counts = [(run, launch.variant) for launch in evidence.launches if (run := _operations_per_unit(launch))]
-    most, least = max(counts, default=(0.0, "")), min(counts, default=(0.0, ""))
+    counts = []
+    for launch in evidence.launches:
+        operations = _operations_per_unit(launch)
+        if operations:
+            counts.append(_Count(operations, launch.variant))
+    most, fewest = max(counts, default=_NO_COUNT), min(counts, default=_NO_COUNT)
     for variant in evidence.variants:
-        counted = [
-            launch
-            for launch in evidence.launches_of(variant)
-            if is_reported(launch.facts.operations) or is_reported(launch.facts.arithmetic)
-        ]
-        findings = [(launch.round, _judge(launch, most, least)) for launch in counted] or [(0, untested(UNCOUNTED))]
-        doubts = [
-            (launch.round, untested(doubt))
-            for launch in evidence.launches_of(variant)
-            for doubt in (_idle_doubt(launch), _unit_doubt(launch))
-            if doubt
-        ]
-        yield variant, most_severe(findings + doubts) if counted or doubts else untested(UNCOUNTED)
+        findings: list[tuple[int, Finding]] = []
+        doubts: list[tuple[int, Finding]] = []
+        for launch in evidence.launches_of(variant):
+            if is_reported(launch.facts.operations) or is_reported(launch.facts.arithmetic):
+                findings.append((launch.round, _judge_operations(launch, most, fewest)))
+            texts = (_idle_doubt(launch), _unit_doubt(launch))
+            doubts += [(launch.round, untested(text)) for text in texts if text]
+        if not findings and not doubts:
+            yield variant, untested(UNCOUNTED)
+        else:
+            yield variant, most_severe((findings or [(0, untested(UNCOUNTED))]) + doubts)
 
 
-def _judge(launch: LaunchRecord, most: tuple[float, str], least: tuple[float, str]) -> Finding:
-    """Compare the operations of one launch with those declared, written, or run by other variants."""
+def _judge_operations(launch: LaunchRecord, most: _Count, fewest: _Count) -> Finding:
+    """Compare the operations of a launch with the declared ones. Without those, compare with three other counts.
+
+    They are the operations of the program as written, of cost(), and of the variants that run the most and the fewest.
+    """
     if is_reported(launch.facts.operations):
         return _judge_declared(launch)
-    arithmetic, per_unit = launch.facts.arithmetic, _operations_per_unit(launch)
-    if isinstance(arithmetic, Unreadable) or arithmetic.run is None or per_unit is None:
+    arithmetic, operations = launch.facts.arithmetic, _operations_per_unit(launch)
+    if isinstance(arithmetic, Unreadable) or arithmetic.run is None or operations is None:
         return untested(UNCOUNTED)
     reading = f"{arithmetic.run:.3g} floating-point operations in a call, in {arithmetic.source}"
     if arithmetic.written and arithmetic.run < MINIMUM_LEFT_SHARE * arithmetic.written:
         return failed(f"{reading}, of {arithmetic.written:.3g} written: the compiler dropped or hoisted the rest")
-    doubt = _count_doubt(per_unit, launch.facts.flops_per_unit, most, least)
+    doubt = _count_doubt(operations, launch.facts.flops_per_unit, most, fewest)
     return untested(f"{reading}, {doubt}") if doubt else passed(reading)
 
 
-def _count_doubt(run: float, flops: float | Unreadable, most: tuple[float, str], least: tuple[float, str]) -> str:
-    """Describe by how much the operations of a unit differ from cost() or another variant's; empty if allowed."""
-    if not isinstance(flops, Unreadable) and run < MINIMUM_COUNT_SHARE * flops:
-        return f"{percent(run / flops)} of what cost() says: a better algorithm, or work left out"
-    if run < MINIMUM_COUNT_SHARE * most[0]:
-        return f"{percent(run / most[0])} of {most[1]}'s: a better algorithm, or work left out"
-    if run > MAXIMUM_COUNT_MULTIPLE * least[0] > 0:
-        return f"{run / least[0]:.2g} times {least[1]}'s: a worse algorithm, or unnecessary work"
+def _count_doubt(operations: float, flops: float | Unreadable, most: _Count, fewest: _Count) -> str:
+    """Describe by how much the operations of a unit differ from cost() or from another variant's; empty if allowed."""
+    if not isinstance(flops, Unreadable) and operations < MINIMUM_COUNT_SHARE * flops:
+        return f"{percent(operations / flops)} of what cost() says: a better algorithm, or work left out"
+    if operations < MINIMUM_COUNT_SHARE * most.operations:
+        return f"{percent(operations / most.operations)} of {most.variant}'s: a better algorithm, or work left out"
+    if fewest.operations > 0 and operations > MAXIMUM_COUNT_MULTIPLE * fewest.operations:
+        return f"{operations / fewest.operations:.2g} times {fewest.variant}'s: a worse algorithm, or unnecessary work"
     return ""
 
 
 def _idle_doubt(launch: LaunchRecord) -> str:
-    """Describe a launch that was idle for more than `MAXIMUM_IDLE_SHARE` of its blocks' time; empty otherwise."""
+    """Describe for how long the launch was idle; empty if at most `MAXIMUM_IDLE_SHARE` of its blocks' time."""
     idle = launch.facts.idle
     if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MAXIMUM_IDLE_SHARE) * idle.seconds:
         return ""
@@ -79,9 +95,9 @@ def _idle_doubt(launch: LaunchRecord) -> str:
 
 
 def _unit_doubt(launch: LaunchRecord) -> str:
-    """Describe a step that claims several units although half as many give the same outputs; empty otherwise.
+    """Describe a step that claims several units of work, although half as many give the same outputs; else empty.
 
-    Empty also if the workload declares its operations, whose count then tests the claim.
+    Empty also if the workload declares its operations: their count tests the claim.
     """
     units = launch.facts.units_per_step
     if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):
@@ -92,7 +108,7 @@ def _unit_doubt(launch: LaunchRecord) -> str:
 
 
 def _operations_per_unit(launch: LaunchRecord) -> float | None:
-    """Return the operations run for one unit of work; None if unknown."""
+    """Return the floating-point operations that the launch ran for a unit of work; None if unknown."""
     arithmetic, units = launch.facts.arithmetic, launch.facts.units_per_call
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
         return None
@@ -100,7 +116,10 @@ def _operations_per_unit(launch: LaunchRecord) -> float | None:
 
 
 def _judge_declared(launch: LaunchRecord) -> Finding:
-    """Fail if fewer products or convolutions were counted than declared; untested if they cannot be counted."""
+    """Fail if fewer products or convolutions were counted than the workload declares.
+
+    Untested if they cannot be counted.
+    """
     operations = launch.facts.operations
     if isinstance(operations, Unreadable):
         return failed(operations)
@@ -108,14 +127,18 @@ def _judge_declared(launch: LaunchRecord) -> Finding:
     if counted is None:
         return untested(f"what is left of {_format_counts(declared)} cannot be counted")
     reading = f"{_format_counts(counted)} of {_format_counts(declared)} in {operations.source}"
-    missing = counted.products < declared.products or counted.convolutions < declared.convolutions
-    return failed(reading) if missing else passed(reading)
+    has_too_few = counted.products < declared.products or counted.convolutions < declared.convolutions
+    return failed(reading) if has_too_few else passed(reading)
 
 
 def _format_counts(counts: OperationCounts) -> str:
     """Format counts: `4 products and 2 convolutions`, or `none`."""
-    kinds = {"products": counts.products, "convolutions": counts.convolutions}
-    return " and ".join(f"{number} {kind}" for kind, number in kinds.items() if number) or "none"
+    texts = []
+    if counts.products:
+        texts.append(f"{counts.products} products")
+    if counts.convolutions:
+        texts.append(f"{counts.convolutions} convolutions")
+    return " and ".join(texts) or "none"
 
 
 CHECK = CaseCheck(

@@ -1,7 +1,7 @@
-"""Check that every call does its work: no kept results, no skipped calls, no other work while it is timed.
+"""Check that every call does its work: it returns no stored result, and does no other work while it is timed.
 
 The check counts the operations that the framework is asked to run, which needs no clock: a compiled call is one
-operation, and a call that returns a kept result runs none.
+operation, and a call that returns a stored result runs none.
 """
 
 from collections import Counter
@@ -15,15 +15,16 @@ from accelbench.launch.record import LaunchRecord
 from accelbench.validity.check import Finding, LaunchCheck, failed, passed, untested
 
 MINIMUM_REPEATED_SHARE = 0.8
-"""Minimum share of each operation of the first call in a repetition on the same inputs."""
+"""Minimum share that a repetition of the first call has to run, of each operation of the first call."""
 MINIMUM_BUSIEST_LATER_SHARE = 0.2
-"""Minimum share of the first call's operations in the busiest later call: an optimizer sets itself up in its first
-step, so later calls may run far fewer."""
+"""Minimum share that the busiest later call has to run, of the first call's operations. It is small because an
+optimizer sets itself up in its first step."""
 MINIMUM_LATER_SHARE = 0.5
-"""Minimum share in every later call: of the first call's operations, or of the busiest later call's if those are fewer.
+"""Minimum share that every later call has to run, of the operations of the first call or of the busiest later call,
+whichever ran fewer.
 
-A call that sometimes skips its work runs fewer. For each of the `PRODUCTS` the share is of the first call's number, so
-that cheap operations cannot replace them.
+For each of the `PRODUCTS` it is the minimum share of the first call's number, so that cheap operations cannot replace
+products.
 """
 PRODUCTS = {
     *("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "convolution", "matmul", "dot_general"),
@@ -40,83 +41,102 @@ order."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if timed calls give other results than untimed ones, or if repeated or later calls run too little."""
+    """Fail if timed calls give other results than untimed calls, or if `_judge_counts` fails.
+
+    Untested if the step was not given other inputs, or if it raised an error on them.
+    """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)
-    if dependence.replay and (difference := _describe_difference(dependence.replay)):
+    difference = _describe_difference(dependence.replay) if dependence.replay else ""
+    if difference:
         return failed(difference)
-    if dependence.unable or dependence.raised:
-        return untested(dependence.unable or f"it raises on inputs that it was not built from: {dependence.raised}")
+    if dependence.unable:
+        return untested(dependence.unable)
+    if dependence.raised:
+        return untested(f"it raises on inputs that it was not built from: {dependence.raised}")
     return _judge_counts(dependence)
 
 
 def _judge_counts(dependence: Dependence) -> Finding:
-    """Judge the operations of repeated calls, of later calls and of the export, in this order."""
-    first, again = dependence.dispatched, dependence.again
-    if not first and not any(again):
+    """Fail if a repeated call, a later call or the export runs too few or too many operations.
+
+    `dispatched` counts the first call on other inputs. `seen` and the first count of `again` are its repetitions.
+    """
+    first = dependence.dispatched
+    if not first and not any(dependence.again):
         return untested("a call runs no operation of its framework: what it does cannot be counted")
-    for repeated in (dependence.seen, *again[:1]):
-        if repeated is not None and (fewer := _describe_fewer(first, repeated)):
-            return failed(f"a repeated call runs {fewer}: it keeps results, or recognises its inputs")
-    if not again:
+    for repeated in (dependence.seen, *dependence.again[:1]):
+        shortfall = "" if repeated is None else _describe_shortfall(first, repeated)
+        if shortfall:
+            return failed(f"a repeated call runs {shortfall}: it keeps results, or recognises its inputs")
+    if not dependence.again:
         return untested("a call was not repeated")
-    if skips := _describe_skips(dependence):
-        return failed(f"{skips}: it skips work")
-    return _judge_export(dependence) or passed(
-        f"{Counter(first).total()} operations in a call, and as many when it is repeated"
-    )
+    skipped = _describe_skipped_work(dependence)
+    if skipped:
+        return failed(f"{skipped}: it skips work")
+    reading = f"{Counter(first).total()} operations in a call, and as many when it is repeated"
+    return _judge_export(dependence) or passed(reading)
 
 
-def _describe_skips(dependence: Dependence) -> str:
-    """Describe what later calls, or the calls of a whole block, run too few of; empty if they run enough.
+def _describe_skipped_work(dependence: Dependence) -> str:
+    """Describe what later calls run too few of: all operations, a product, or the operations of a whole block.
 
-    `again` counts runs of one, two, three calls, so the differences are the operations of the second, third call.
-    Empty also if only one call could be repeated.
+    Empty if they run enough, or if only one call could be repeated.
     """
     first = Counter(dependence.dispatched).total()
-    later = [after.total() - before.total() for before, after in pairwise(map(Counter, dependence.again))]
-    if later and (
-        not first
-        or max(later) < MINIMUM_BUSIEST_LATER_SHARE * first
-        or min(later) < MINIMUM_LATER_SHARE * min(first, max(later))
-    ):
+    # `again` counts runs of one, two, three calls: the differences are the operations of the second and third call.
+    totals = [Counter(counts).total() for counts in dependence.again]
+    later = [after - before for before, after in pairwise(totals)]
+    if not later:
+        return ""
+    is_busiest_too_idle = max(later) < MINIMUM_BUSIEST_LATER_SHARE * first
+    is_any_too_idle = min(later) < MINIMUM_LATER_SHARE * min(first, max(later))
+    if not first or is_busiest_too_idle or is_any_too_idle:
         return f"{first} operations in a call, {', '.join(map(str, later))} in those after it"
+    first_products = {name: count for name, count in dependence.dispatched.items() if name in PRODUCTS}
     for before, after in pairwise(dependence.again):
-        added = {name: after.get(name, 0) - before.get(name, 0) for name in PRODUCTS & dependence.dispatched.keys()}
-        if fewer := _describe_fewer({name: dependence.dispatched[name] for name in added}, added, MINIMUM_LATER_SHARE):
-            return f"a later call runs {fewer}"
-    many = Counter(dependence.many).total()
-    if later and dependence.many_calls and many < MINIMUM_LATER_SHARE * dependence.many_calls * min(later):
-        return f"{many} operations in {dependence.many_calls} calls, at {min(later)} in a call"
+        later_products = {name: after.get(name, 0) - before.get(name, 0) for name in first_products}
+        shortfall = _describe_shortfall(first_products, later_products, MINIMUM_LATER_SHARE)
+        if shortfall:
+            return f"a later call runs {shortfall}"
+    block = Counter(dependence.many).total()
+    if dependence.many_calls and block < MINIMUM_LATER_SHARE * dependence.many_calls * min(later):
+        return f"{block} operations in {dependence.many_calls} calls, at {min(later)} in a call"
     return ""
 
 
 def _judge_export(dependence: Dependence) -> Finding | None:
-    """Judge the operations of export, which is not timed; None if there is nothing to report.
+    """Fail if the export runs many more operations after several calls than after one; None if nothing is wrong.
 
-    Fails if they exceed `MAXIMUM_EXPORT_GROWTH` times those after one call; untested if there are products among them.
+    Untested if the export, which is not timed, runs products.
     """
-    after = [Counter(exported).total() for exported in dependence.exported]
-    if after and after[-1] > MAXIMUM_EXPORT_GROWTH * after[0]:
-        return failed(f"export, which is not timed, runs {after[0]} operations after one call and {after[-1]} later")
-    products = sorted(PRODUCTS & {name for exported in dependence.exported for name in exported})
+    totals = [Counter(exported).total() for exported in dependence.exported]
+    if totals and totals[-1] > MAXIMUM_EXPORT_GROWTH * totals[0]:
+        return failed(f"export, which is not timed, runs {totals[0]} operations after one call and {totals[-1]} later")
+    names = {name for exported in dependence.exported for name in exported}
+    products = sorted(PRODUCTS & names)
     return untested(f"export, which is not timed, runs {', '.join(products)}") if products else None
 
 
-def _describe_fewer(
+def _describe_shortfall(
     first: Mapping[str, int], repeated: Mapping[str, int], minimum_share: float = MINIMUM_REPEATED_SHARE
 ) -> str:
-    """Name the operation that `repeated` runs the smallest share of: `0 of 3 mm`; empty if that is enough."""
-    shares = [(repeated.get(name, 0) / number, name) for name, number in first.items()]
-    share, name = min(shares, default=(1.0, ""))
-    return f"{repeated.get(name, 0)} of {first[name]} {name}" if share < minimum_share else ""
+    """Name the operation of which `repeated` runs the smallest share of `first`: `0 of 3 mm`.
+
+    Empty if that share is at least `minimum_share`.
+    """
+    shares = [(repeated.get(name, 0) / count, name) for name, count in first.items()]
+    smallest_share, name = min(shares, default=(1.0, ""))
+    if smallest_share >= minimum_share:
+        return ""
+    return f"{repeated.get(name, 0)} of {first[name]} {name}"
 
 
 def _describe_difference(replay: Replay) -> str:
-    """Describe by how much timed calls differ from untimed ones; empty if that is allowed."""
-    maximum = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
-    if replay.timed is None or replay.timed <= maximum:
+    """Describe by how much the results of timed calls differ from those of untimed calls; empty if they may."""
+    maximum_difference = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
+    if replay.timed is None or replay.timed <= maximum_difference:
         return ""
     return (
         f"{replay.calls} timed calls give other results than the same calls untimed, {replay.timed:.2g} of their size "

@@ -8,23 +8,26 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Fail a variant at its first launch on another platform, and all if launches ran on different device models."""
+    """Fail a variant if a launch ran on another platform than requested, or did not report its device.
+
+    If the launches ran on different device models, fail all variants.
+    """
     requested = evidence.case.accelerator.platform
-    names: set[str] = set()
+    device_names: set[str] = set()
     for variant in evidence.variants:
         for launch in evidence.launches_of(variant):
             device = launch.facts.device
             if isinstance(device, Unreadable):
                 yield variant, failed(f"round {launch.round}: {device.why}")
                 break
-            names.add(device.name)
+            device_names.add(device.name)
             if device.platform != requested:
                 yield variant, failed(f"round {launch.round}: on {device.platform}, {requested} was requested")
                 break
         else:
             yield variant, passed(f"on {requested}")
-    if len(names) > 1:
-        yield None, failed(f"launches ran on different devices: {', '.join(sorted(names))}")
+    if len(device_names) > 1:
+        yield None, failed(f"launches ran on different devices: {', '.join(sorted(device_names))}")
 
 
 CHECK = CaseCheck(
