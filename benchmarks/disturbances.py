@@ -34,7 +34,7 @@ from real import RecordFile, environment, make_case
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
-from accelbench.launch.fact import known
+from accelbench.launch.fact import value_or_none
 from accelbench.launch.record import LaunchRecord
 from accelbench.machine import cgroup
 from accelbench.plan.round_order import round_order
@@ -202,7 +202,7 @@ def read(pair: str, records: dict[str, LaunchRecord]) -> dict[str, Any]:
             return {"trouble": f"{variant}: not finished after {LIMIT_SECONDS:g} s"}
     baseline, variant = PAIRS[pair][2]
     seconds = {name: record.seconds() or math.nan for name, record in records.items()}
-    neighbours = [known(record.facts.neighbours) for record in records.values()]
+    neighbours = [value_or_none(record.facts.neighbours) for record in records.values()]
     others = [measured.busy_seconds / measured.offered_seconds for measured in neighbours if measured]
     return {
         "baseline": seconds[baseline],

@@ -4,6 +4,8 @@ On cgroup v2 an out-of-memory kill ends the whole container, supervisor included
 launch and names the variant that was running; the checkpoint in the log holds every complete round.
 """
 
+from collections.abc import Iterable
+
 from accelbench.api.case import Case
 from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.result import Comparison, Failure, Result, VariantResult
@@ -17,17 +19,17 @@ class NoRunningVariantError(ValueError):
 def result_of_killed(
     case: Case, checkpoint: Result | None, headline: Headline, *, reason: FailureReason, message: str, now: str
 ) -> Result:
-    """Return the checkpoint as an incomplete result, in which the variant that was running has failed.
+    """Return the checkpoint as an incomplete result in which the running variant has failed.
 
-    Comparisons that do not involve that variant are kept.
+    The comparisons of this variant lose their findings; all other comparisons stay.
 
     Args:
         case: The case that was measured.
-        checkpoint: The last one in the log; None if there is none.
+        checkpoint: The last checkpoint in the log; None if there is none.
         headline: The runner's termination message.
         reason: Reason of the variant's failure.
         message: What killed the container.
-        now: The time, RFC 3339 UTC, used for times that were not recorded.
+        now: The current time, RFC 3339 UTC, for times that were not recorded.
 
     Raises:
         NoRunningVariantError: The headline names no running variant of the case.
@@ -38,39 +40,39 @@ def result_of_killed(
     blamed = headline.running
     failure = Failure(reason=reason, message=message, round=headline.round)
     last = checkpoint or _empty_result(case, now)
+    note = f"the runner was killed in round {headline.round} while {blamed} ran; complete rounds before it stand"
     return last.model_copy(
         update={
             "complete": False,
             "stopped": StopReason.INTERRUPTED,
             "finished": now,
-            "variants": tuple(
-                variant.model_copy(update={"failure": variant.failure or failure})
-                if variant.name == blamed
-                else variant
-                for variant in last.variants
-            ),
-            **{
-                name: tuple(
-                    without_finding(comparison, blamed, failure)
-                    if blamed in {comparison.variant, comparison.baseline}
-                    else comparison
-                    for comparison in comparisons
-                )
-                for name, comparisons in (
-                    ("comparisons", last.comparisons),
-                    ("tail_comparisons", last.tail_comparisons),
-                )
-            },
-            "notes": (
-                *last.notes,
-                f"the runner was killed in round {headline.round} while {blamed} ran; complete rounds before it stand",
-            ),
+            "variants": tuple(_with_failure(variant, blamed, failure) for variant in last.variants),
+            "comparisons": _without_findings(last.comparisons, blamed, failure),
+            "tail_comparisons": _without_findings(last.tail_comparisons, blamed, failure),
+            "notes": (*last.notes, note),
         }
     )
 
 
+def _with_failure(variant: VariantResult, blamed: str, failure: Failure) -> VariantResult:
+    """Return the variant's result, with `failure` if it is that of the blamed variant and has no failure yet."""
+    if variant.name != blamed or variant.failure:
+        return variant
+    return variant.model_copy(update={"failure": failure})
+
+
+def _without_findings(comparisons: Iterable[Comparison], blamed: str, failure: Failure) -> tuple[Comparison, ...]:
+    """Return the comparisons; those that involve the blamed variant without their findings."""
+    return tuple(
+        without_finding(comparison, blamed, failure)
+        if blamed in {comparison.variant, comparison.baseline}
+        else comparison
+        for comparison in comparisons
+    )
+
+
 def _empty_result(case: Case, now: str) -> Result:
-    """Return an incomplete result without rounds."""
+    """Return an incomplete result of the case, without rounds and times."""
     return Result(
         case=case,
         complete=False,
@@ -83,7 +85,7 @@ def _empty_result(case: Case, now: str) -> Result:
 
 
 def without_finding(comparison: Comparison, blamed: str, failure: Failure) -> Comparison:
-    """Return the comparison without its finding, because `blamed`, one of its sides, has failed."""
+    """Return the comparison without its finding, because `blamed`, its variant or its baseline, has failed."""
     return Comparison(
         variant=comparison.variant,
         baseline=comparison.baseline,

@@ -38,7 +38,7 @@ MAXIMUM_BYTES_BY_KIND: Mapping[DocumentKind, int] = {
     "result": 2 * MAXIMUM_BYTES,
     "launch": MAXIMUM_DOCUMENT_BYTES,
 }
-"""Most bytes of each kind's JSON; the API server refuses a result of more than `MAXIMUM_BYTES`."""
+"""Maximum bytes of each kind's JSON; the API server refuses a result of more than `MAXIMUM_BYTES`."""
 Unfinished = Literal["interrupted", "time-limit", "probe"]
 """Reason why a launch ended early without a fault of its variant: the supervisor ended it, or a probe of accelbench
 failed. After a failed probe, the launch is repeated without it."""
@@ -126,16 +126,22 @@ class Headline(Document):
     message: Line = ""
 
     def to_message(self) -> str:
-        """Return JSON of at most `MAXIMUM_HEADLINE_BYTES`; the last comparisons and part of the message are dropped."""
+        """Return the headline as JSON of at most `MAXIMUM_HEADLINE_BYTES`.
+
+        If it is larger, the last comparisons are dropped, and then the end of the message.
+        """
         headline = self
-        while len((text := headline.to_json()).encode()) > MAXIMUM_HEADLINE_BYTES:
+        while True:
+            text = headline.to_json()
+            if len(text.encode()) <= MAXIMUM_HEADLINE_BYTES:
+                return text
             if headline.comparisons:
                 headline = headline.model_copy(update={"comparisons": headline.comparisons[:-1]})
             elif headline.message:
-                headline = headline.model_copy(update={"message": headline.message[: len(headline.message) // 2]})
+                first_half = headline.message[: len(headline.message) // 2]
+                headline = headline.model_copy(update={"message": first_half})
             else:
                 raise ValueError(f"{headline.case[:80]}: a headline of more than {MAXIMUM_HEADLINE_BYTES} bytes")
-        return text
 
 
 def digest_of(text: str) -> str:
@@ -144,25 +150,31 @@ def digest_of(text: str) -> str:
 
 
 def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[str]:
-    """Yield the lines, without line ends, that carry `text`; `identifier` has no spaces and is unique for its kind."""
+    """Yield the log lines, without line ends, of a document whose JSON is `text`.
+
+    `identifier` is unique among the documents of its kind, and has no spaces.
+    """
     payload = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-    slices = [payload[start : start + PAYLOAD_CHARACTERS] for start in range(0, len(payload), PAYLOAD_CHARACTERS)]
+    starts = range(0, len(payload), PAYLOAD_CHARACTERS)
+    slices = [payload[start : start + PAYLOAD_CHARACTERS] for start in starts]
     digest = digest_of(text)
-    for index, piece in enumerate(slices, start=1):
-        yield f"{MARK} {kind} {identifier} {index}/{len(slices)} {digest} {piece}"
+    for index, payload_slice in enumerate(slices, start=1):
+        yield f"{MARK} {kind} {identifier} {index}/{len(slices)} {digest} {payload_slice}"
 
 
 def encode_event(event: Event) -> str:
-    """Return the line, without line end, that carries `event`; the last comparisons are dropped if it is too long."""
-    while len((line := f"{MARK} event {event.to_json()}").encode()) > MAXIMUM_LINE_BYTES:
+    """Return the log line of `event`, without line end. If it is too long, the last comparisons are dropped."""
+    while True:
+        line = f"{MARK} event {event.to_json()}"
+        if len(line.encode()) <= MAXIMUM_LINE_BYTES:
+            return line
         if not (isinstance(event, RoundFinished) and event.comparisons):
             raise ValueError(f"an event of more than {MAXIMUM_LINE_BYTES} bytes: {line[:80]}")
         event = event.model_copy(update={"comparisons": event.comparisons[:-1]})
-    return line
 
 
 def parse_event(line: str) -> Event | None:
-    """Return the event on a line; None if there is none."""
+    """Return the event on a log line; None if the line has no valid event."""
     prefix = f"{MARK} event "
     if not line.startswith(prefix):
         return None
@@ -173,11 +185,12 @@ def parse_event(line: str) -> Event | None:
 
 
 class _Identity(NamedTuple):
-    """Identify a document by what each of its lines names."""
+    """Identify a document by what all its lines have in common."""
 
     kind: DocumentKind
     identifier: str
     lines: int
+    """Number of lines of the document."""
     digest: str
 
 
@@ -193,16 +206,17 @@ class DeliveredDocument:
 
     @property
     def text(self) -> str:
-        """Return its JSON, inflated at each call; empty if the payload is not valid or too large."""
+        """Return the document's JSON, inflated at each call; empty if the payload is invalid or too large."""
         return _inflate(self.payload, MAXIMUM_BYTES_BY_KIND[self.kind])
 
     @property
-    def flaw(self) -> str:
-        """Return why it must not be used; empty if its JSON has the digest that its lines name."""
+    def problem(self) -> str:
+        """Return why the document must not be used; empty if its JSON has the digest that its lines name."""
         if digest_of(self.text) == self.digest:
             return ""
-        if _is_larger(self.payload, most := MAXIMUM_BYTES_BY_KIND[self.kind]):
-            return f"too large: more than {most // 1024} KiB; compare fewer variants, or measure fewer rounds"
+        maximum_bytes = MAXIMUM_BYTES_BY_KIND[self.kind]
+        if _is_larger(self.payload, maximum_bytes):
+            return f"too large: more than {maximum_bytes // 1024} KiB; compare fewer variants, or measure fewer rounds"
         return "altered: its lines do not have the digest that they name"
 
 
@@ -214,101 +228,115 @@ class LogDocuments:
     problems: tuple[str, ...] = ()
 
     def latest(self, kind: DocumentKind, digest: str | None = None) -> Result | None:
-        """Return the last valid result or checkpoint; with `digest`, the one that has it; None if there is none."""
+        """Return the last valid result or checkpoint, by `kind`; None if there is none.
+
+        With `digest`, only documents with this digest are considered.
+        """
         for document in reversed(self.documents):
-            if document.kind == kind and digest in {None, document.digest}:
-                try:
-                    return Result.model_validate_json(document.text)
-                except ValidationError:
-                    continue
+            if document.kind != kind or digest not in {None, document.digest}:
+                continue
+            try:
+                return Result.model_validate_json(document.text)
+            except ValidationError:
+                continue
         return None
 
 
-_PIECE = re.compile(
+# The module's docstring describes the line.
+_DOCUMENT_LINE = re.compile(
     re.escape(MARK)
     + " (checkpoint|result|launch) ([!-~]{1,256}) ([0-9]{1,4})/([0-9]{1,4}) ([0-9a-f]{64}) ([A-Za-z0-9+/=]+)"
 )
 
 
 def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND)) -> LogDocuments:
-    """Return the whole documents of a log, of these kinds; its lines may be missing, interleaved, repeated or altered.
+    """Return the complete documents of `kinds` in a log, and the problems of incomplete or altered ones.
 
-    Pieces are collected by the digest that they name, so that a stray line can only spoil the document that it claims
-    to belong to. A document that is repeated, whole or in part, counts once.
+    Lines may be missing, interleaved, repeated or altered. A wrong line can only spoil the document that it names. A
+    document that is repeated, whole or in part, is returned once.
     """
     incomplete: dict[_Identity, dict[int, str]] = {}
     complete: set[_Identity] = set()
     documents: list[DeliveredDocument] = []
     problems: list[str] = []
-    unreadable: list[int] = []
-    for number, line in enumerate(lines, start=1):
+    unreadable_lines: list[int] = []
+    for line_number, line in enumerate(lines, start=1):
         if not line.startswith(MARK + " "):
             continue
-        parsed = _parse_piece(line)
+        parsed = _parse_document_line(line)
         if parsed is None:
             if parse_event(line) is None:
-                unreadable.append(number)
+                unreadable_lines.append(line_number)
             continue
-        identity, index, payload = parsed
+        identity, index, payload_slice = parsed
         if identity in complete or identity.kind not in kinds:
             continue
-        pieces = incomplete.setdefault(identity, {})
-        pieces[index] = payload
-        if len(pieces) < identity.lines:
+        slices = incomplete.setdefault(identity, {})
+        slices[index] = payload_slice
+        if len(slices) < identity.lines:
             continue
-        payload = "".join(piece for _, piece in sorted(incomplete.pop(identity).items()))
+        del incomplete[identity]
+        payload = "".join(slices[index] for index in sorted(slices))
         document = DeliveredDocument(identity.kind, identity.identifier, identity.digest, payload)
-        if flaw := document.flaw:
-            problems.append(f"{identity.kind} {identity.identifier}: {flaw}")
+        problem = document.problem
+        if problem:
+            problems.append(f"{identity.kind} {identity.identifier}: {problem}")
         else:
             complete.add(identity)
             documents.append(document)
     problems += [
-        f"{identity.kind} {identity.identifier}: truncated: {len(pieces)} of {identity.lines} lines"
-        for identity, pieces in incomplete.items()
+        f"{identity.kind} {identity.identifier}: truncated: {len(slices)} of {identity.lines} lines"
+        for identity, slices in incomplete.items()
     ]
-    return LogDocuments(tuple(documents), (*_report_unreadable_lines(unreadable), *_report_first_problems(problems)))
+    reports = (*_report_unreadable_lines(unreadable_lines), *_report_first_problems(problems))
+    return LogDocuments(tuple(documents), reports)
 
 
-def _report_unreadable_lines(lines: Sequence[int]) -> Iterator[str]:
-    """Yield a problem for each marked line that cannot be parsed, at most `MAXIMUM_REPORTED`, then how many more."""
-    for number in lines[:MAXIMUM_REPORTED]:
-        yield f"line {number}: altered: begins with {MARK} and cannot be parsed"
-    if (more := len(lines) - MAXIMUM_REPORTED) > 0:
+def _report_unreadable_lines(line_numbers: Sequence[int]) -> Iterator[str]:
+    """Yield a problem for each of the first `MAXIMUM_REPORTED` lines, then the number of further lines."""
+    for line_number in line_numbers[:MAXIMUM_REPORTED]:
+        yield f"line {line_number}: altered: begins with {MARK} and cannot be parsed"
+    more = len(line_numbers) - MAXIMUM_REPORTED
+    if more > 0:
         yield f"{more} more lines that begin with {MARK} cannot be parsed"
 
 
 def _report_first_problems(problems: Sequence[str]) -> Iterator[str]:
-    """Yield the first `MAXIMUM_REPORTED` problems, then how many more documents are not whole."""
+    """Yield the first `MAXIMUM_REPORTED` problems of documents, then the number of further problems."""
     yield from problems[:MAXIMUM_REPORTED]
-    if (more := len(problems) - MAXIMUM_REPORTED) > 0:
+    more = len(problems) - MAXIMUM_REPORTED
+    if more > 0:
         yield f"{more} more documents that are not whole"
 
 
-def _parse_piece(line: str) -> tuple[_Identity, int, str] | None:
-    """Return the document that a line belongs to, the line's index in it, and its payload; None if it is malformed."""
-    match = _PIECE.fullmatch(line.rstrip("\r\n"))
+def _parse_document_line(line: str) -> tuple[_Identity, int, str] | None:
+    """Return a line's document, its index in the document, and its slice of the payload; None if it is malformed."""
+    match = _DOCUMENT_LINE.fullmatch(line.rstrip("\r\n"))
     if match is None:
         return None
-    kind, identifier, index, count, digest, payload = match.groups()
-    if not 1 <= int(index) <= int(count) <= MAXIMUM_DOCUMENT_BYTES // PAYLOAD_CHARACTERS:
+    kind, identifier, index, count, digest, payload_slice = match.groups()
+    maximum_count = MAXIMUM_DOCUMENT_BYTES // PAYLOAD_CHARACTERS
+    if not 1 <= int(index) <= int(count) <= maximum_count:
         return None
-    return _Identity(cast("DocumentKind", kind), identifier, int(count), digest), int(index), payload
+    identity = _Identity(cast("DocumentKind", kind), identifier, int(count), digest)
+    return identity, int(index), payload_slice
 
 
-def _inflate(payload: str, most: int) -> str:
-    """Return the text; empty if the payload is not valid or inflates to more than `most` bytes."""
+def _inflate(payload: str, maximum_bytes: int) -> str:
+    """Return the text of a payload; empty if the payload is invalid or inflates to more than `maximum_bytes`."""
+    decompressor = zlib.decompressobj()
     try:
-        inflate = zlib.decompressobj()
-        text = inflate.decompress(base64.b64decode(payload, validate=True), most).decode()
+        text = decompressor.decompress(base64.b64decode(payload, validate=True), maximum_bytes).decode()
     except (ValueError, zlib.error):
         return ""
-    return text if inflate.eof and not inflate.unconsumed_tail else ""
+    is_complete = decompressor.eof and not decompressor.unconsumed_tail
+    return text if is_complete else ""
 
 
-def _is_larger(payload: str, most: int) -> bool:
-    """Return True if the payload is valid and inflates to more than `most` bytes."""
+def _is_larger(payload: str, maximum_bytes: int) -> bool:
+    """Return True if the payload is valid and inflates to more than `maximum_bytes`."""
     try:
-        return len(zlib.decompressobj().decompress(base64.b64decode(payload, validate=True), most + 1)) > most
+        data = zlib.decompressobj().decompress(base64.b64decode(payload, validate=True), maximum_bytes + 1)
     except (ValueError, zlib.error):
         return False
+    return len(data) > maximum_bytes

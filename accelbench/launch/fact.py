@@ -45,8 +45,8 @@ class Unreadable(Document):
 T = TypeVar("T")
 
 
-def known(fact: T | Unreadable) -> T | None:
-    """Return the fact's value, or None if the fact is `Unreadable`."""
+def value_or_none(fact: T | Unreadable) -> T | None:
+    """Return the fact, or None if it is `Unreadable`."""
     return None if isinstance(fact, Unreadable) else fact
 
 

@@ -21,51 +21,55 @@ class ControlGroup(NamedTuple):
 
 
 def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | None:
-    """Return this process's group for `controller` (`cpu`, `memory`); None if no hierarchy has it."""
+    """Return this process's group for `controller` (`cpu`, `memory`); None if no hierarchy has the controller."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()
     except OSError:
         return None
-    unified = None
+    unified_path = None
     for membership in memberships:
         _, controllers, path = membership.split(":", 2)
         if controller in controllers.split(","):
             return _find_mounted(mounts, path, controller)
-        if not controllers:
-            unified = path
-    return _find_mounted(mounts, unified, None) if unified is not None else None
+        if not controllers:  # the hierarchy of cgroup v2
+            unified_path = path
+    return None if unified_path is None else _find_mounted(mounts, unified_path, None)
 
 
 def _find_mounted(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
-    """Return the group at `path` of the hierarchy of `controller` (v1), or of the unified one (v2, None).
+    """Return the group at `path` in the hierarchy of `controller` (cgroup v1) or, for None, in that of cgroup v2.
 
-    None if the hierarchy is not mounted. In a container the mount's root may be the group itself.
+    None if the hierarchy is not mounted. `mounts` are the lines of /proc/self/mountinfo.
     """
+    version = 2 if controller is None else 1
     for mount in mounts:
-        fields, _, rest = mount.partition(" - ")
-        kind, _, options = rest.split(" ", 2)
-        if kind != ("cgroup2" if controller is None else "cgroup"):
+        general_fields, _, filesystem_fields = mount.partition(" - ")
+        filesystem, _, options = filesystem_fields.split(" ", 2)
+        if filesystem != ("cgroup2" if controller is None else "cgroup"):
             continue
         if controller is not None and controller not in options.split(","):
             continue
-        root, point = fields.split(" ")[3:5]
-        inside = path.removeprefix(root) if root != "/" else path
-        directory = Path(point) / inside.lstrip("/")
-        return ControlGroup(directory if directory.is_dir() else Path(point), 2 if controller is None else 1)
+        root, mount_point = general_fields.split(" ")[3:5]
+        path_below_root = path if root == "/" else path.removeprefix(root)
+        directory = Path(mount_point) / path_below_root.lstrip("/")
+        if not directory.is_dir():  # in a container the mount point can be the group itself
+            directory = Path(mount_point)
+        return ControlGroup(directory, version)
     return None
 
 
 def processor_quota(group: ControlGroup | None) -> float | None:
-    """Return the processors that the group and its parents may use, by the smallest quota; None: no limit."""
-    return min((quota for directory in _ancestors(group) if (quota := _quota(directory))), default=None)
+    """Return the smallest CPU quota of the group and its parents, as a number of processors; None: no limit."""
+    quotas = [_quota(directory) for directory in _group_directories(group)]
+    return min((quota for quota in quotas if quota), default=None)
 
 
 def memory_limit(group: ControlGroup | None) -> int | None:
     """Return the smallest memory limit of the group and its parents, in bytes; None: no limit."""
     limits = []
-    for directory in _ancestors(group):
-        for name in ("memory.max", "memory.limit_in_bytes"):
+    for directory in _group_directories(group):
+        for name in ("memory.max", "memory.limit_in_bytes"):  # cgroup v2, v1
             text = _read(directory / name)
             if text and text.isdecimal() and int(text) < UNLIMITED_BYTES:
                 limits.append(int(text))
@@ -76,36 +80,45 @@ def out_of_memory_kills(group: ControlGroup | None) -> int | None:
     """Return the number of the group's processes that the kernel killed for lack of memory; None if unknown."""
     if group is None:
         return None
-    text = _read(group.directory / ("memory.events" if group.version == 2 else "memory.oom_control"))  # noqa: PLR2004
-    counts = dict(line.split(" ", 1) for line in (text or "").splitlines() if " " in line)
-    return int(counts["oom_kill"]) if "oom_kill" in counts else None
+    name = "memory.oom_control" if group.version == 1 else "memory.events"
+    kills = _read_counters(group.directory / name).get("oom_kill")
+    return None if kills is None else int(kills)
 
 
 def refaulted_bytes(group: ControlGroup | None) -> int | None:
     """Return the bytes of files that were read again after the kernel evicted them; None if unknown.
 
-    A process whose code does not fit into memory with its data is not killed: the kernel evicts its code again and
-    again, and it makes no progress.
+    If a process's code and data do not fit into memory together, the kernel does not kill the process. It evicts the
+    code again and again, and the process makes no progress.
     """
-    text = _read(group.directory / "memory.stat") if group else None
-    counts = dict(line.split(" ", 1) for line in (text or "").splitlines() if " " in line)
-    pages = counts.get("workingset_refault_file", counts.get("workingset_refault"))  # without _file before Linux 5.9
+    if group is None:
+        return None
+    counters = _read_counters(group.directory / "memory.stat")
+    pages = counters.get(
+        "workingset_refault_file", counters.get("workingset_refault")
+    )  # without _file before Linux 5.9
     return None if pages is None else int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
+def _read_counters(path: Path) -> dict[str, str]:
+    """Return the counters in a file with a name and a value on each line; empty if it cannot be read."""
+    lines = (_read(path) or "").splitlines()
+    return dict(line.split(" ", 1) for line in lines if " " in line)
+
+
 def _quota(directory: Path) -> float | None:
-    """Return the number of processors that this one group's CPU quota allows, or None."""
-    words = (_read(directory / "cpu.max") or "").split()
-    if not words:
-        words = [_read(directory / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
-    quota, period = words
+    """Return the CPU quota of the group in `directory`, as a number of processors; None: no limit."""
+    values = (_read(directory / "cpu.max") or "").split()  # cgroup v2
+    if not values:
+        values = [_read(directory / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
+    quota, period = values
     if not (quota.isdecimal() and period.isdecimal() and int(period)):
-        return None  # "max" in v2, -1 in v1, no file at the root
+        return None  # without a limit, the quota is "max" in v2 and -1 in v1; the root has no file
     return int(quota) / int(period)
 
 
-def _ancestors(group: ControlGroup | None) -> Iterator[Path]:
-    """Yield the group's directory and its parents, as far as the hierarchy goes."""
+def _group_directories(group: ControlGroup | None) -> Iterator[Path]:
+    """Yield the directories of the group and of its parents, up to the root of the hierarchy."""
     directory = group.directory if group else None
     while directory is not None and (directory / "cgroup.procs").exists():
         yield directory

@@ -18,7 +18,7 @@ from typing import Any
 
 from accelbench import workloads
 from accelbench.api.case import Case
-from accelbench.launch.fact import known
+from accelbench.launch.fact import value_or_none
 from accelbench.launch.facts import Facts
 from accelbench.machine import cgroup, memory
 
@@ -47,22 +47,23 @@ ENVIRONMENT_PREFIXES = (
 def of_host(
     environment: Mapping[str, str] = os.environ, *, root: Path = Path("/"), threads: int | None = None
 ) -> dict[str, str]:
-    """Describe the machine, the container and this Python.
+    """Return the fingerprint of the machine, the container and this Python, without values that cannot be read.
 
     Args:
         environment: This process's environment variables.
         root: Directory that has /proc and /sys.
-        threads: Processors that each launch may use.
+        threads: Number of processors that each launch may use.
     """
-    cpuinfo = _first_processor(root / "proc/cpuinfo")
-    flags = (cpuinfo.get("flags") or cpuinfo.get("Features") or "").split()
+    processors = _read_processors(root / "proc/cpuinfo")
+    first_processor = processors[0]
+    flags = (first_processor.get("flags") or first_processor.get("Features") or "").split()  # x86, Arm
     entries = {
-        "cpu": cpuinfo.get("model name") or cpuinfo.get("CPU implementer") or platform.machine(),
+        "cpu": first_processor.get("model name") or first_processor.get("CPU implementer") or platform.machine(),
         "cpuFlags": _digest(" ".join(sorted(flags))),
         "cpuVectors": ", ".join(name for name in VECTORS if name in flags),
         "virtualMachine": "yes" if "hypervisor" in flags else "",
         "cpus": str(os.cpu_count() or ""),
-        "cores": _count_cores(root / "proc/cpuinfo"),
+        "cores": _count_cores(processors),
         "turbo": _turbo(root / "sys/devices/system/cpu"),
         "cpusUsed": str(threads or ""),
         "cpuLimit": _format_number(cgroup.processor_quota(cgroup.find("cpu", root / "proc/self"))),
@@ -70,10 +71,10 @@ def of_host(
         "governor": _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memoryBytes": _format_number(memory.installed(root)),
         "memoryLimitBytes": _format_number(cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))),
-        "transparentHugePages": _bracketed_word(_read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        "transparentHugePages": _selected_setting(_read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         "kernel": platform.release(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "accelbench": _own_version(),
+        "accelbench": _accelbench_version(),
         "image": environment.get("ACCELBENCH_IMAGE", ""),
     }
     entries |= {
@@ -83,47 +84,49 @@ def of_host(
 
 
 def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
-    """Describe the versions and the device that launches reported; different values are joined by ` | `."""
+    """Return the versions and the device that launches reported. If values differ, they are joined by ` | `."""
     merged: dict[str, set[str]] = {}
     for facts in launches:
-        device = known(facts.device)
-        kinds = {
-            "version": known(facts.versions) or {},
-            "device": (known(facts.device_settings) or {}) | (device.model_dump() if device else {}),
-        }
-        for kind, values in kinds.items():
+        device = value_or_none(facts.device)
+        versions = value_or_none(facts.versions) or {}
+        device_values: dict[str, Any] = dict(value_or_none(facts.device_settings) or {})
+        if device:
+            device_values |= device.model_dump()
+        for prefix, values in (("version", versions), ("device", device_values)):
             for name, value in values.items():
-                merged.setdefault(f"{kind}.{name}", set()).add(str(value))
+                merged.setdefault(f"{prefix}.{name}", set()).add(str(value))
     return {name: " | ".join(sorted(values))[:MAXIMUM_VALUE_CHARACTERS] for name, values in sorted(merged.items())}
 
 
 def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Describe the request: precision, seed, and all `parameters` of the workload, including defaults."""
+    """Return the fingerprint of the request: precision, seed, and all parameters of the workload, also defaults."""
     entries = {"precision": case.measurement.precision, "seed": str(case.measurement.seed)}
     entries |= {f"parameter.{name}": str(value) for name, value in parameters.items()}
     return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in entries.items()}
 
 
 def of_source(workload: type) -> dict[str, str]:
-    """Return the digest of the workload's source file and of the modules it shares; empty without source."""
+    """Return one digest of the workload's module and of the private modules that it imports; empty without source."""
     try:
         module = sys.modules[workload.__module__]
-        return {"workloadSource": _digest("".join(map(inspect.getsource, [module, *_shared_modules(module)])))}
+        sources = [inspect.getsource(each) for each in (module, *_private_modules(module))]
     except (OSError, KeyError, TypeError):
         return {}
+    return {"workloadSource": _digest("".join(sources))}
 
 
-def _shared_modules(module: ModuleType) -> list[ModuleType]:
-    """Return the private modules in `workloads` that `module` imports, directly or not, sorted by name."""
-    modules: dict[str, ModuleType] = {}
-    todo = [module]
-    while todo:
-        for member in vars(todo.pop()).values():
+def _private_modules(module: ModuleType) -> list[ModuleType]:
+    """Return the private modules of `accelbench.workloads` that `module` imports, directly or not, sorted by name."""
+    private_prefix = f"{workloads.__name__}._"
+    found: dict[str, ModuleType] = {}
+    unvisited = [module]
+    while unvisited:
+        for member in vars(unvisited.pop()).values():
             name = member.__name__ if inspect.ismodule(member) else getattr(member, "__module__", None)
-            if isinstance(name, str) and name.startswith(f"{workloads.__name__}._") and name not in modules:
-                modules[name] = sys.modules[name]
-                todo.append(modules[name])
-    return [modules[name] for name in sorted(modules)]
+            if isinstance(name, str) and name.startswith(private_prefix) and name not in found:
+                found[name] = sys.modules[name]
+                unvisited.append(found[name])
+    return [found[name] for name in sorted(found)]
 
 
 def _digest(text: str) -> str:
@@ -131,46 +134,53 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
 
 
-def _own_version() -> str:
-    """Return accelbench's version; empty if it is not installed as a distribution."""
+def _accelbench_version() -> str:
+    """Return the version of accelbench; empty if no distribution is installed."""
     try:
         return version("accelbench")
     except PackageNotFoundError:
         return ""
 
 
-def _first_processor(cpuinfo: Path) -> dict[str, str]:
-    """Return the fields of the first processor in /proc/cpuinfo."""
-    lines = (line.partition(":") for line in _read(cpuinfo).split("\n\n", 1)[0].splitlines())
-    return {name.strip(): value.strip() for name, _, value in lines}
+def _read_processors(cpuinfo: Path) -> list[dict[str, str]]:
+    """Return the fields of each processor in /proc/cpuinfo; a single one without fields if it cannot be read."""
+    processors = []
+    for paragraph in _read(cpuinfo).split("\n\n"):
+        fields = {}
+        for line in paragraph.splitlines():
+            name, _, value = line.partition(":")
+            fields[name.strip()] = value.strip()
+        processors.append(fields)
+    return processors
 
 
-def _count_cores(cpuinfo: Path) -> str:
-    """Count the physical cores in /proc/cpuinfo; empty if it has no core ids."""
-    cores = set()
-    for processor in _read(cpuinfo).split("\n\n"):
-        lines = (line.partition(":") for line in processor.splitlines())
-        fields = {name.strip(): value.strip() for name, _, value in lines}
-        if "core id" in fields:
-            cores.add((fields.get("physical id", ""), fields["core id"]))
+def _count_cores(processors: Iterable[Mapping[str, str]]) -> str:
+    """Return the number of physical cores, from the fields of the processors; empty if they have no core ids."""
+    cores = {(fields.get("physical id", ""), fields["core id"]) for fields in processors if "core id" in fields}
     return str(len(cores) or "")
 
 
 def _turbo(processors: Path) -> str:
     """Return `on` if processors may exceed their base clock, else `off`; empty if no driver reports it."""
-    if intel := _read(processors / "intel_pstate/no_turbo"):
-        return "off" if intel == "1" else "on"
-    return {"0": "off", "1": "on"}.get(_read(processors / "cpufreq/boost"), "")
+    no_turbo = _read(processors / "intel_pstate/no_turbo")
+    if no_turbo:
+        return "off" if no_turbo == "1" else "on"
+    boost = _read(processors / "cpufreq/boost")
+    return {"0": "off", "1": "on"}.get(boost, "")
 
 
-def _bracketed_word(text: str) -> str:
-    """Return the selected setting: `madvise` for `always [madvise] never`."""
-    return text.partition("[")[2].partition("]")[0]
+def _selected_setting(text: str) -> str:
+    """Return the setting in brackets: `madvise` for `always [madvise] never`."""
+    _, _, after_bracket = text.partition("[")
+    setting, _, _ = after_bracket.partition("]")
+    return setting
 
 
 def _format_number(value: float | None) -> str:
-    """Format an integer, or a fraction without trailing zeros; empty for None."""
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    """Format an integer, or a float without trailing zeros; empty for None."""
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _read(path: Path) -> str:

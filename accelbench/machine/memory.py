@@ -11,24 +11,28 @@ FLOAT64 = 8
 
 
 def needed(workload: Workload, parameters: Any) -> int:
-    """Return the minimum of bytes that a launch of the case, or its reference, holds at once; 0 if unknown."""
+    """Return the minimum memory, in bytes, of a launch of the case or of its reference; 0 if unknown."""
     return round(workload.memory(parameters, FLOAT64))
 
 
 def installed(root: Path = Path("/")) -> int | None:
     """Return the machine's memory in bytes; None if unknown."""
-    lines = _read(root / "proc/meminfo").splitlines()
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemTotal:")), None)
+    for line in _read(root / "proc/meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            _name, kib, *_unit = line.split()
+            return int(kib) * 1024
+    return None
 
 
 def available(root: Path = Path("/")) -> int | None:
     """Return the machine's memory or the container's limit in bytes, whichever is smaller; None if both are unknown."""
-    limits = (installed(root), cgroup.memory_limit(cgroup.find("memory", root / "proc/self")))
-    return min((limit for limit in limits if limit is not None), default=None)
+    container_limit = cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))
+    limits = [limit for limit in (installed(root), container_limit) if limit is not None]
+    return min(limits, default=None)
 
 
 def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | None:
-    """Return why the case cannot fit into `limit` bytes, with the estimate and a remedy; None if it may fit."""
+    """Return why the case does not fit into `limit` bytes, and what to do; None if it may fit, or without a limit."""
     from rich.filesize import decimal
 
     minimum = needed(workload, parameters)

@@ -16,7 +16,7 @@ import pytest
 from accelbench import catalogue
 from accelbench.api.case import Precision
 from accelbench.catalogue import inputs
-from accelbench.launch.fact import known
+from accelbench.launch.fact import value_or_none
 from accelbench.launch.facts import Dependence, Facts
 from accelbench.launch.record import LaunchRecord, ParityReading, UnseenReading
 from accelbench.validity import depends_on_inputs, gradients, parity, precision, work_present, work_skipped
@@ -177,7 +177,7 @@ def test_no_check_accuses_a_workload_of_ours(asked: Asked, computed: Callable[[A
     seen = read(asked, computed)
     directory = computed(asked).with_suffix("")
     facts = Facts.model_validate_json((directory / "facts.json").read_text())
-    units = (known(facts.dependence) or Dependence()).units or 0
+    units = (value_or_none(facts.dependence) or Dependence()).units or 0
     right = reference(asked, units, other_inputs=True)
     before = reference(asked, units)
     reading = compare(read_outputs(directory, UNSEEN), right, units)

@@ -33,7 +33,7 @@ from accelbench.api.result import (
 )
 from accelbench.catalogue.observations import Scalar, format_value
 from accelbench.delivery.killed import without_finding
-from accelbench.launch.fact import known
+from accelbench.launch.fact import value_or_none
 from accelbench.launch.facts import CompiledFor
 from accelbench.launch.record import LaunchRecord, PhaseRecord, WarmProbe
 from accelbench.machine import fingerprint
@@ -337,7 +337,7 @@ def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observa
             for launch in launches
             if launch.variant == variant.name and launch.failure is None and launch.observes
         ]
-        observations_by_launch = [values for values in map(known, facts) if values is not None]
+        observations_by_launch = [values for values in map(value_or_none, facts) if values is not None]
         if observations_by_launch:
             merged = tuple(_merge_observations(observations_by_launch))
             observations.append(Observations(variant=variant.name, launches=len(observations_by_launch), found=merged))
@@ -375,7 +375,7 @@ def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Co
     target = targets.find(case.accelerator.target)
     compiled: dict[str, CompiledVariant] = {}
     for launch in launches:
-        outcome = known(launch.facts.compiled)
+        outcome = value_or_none(launch.facts.compiled)
         if launch.failure is None and outcome is not None:
             compiled[launch.variant] = _compiled_variant(target, launch, outcome)
     return tuple(compiled[variant.name] for variant in case.variants if variant.name in compiled)
@@ -383,7 +383,7 @@ def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Co
 
 def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: CompiledFor) -> CompiledVariant:
     """Return the result of a launch that compiled its variant for the target."""
-    size = known(launch.facts.executable)
+    size = value_or_none(launch.facts.executable)
     platform = DISPATCHED if outcome.dispatched else target.platform
     return CompiledVariant(
         variant=launch.variant,
@@ -430,7 +430,7 @@ def _overhead(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str,
 def _unit_name(launches: Iterable[LaunchRecord]) -> str:
     """Return the name of a unit of work, as the first launch that knows it reports it; `step` if none does."""
     for launch in launches:
-        unit = known(launch.facts.unit)
+        unit = value_or_none(launch.facts.unit)
         if unit:
             return unit[:MAXIMUM_UNIT_CHARACTERS]
     return "step"

@@ -9,7 +9,7 @@ from accelbench.api.case import Case
 from accelbench.api.number import Reduction
 from accelbench.api.numbers import MEASURED
 from accelbench.api.result import Bound, LimitsSource
-from accelbench.launch.fact import Unreadable, known
+from accelbench.launch.fact import Unreadable, value_or_none
 from accelbench.launch.facts import EnergyScope
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.roofline import device_roof, roofline_point, work_per_unit, works_from_memory
@@ -54,7 +54,7 @@ def _fact(launch: LaunchRecord, path: str) -> Any:
     """Return the value of the fact at `path`, such as `executable.peak_bytes`; None if it is unknown."""
     value: Any = launch.facts
     for name in path.split("."):
-        value = known(getattr(value, name))
+        value = value_or_none(getattr(value, name))
         if value is None:
             return None
     return value
