@@ -55,9 +55,9 @@ TERMS = {
 def list_terms(settled_claims: Sequence[SettledClaim]) -> str:
     """Return a Markdown list that explains the general terms, and each metric in a condition of these claims."""
     metrics: set[str | None] = set()
-    for settled in settled_claims:
-        metrics.update(expectation.metric for expectation in settled.claim.expectations)
-        for run in settled.deciding_runs:
+    for settled_claim in settled_claims:
+        metrics.update(expectation.metric for expectation in settled_claim.claim.expectations)
+        for run in settled_claim.deciding_runs:
             for _, outcomes in run.measured_cases:
                 metrics.update(outcome.expectation.metric for outcome in outcomes)
     meanings = list(TERMS.items())

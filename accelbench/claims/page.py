@@ -61,7 +61,7 @@ def page(
     `pictures` has, for each row with a picture, its file name (in `pictures` of that directory) and its description.
     """
     pictures = pictures or {}
-    results = [result for settled in settled_claims for result in _results(settled)]
+    results = [result for settled_claim in settled_claims for result in _results(settled_claim)]
     introduction = f"{_count_rows(settled_claims)} Each names the files that test it, and anybody can run them."
     paragraphs = [
         "# What articles claim about JAX and PyTorch, and what came out",
@@ -80,9 +80,9 @@ def page(
         _overview_table(settled_claims),
     ]
     names_devices = _has_several_devices(results)
-    for settled in settled_claims:
-        picture = pictures.get(settled.claim.row)
-        paragraphs += _claim_section(settled, results_link, picture, names_devices=names_devices)
+    for settled_claim in settled_claims:
+        picture = pictures.get(settled_claim.claim.row)
+        paragraphs += _claim_section(settled_claim, results_link, picture, names_devices=names_devices)
     paragraphs += _mistakes_section(settled_claims, articles)
     paragraphs += ["## Workloads", glossary.workloads_table(results)]
     return "\n\n".join(paragraphs) + "\n"
@@ -92,20 +92,20 @@ def _overview_table(settled_claims: Sequence[SettledClaim]) -> str:
     """Return the table of all claims: a link to its section, the question, the article, the verdict, the source."""
     rows = [
         (
-            _row_link(settled.claim),
-            settled.claim.asks,
-            settled.claim.article,
-            _verdict_text(settled.verdict),
-            _source_text(settled),
+            _row_link(settled_claim.claim),
+            settled_claim.claim.asks,
+            settled_claim.claim.article,
+            _verdict_text(settled_claim.verdict),
+            _source_text(settled_claim),
         )
-        for settled in settled_claims
+        for settled_claim in settled_claims
     ]
     return markdown_table(("row", "what is asked", "article", "verdict", "measured with"), rows, right={0})
 
 
 def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles) -> list[str]:
     """Return the section on other mistakes of the articles that these claims quote; empty if there are none."""
-    quoted_articles = {settled.claim.article for settled in settled_claims}
+    quoted_articles = {settled_claim.claim.article for settled_claim in settled_claims}
     rows = [
         (mistake.article, mistake.said, mistake.shown)
         for mistake in articles.mistakes
@@ -123,7 +123,7 @@ def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles
 def _count_rows(settled_claims: Sequence[SettledClaim]) -> str:
     """Return how many rows are claims of articles, and how many are questions of our own."""
     row_count = len(settled_claims)
-    question_count = sum(settled.claim.own for settled in settled_claims)
+    question_count = sum(settled_claim.claim.own for settled_claim in settled_claims)
     rows_text = "1 row" if row_count == 1 else f"{row_count} rows"
     if not question_count:
         return f"{rows_text}, each a claim of an article."
@@ -133,11 +133,11 @@ def _count_rows(settled_claims: Sequence[SettledClaim]) -> str:
     )
 
 
-def _source_text(settled: SettledClaim) -> str:
+def _source_text(settled_claim: SettledClaim) -> str:
     """Return whether the deciding results have today's source or an older source; empty without deciding results."""
-    if not settled.deciding_runs:
+    if not settled_claim.deciding_runs:
         return ""
-    has_older_source = any(run.has_older_source for run in settled.deciding_runs)
+    has_older_source = any(run.has_older_source for run in settled_claim.deciding_runs)
     return "an older source" if has_older_source else "today's source"
 
 
@@ -156,7 +156,7 @@ def _citation(article: Article) -> str:
 
 def _verdict_counts(settled_claims: Sequence[SettledClaim]) -> list[str]:
     """Return a table that counts the claims of each verdict, and paragraphs on claims whose conditions changed."""
-    counts = Counter(settled.verdict for settled in settled_claims)
+    counts = Counter(settled_claim.verdict for settled_claim in settled_claims)
     rows = [
         (str(counts[verdict]), _verdict_text(verdict), VERDICT_MEANINGS[verdict]) for verdict in get_args(ClaimVerdict)
     ]
@@ -166,10 +166,10 @@ def _verdict_counts(settled_claims: Sequence[SettledClaim]) -> list[str]:
 
 def _changed_conditions(settled_claims: Sequence[SettledClaim]) -> list[str]:
     """Return paragraphs that count changed conditions, and verdicts that changed after them; empty without changes."""
-    changed_claims = [settled for settled in settled_claims if settled.claim.history]
+    changed_claims = [settled_claim for settled_claim in settled_claims if settled_claim.claim.history]
     if not changed_claims:
         return []
-    entry_count = sum(len(settled.claim.history) for settled in changed_claims)
+    entry_count = sum(len(settled_claim.claim.history) for settled_claim in changed_claims)
     summary = (
         f"{len(changed_claims)} of them had other conditions before, with {entry_count} changes in all. Each says what "
         "the conditions were, what the verdict was, and why they were changed."
@@ -192,8 +192,8 @@ def _changed_conditions(settled_claims: Sequence[SettledClaim]) -> list[str]:
 def _count_verdict_changes(settled_claims: Sequence[SettledClaim]) -> Counter[tuple[ClaimVerdict, ClaimVerdict]]:
     """Count each pair of a measured verdict and a different verdict that followed it."""
     changes: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
-    for settled in settled_claims:
-        verdicts = [*(earlier.verdict for earlier in settled.claim.history), settled.verdict]
+    for settled_claim in settled_claims:
+        verdicts = [*(earlier.verdict for earlier in settled_claim.claim.history), settled_claim.verdict]
         for before, after in pairwise(verdicts):
             if before in MEASURED_VERDICTS and after != before:
                 changes[before, after] += 1
@@ -210,12 +210,12 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
 
     If results describe one machine differently, the longest description is used.
     """
-    measured = [result for result in results if not result.compiled]
+    measured_results = [result for result in results if not result.compiled]
     descriptions = []
-    for device in _devices(measured):
-        of_device = [result for result in measured if _device(result) == device]
-        description = max((machine.line(result.fingerprint) for result in of_device), key=len)
-        descriptions.append(escaped(f"{description}{_libraries(of_device)}"))
+    for device in _devices(measured_results):
+        device_results = [result for result in measured_results if _device(result) == device]
+        description = max((machine.line(result.fingerprint) for result in device_results), key=len)
+        descriptions.append(escaped(f"{description}{_libraries(device_results)}"))
     paragraphs = []
     if len(descriptions) == 1:
         paragraphs = [f"Times are of {HARDWARE_NAMES[hardware]}. Measured on: {descriptions[0]}."]
@@ -242,27 +242,28 @@ def _libraries(results: Iterable[Result]) -> str:
     return "".join(f", {LIBRARIES[name]} {version}" for name, version in versions.items() if version != "unknown")
 
 
-def _results(settled: SettledClaim) -> list[Result]:
+def _results(settled_claim: SettledClaim) -> list[Result]:
     """Return all results of a claim, also those that do not decide it."""
-    return [result for run in (*settled.deciding_runs, *settled.other_runs) for result in run.results]
+    return [result for run in (*settled_claim.deciding_runs, *settled_claim.other_runs) for result in run.results]
 
 
 def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
     """Return how to check a row, how many rows we checked, and how long that took."""
+    # Several rows can share a run. In the total, the time of a run counts once.
     seconds_by_run = {
         run.name: sum(float(result.overhead.get("total", 0)) for result in run.results)
-        for settled in settled_claims
-        for run in settled.deciding_runs
+        for settled_claim in settled_claims
+        for run in settled_claim.deciding_runs
     }
-    checked_claims = [settled for settled in settled_claims if settled.deciding_runs and not settled.manifests_to_run]
-    fully_checked = [settled for settled in checked_claims if not settled.verdict.startswith("untestable")]
-    partly_checked = [f"row {settled.claim.row}" for settled in checked_claims if settled not in fully_checked]
-    partly_text = f", and {figures.join_names(partly_checked)} in part" if partly_checked else ""
-    seconds_by_row = [sum(seconds_by_run[run.name] for run in settled.deciding_runs) for settled in fully_checked]
+    checked_claims = [claim for claim in settled_claims if claim.deciding_runs and not claim.manifests_to_run]
+    fully_checked = [claim for claim in checked_claims if not claim.verdict.startswith("untestable")]
+    partly_checked_rows = [f"row {claim.claim.row}" for claim in checked_claims if claim not in fully_checked]
+    partly_text = f", and {figures.join_names(partly_checked_rows)} in part" if partly_checked_rows else ""
+    seconds_by_row = [sum(seconds_by_run[run.name] for run in claim.deciding_runs) for claim in fully_checked]
     below_one_minute = sum(seconds <= ONE_MINUTE_SECONDS for seconds in seconds_by_row)
     below_ten_minutes = sum(seconds <= TEN_MINUTES_SECONDS for seconds in seconds_by_row)
     total_time = figures.duration(sum(seconds_by_run.values()))
-    has_several = _has_several_devices(result for settled in settled_claims for result in _results(settled))
+    has_several = _has_several_devices(result for settled_claim in settled_claims for result in _results(settled_claim))
     machines = "machines" if has_several else "machine"
     return (
         "In a checkout, `pip install '.[jax,torch]'` installs what a check needs, and `.[targets-gpu,targets-tpu]` "
@@ -279,8 +280,8 @@ def _older_sources_text(settled_claims: Sequence[SettledClaim]) -> str:
     """Return how many runs have an older source, as a sentence after a space; empty if there are none."""
     run_names = {
         run.name
-        for settled in settled_claims
-        for run in (*settled.deciding_runs, *settled.other_runs)
+        for settled_claim in settled_claims
+        for run in (*settled_claim.deciding_runs, *settled_claim.other_runs)
         if run.has_older_source
     }
     if not run_names:
@@ -315,63 +316,65 @@ def _has_several_devices(results: Iterable[Result]) -> bool:
 
 
 def _claim_section(
-    settled: SettledClaim, results_link: str, picture: tuple[str, str] | None, *, names_devices: bool
+    settled_claim: SettledClaim, results_link: str, picture: tuple[str, str] | None, *, names_devices: bool
 ) -> list[str]:
     """Return the paragraphs of one claim; `picture` has its file name and its description."""
-    claim = settled.claim
+    claim = settled_claim.claim
     quote = claim.quote.replace(LEFT_OUT, " … ")
     paragraphs = [
         f"## Row {claim.row}",
         f"**{escaped(claim.asks)}**",
         f"> {escaped(quote)} ({claim.article})",
-        f"**{_verdict_text(settled.verdict)}.** {_answer(settled)}".rstrip(),
+        f"**{_verdict_text(settled_claim.verdict)}.** {_answer(settled_claim)}".rstrip(),
     ]
     if picture:
         file_name, description = picture
         paragraphs.append(f"![{escaped(description)}]({results_link}/pictures/{file_name})")
-    paragraphs += tables.run_tables(settled.deciding_runs, claim)
-    if settled.other_runs:
-        paragraphs += ["Also measured, deciding nothing:", *tables.run_tables(settled.other_runs, claim)]
-    if settled.findings:
-        paragraphs.append("\n".join(f"- {escaped(simplify_sentence(sentence))}" for sentence in settled.sentences))
-    paragraphs += [*_conditions(settled), *_caveats(settled), *_history(claim), *_replaced_results(claim)]
-    devices = figures.join_names(_devices(_results(settled))) if names_devices else ""
-    links = _links(settled, results_link)
+    paragraphs += tables.run_tables(settled_claim.deciding_runs, claim)
+    if settled_claim.other_runs:
+        paragraphs += ["Also measured, deciding nothing:", *tables.run_tables(settled_claim.other_runs, claim)]
+    if settled_claim.findings:
+        paragraphs.append(
+            "\n".join(f"- {escaped(simplify_sentence(sentence))}" for sentence in settled_claim.sentences)
+        )
+    paragraphs += [*_conditions(settled_claim), *_caveats(settled_claim), *_history(claim), *_replaced_results(claim)]
+    devices = figures.join_names(_devices(_results(settled_claim))) if names_devices else ""
+    links = _links(settled_claim, results_link)
     paragraphs.append(f"{escaped(f'Measured on: {devices}.')} {links}" if devices else links)
     return paragraphs
 
 
-def _answer(settled: SettledClaim) -> str:
+def _answer(settled_claim: SettledClaim) -> str:
     """Return the ledger's sentence for the verdict. If a result is newer than the sentence, a note says so."""
-    claim = settled.claim
-    sentence = escaped(claim.answers.get(settled.verdict, ""))
-    has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled))
+    claim = settled_claim.claim
+    sentence = escaped(claim.answers.get(settled_claim.verdict, ""))
+    has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled_claim))
     return f"({OUTDATED}) {sentence}" if sentence and has_newer_result else sentence
 
 
-def _conditions(settled: SettledClaim) -> list[str]:
+def _conditions(settled_claim: SettledClaim) -> list[str]:
     """Return the correction of the article, what confirms and refutes the claim, and which hardware can decide it."""
-    claim, paragraphs = settled.claim, []
+    claim, paragraphs = settled_claim.claim, []
     if claim.corrected:
         paragraphs.append(escaped(claim.corrected))
     if not claim.own:
         paragraphs.append(f"Confirmed {escaped(claim.confirms)}; refuted {escaped(claim.refutes)}.")
-    paragraphs.append(_deciding_hardware(settled))
+    paragraphs.append(_deciding_hardware(settled_claim))
     return paragraphs
 
 
-def _deciding_hardware(settled: SettledClaim) -> str:
+def _deciding_hardware(settled_claim: SettledClaim) -> str:
     """Return which hardware can settle the claim. If the claim has results, also name the hardware without one."""
-    claim = settled.claim
+    claim = settled_claim.claim
     if claim.machine == UNNAMED:
         return "The article gives a time on a machine that it does not name, so nothing can settle it."
     if claim.machine:
         return f"The article gives a time on one machine ({escaped(claim.machine)}), and no other can settle it."
     sentence = f"Asked of: {figures.join_names([HARDWARE_NAMES[hardware] for hardware in claim.hardware])}."
-    measured = {_hardware_of_result(result) for result in _results(settled)}
-    not_measured = [HARDWARE_NAMES[hardware] for hardware in claim.hardware if hardware not in measured]
-    if measured and not_measured:
-        return f"{sentence} There is no result for {figures.join_names(not_measured)}."
+    hardware_with_result = {_hardware_of_result(result) for result in _results(settled_claim)}
+    names_without_result = [HARDWARE_NAMES[name] for name in claim.hardware if name not in hardware_with_result]
+    if hardware_with_result and names_without_result:
+        return f"{sentence} There is no result for {figures.join_names(names_without_result)}."
     return sentence
 
 
@@ -383,9 +386,9 @@ def _hardware_of_result(result: Result) -> Hardware | None:
     return HARDWARE_OF_PLATFORM.get(accelerator.platform)
 
 
-def _caveats(settled: SettledClaim) -> list[str]:
+def _caveats(settled_claim: SettledClaim) -> list[str]:
     """Return a list of older sources, changed bounds, warnings, and manifests without a run; empty if none apply."""
-    runs = (*settled.deciding_runs, *settled.other_runs)
+    runs = (*settled_claim.deciding_runs, *settled_claim.other_runs)
     caveats = [
         f"Measured {_last_day(run)} with an older source of its workload ({run.name}): to be measured again."
         for run in runs
@@ -394,11 +397,11 @@ def _caveats(settled: SettledClaim) -> list[str]:
     caveats += [
         f"The conditions changed after the result of {_last_day(run)} ({run.name}) was measured; earlier conditions "
         "are below."
-        for run in settled.deciding_runs
+        for run in settled_claim.deciding_runs
         if run.has_other_bounds
     ]
-    caveats += [f"Warning: {warning}" for warning in warnings.collect(runs, settled.claim.compared)]
-    caveats += [f"Still to be measured: {name}." for name in settled.manifests_to_run]
+    caveats += [f"Warning: {warning}" for warning in warnings.collect(runs, settled_claim.claim.compared)]
+    caveats += [f"Still to be measured: {name}." for name in settled_claim.manifests_to_run]
     return ["\n".join(f"- {escaped(caveat)}" for caveat in caveats)] if caveats else []
 
 
@@ -447,12 +450,12 @@ def _describe_earlier(earlier: Earlier) -> str:
     )
 
 
-def _links(settled: SettledClaim, results_link: str) -> str:
+def _links(settled_claim: SettledClaim, results_link: str) -> str:
     """Return links to the report of each run, then to each manifest that decides the claim."""
     reports = [
         f"[{run.name}]({results_link}/{run.parent_directory}/{run.name}/report.md)"
-        for run in (*settled.deciding_runs, *settled.other_runs)
+        for run in (*settled_claim.deciding_runs, *settled_claim.other_runs)
     ]
-    manifests = [f"[{name}](../examples/claims/{name}.yaml)" for name in settled.claim.manifest_names]
+    manifests = [f"[{name}](../examples/claims/{name}.yaml)" for name in settled_claim.claim.manifest_names]
     reports_text = f"Results with their certificates: {', '.join(reports)}. " if reports else ""
     return f"{reports_text}To run: {', '.join(manifests)}."

@@ -48,16 +48,16 @@ def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
 
 def _pictures_of_one_result(settled_claims: Sequence[SettledClaim]) -> "Iterator[tuple[int, str, Result]]":
     """Yield the row, the kind of picture and the result, for each picture that shows one result."""
-    for settled in settled_claims:
-        picture = settled.claim.picture
-        for run in (*settled.deciding_runs, *settled.other_runs):
+    for settled_claim in settled_claims:
+        picture = settled_claim.claim.picture
+        for run in (*settled_claim.deciding_runs, *settled_claim.other_runs):
             if picture and run.name == picture.of and run.results:
-                yield settled.claim.row, picture.shows, run.results[0]
+                yield settled_claim.claim.row, picture.shows, run.results[0]
 
 
 def _rows_with_trainings(settled_claims: Sequence[SettledClaim]) -> list[int]:
     """Return the rows whose picture shows trainings."""
-    claims = [settled.claim for settled in settled_claims]
+    claims = [settled_claim.claim for settled_claim in settled_claims]
     return [claim.row for claim in claims if claim.picture and claim.picture.shows == "trainings"]
 
 
@@ -77,19 +77,19 @@ def _trainings(settled_claims: Sequence[SettledClaim]) -> list[_Training]:
     """Return a line of the picture for each training of each claim."""
     return [
         _Training(
-            name=f"row {settled.claim.row}: {condition.variant}",
+            name=f"row {settled_claim.claim.row}: {condition.variant}",
             article_ratio=float(condition.article),
             bounds=training.bounds(condition),
-            measured_ratios=_first_measured_ratios(condition, settled),
+            measured_ratios=_first_measured_ratios(condition, settled_claim),
         )
-        for settled in settled_claims
-        for condition in settled.claim.trainings
+        for settled_claim in settled_claims
+        for condition in settled_claim.claim.trainings
     ]
 
 
-def _first_measured_ratios(condition: "Training", settled: SettledClaim) -> tuple[float, float, float] | None:
+def _first_measured_ratios(condition: "Training", settled_claim: SettledClaim) -> tuple[float, float, float] | None:
     """Return the ratios of the first deciding result that compares the two trainings; None if no result does."""
-    for run in settled.deciding_runs:
+    for run in settled_claim.deciding_runs:
         for result in run.results:
             ratios = training.ratios(condition, result)
             if ratios:
@@ -101,11 +101,11 @@ def _describe_trainings(trainings: Sequence[_Training]) -> str:
     """Describe the picture of trainings in words."""
     lines = []
     for line in trainings:
-        here = "not measured here"
+        measured_text = "not measured here"
         if line.measured_ratios:
             lowest, measured, highest = line.measured_ratios
-            here = f"{times(measured, lowest, highest)} here"
-        lines.append(f"{line.name} {times(line.article_ratio)} in the article, {here}")
+            measured_text = f"{times(measured, lowest, highest)} here"
+        lines.append(f"{line.name} {times(line.article_ratio)} in the article, {measured_text}")
     return f"Whole trainings against the program that each row compares with: {'; '.join(lines)}."
 
 

@@ -88,10 +88,10 @@ def settle(
     The additional runs are shown and do not change the verdict. The same holds for the run of a manifest that cannot
     decide the claim.
     """
-    decisive = [manifest for manifest in manifests if _can_decide(claim, manifest, hardware)]
-    manifests_to_run = tuple(manifest.name for manifest in decisive if manifest.run is None)
-    deciding_runs = tuple(manifest.run for manifest in decisive if manifest.run)
-    other_runs = tuple(manifest.run for manifest in manifests if manifest.run and manifest not in decisive)
+    deciding_manifests = [manifest for manifest in manifests if _can_decide(claim, manifest, hardware)]
+    manifests_to_run = tuple(manifest.name for manifest in deciding_manifests if manifest.run is None)
+    deciding_runs = tuple(manifest.run for manifest in deciding_manifests if manifest.run)
+    other_runs = tuple(manifest.run for manifest in manifests if manifest.run and manifest not in deciding_manifests)
     run_is_missing = bool(manifests_to_run)
     findings = _findings(claim, deciding_runs, run_is_missing=run_is_missing)
     verdict = _verdict(
@@ -99,7 +99,7 @@ def settle(
         findings,
         deciding_runs,
         run_is_missing=run_is_missing,
-        all_can_decide=len(decisive) == len(manifests),
+        all_can_decide=len(deciding_manifests) == len(manifests),
     )
     return SettledClaim(
         claim, verdict, tuple(findings), deciding_runs, (*other_runs, *additional_runs), manifests_to_run

@@ -34,13 +34,13 @@ def count_speedups(majority: Majority, results: Sequence[Result], *, conditions:
             return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {reason}.")
         outcomes.append(compare_with_bounds(interval.lower, interval.upper, majority.at_least, majority.at_most))
         readings.append(f"{result.case.workload} {times(interval.estimate, interval.lower, interval.upper)}")
-    inside, outside = outcomes.count("met"), outcomes.count("not-met")
+    inside_count, outside_count = outcomes.count("met"), outcomes.count("not-met")
     outcome: Outcome = "undecided"
-    if 2 * inside > len(results):
+    if 2 * inside_count > len(results):
         outcome = "met"
-    elif 2 * outside >= len(results):
+    elif 2 * outside_count >= len(results):
         outcome = "not-met"
-    reading = f"{inside} of {len(results)} ({'; '.join(readings)})"
+    reading = f"{inside_count} of {len(results)} ({'; '.join(readings)})"
     return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=True)
 
 

@@ -31,10 +31,15 @@ def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
         results = [suite.with_baseline(result, claim.over) for result in results]
     if claim.compared:
         results = [_with_variants(result, claim.compared) for result in results]
-    compiled = [result for result in results if result.compiled]
-    observed = [result for result in results if result.observations]
-    timed = [result for result in results if not result.compiled and not result.observations]
-    return [*_parameters(results), *_time_tables(timed), *_observation_table(observed), *_compiled_table(compiled)]
+    compiled_results = [result for result in results if result.compiled]
+    observed_results = [result for result in results if result.observations]
+    timed_results = [result for result in results if not result.compiled and not result.observations]
+    return [
+        *_parameters(results),
+        *_time_tables(timed_results),
+        *_observation_table(observed_results),
+        *_program_table(compiled_results),
+    ]
 
 
 def _parameters(results: Sequence[Result]) -> list[str]:
@@ -97,7 +102,7 @@ def _time_rows(result: Result, result_name: str) -> Iterable[Row]:
             _comparison_text(result, variant),
             _compile_time(variant),
             _first_call(variant),
-            _bytes(variant.numbers.peak_memory_bytes),
+            _format_bytes(variant.numbers.peak_memory_bytes),
             _power(variant),
             *(format_number(variant.numbers) for format_number in NUMBER_COLUMNS.values()),
         )
@@ -157,8 +162,8 @@ def _observation_table(results: Sequence[Result]) -> list[str]:
     rows = []
     for result in results:
         for observations in result.observations:
-            found = [observations.find(name) for name in names]
-            texts = [observation.text if observation else "" for observation in found]
+            row_observations = [observations.find(name) for name in names]
+            texts = [observation.text if observation else "" for observation in row_observations]
             rows.append((distinguishing_name(result, results), observations.variant, *texts))
     heads = [OBSERVATION_HEADS.get(name, name) for name in names]
     return [_table(("what", "variant", *heads), rows, right=set())]
@@ -168,8 +173,8 @@ def _needs_column(name: str, all_observations: Sequence[Observations]) -> bool:
     """Return False for the number of calls, and for observations of exceptions if no call raised one."""
     if name == "calls":
         return False
-    found = [observations.find(name) for observations in all_observations]
-    texts = {observation.text for observation in found if observation}
+    column = [observations.find(name) for observations in all_observations]
+    texts = {observation.text for observation in column if observation}
     is_about_exceptions = name in {"raised", "raisedCalls", "message"}
     return not (is_about_exceptions and texts <= {NOTHING, "0"})
 
@@ -179,47 +184,44 @@ OBSERVATION_HEADS = {"compilationsByCall": "compilations, call by call", "raised
 COMPARISON_COLUMN = 3
 """Index of the column of `_time_table` that compares with the baseline."""
 NUMBER_COLUMNS: Mapping[str, Callable[[Numbers], str]] = {
-    "matrix products": lambda numbers: _count(numbers.products_per_call),
+    "matrix products": lambda numbers: _format_count(numbers.products_per_call),
     "error over tolerance": lambda numbers: "" if numbers.parity is None else short(float(numbers.parity)),
 }
 """Further columns of times: the heading, and the format of the value."""
 MAXIMUM_FUSIONS = 3
 """Maximum number of kinds of fusion that a row names."""
 PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
-    "operations": ("programSize", lambda numbers: _count(numbers.program_size)),
-    "kernels": ("kernels", lambda numbers: _count(numbers.kernels)),
-    "temporary": ("temporaryBytes", lambda numbers: _bytes(numbers.temporary_bytes)),
-    "outputs that reuse arguments": ("aliasedBytes", lambda numbers: _bytes(numbers.aliased_bytes)),
-    "most at once": ("peakBytes", lambda numbers: _bytes(numbers.peak_bytes)),
+    "operations": ("programSize", lambda numbers: _format_count(numbers.program_size)),
+    "kernels": ("kernels", lambda numbers: _format_count(numbers.kernels)),
+    "temporary": ("temporaryBytes", lambda numbers: _format_bytes(numbers.temporary_bytes)),
+    "outputs that reuse arguments": ("aliasedBytes", lambda numbers: _format_bytes(numbers.aliased_bytes)),
+    "most at once": ("peakBytes", lambda numbers: _format_bytes(numbers.peak_bytes)),
 }
 """Columns of compiled programs: for each heading, the name of the value and its format."""
 
 
-def _compiled_table(results: Sequence[Result]) -> list[str]:
+def _program_table(results: Sequence[Result]) -> list[str]:
     """Return a table with a row for each compiled program; empty without results."""
     if not results:
         return []
     rows: list[Row] = []
     for result in results:
-        for compiled in result.compiled:
-            result_name = distinguishing_name(result, results)
-            rows += [
-                _compiled_row(result_name, compiled, variant)
-                for variant in result.variants
-                if variant.name == compiled.variant
-            ]
+        result_name = distinguishing_name(result, results)
+        variants = {variant.name: variant for variant in result.variants}
+        programs = [program for program in result.compiled if program.variant in variants]
+        rows += [_program_row(result_name, program, variants[program.variant]) for program in programs]
     heads = ("what", "compiled for", "variant", *PROGRAM_COLUMNS, "what was fused")
     return [_table(heads, rows, right={3, 4, 5, 6, 7})]
 
 
-def _compiled_row(result_name: str, compiled: CompiledVariant, variant: VariantResult) -> Row:
-    """Return the row of one program; values that XLA can only estimate without the device have a sign."""
+def _program_row(result_name: str, program: CompiledVariant, variant: VariantResult) -> Row:
+    """Return the row of one compiled program. A sign marks the values that are estimates."""
     cells = []
     for value_name, format_value in PROGRAM_COLUMNS.values():
         text = format_value(variant.numbers)
-        is_estimate = value_name in compiled.estimates
+        is_estimate = value_name in program.estimates
         cells.append(f"{ESTIMATE}{text}" if text and is_estimate else text)
-    return (result_name, compiled.target, compiled.variant, *cells, _list_fusions(compiled.fused))
+    return (result_name, program.target, program.variant, *cells, _list_fusions(program.fused))
 
 
 def _list_fusions(kinds: Sequence[str]) -> str:
@@ -231,11 +233,13 @@ def _list_fusions(kinds: Sequence[str]) -> str:
     return "; ".join(texts)
 
 
-def _count(value: int | None) -> str:
+def _format_count(value: int | None) -> str:
+    """Format a count; empty if it was not measured."""
     return "" if value is None else f"{value:,}"
 
 
-def _bytes(value: int | None) -> str:
+def _format_bytes(value: int | None) -> str:
+    """Format a number of bytes as MB or GB; empty if it was not measured."""
     return "" if value is None else figures.quantity(value, "B")
 
 

@@ -68,9 +68,9 @@ def bounds(training: Training) -> tuple[float, float]:
 
 
 def _allowed_advantage(training: Training) -> tuple[float, float]:
-    """Return the smallest and the largest factor that confirm the claim; both are at least 1.
+    """Return the smallest and the largest factor between the two total times that confirm the claim.
 
-    If the variant is slower than its baseline in the article, they say how many times as slow.
+    Both are at least 1: how many times as fast, or how many times as slow if the variant is slower in the article.
     """
     article_ratio = float(training.article)
     article_factor = max(article_ratio, 1 / article_ratio)
@@ -112,6 +112,7 @@ def _ratios(
 
 
 def _seconds_per_unit(variant: VariantResult) -> float:
+    """Return the time of one unit of work after the first call; 0 if it was not measured."""
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else 0.0
 
 

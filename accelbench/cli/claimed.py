@@ -107,17 +107,17 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
 
     Results of the other classes are shown, but decide nothing.
     """
-    chosen = next((kind for kind in hardware if _is_measured(claim, kind, results)), hardware[0])
-    deciding_runs = list(claim_runs(claim, chosen, results))
-    additional_runs = list(claim_runs(claim, chosen, results, beside=True))
+    chosen_hardware = next((kind for kind in hardware if _is_measured(claim, kind, results)), hardware[0])
+    deciding_runs = list(claim_runs(claim, chosen_hardware, results))
+    additional_runs = list(claim_runs(claim, chosen_hardware, results, beside=True))
     for kind in hardware:
-        if kind != chosen:
+        if kind != chosen_hardware:
             runs = [*claim_runs(claim, kind, results), *claim_runs(claim, kind, results, beside=True)]
             # Every class of hardware has the same runs of targets: they are in the lists already.
             additional_runs += [run for run in runs if not run.targets]
     manifests = [ClaimManifest(run.name, load_run(claim, run), run.targets) for run in deciding_runs]
     loaded_runs = [load_run(claim, run) for run in additional_runs]
-    return settle(claim, manifests, hardware=chosen, additional_runs=[run for run in loaded_runs if run])
+    return settle(claim, manifests, hardware=chosen_hardware, additional_runs=[run for run in loaded_runs if run])
 
 
 def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:

@@ -60,11 +60,15 @@ def list_(rows: str, hardware: str, results: Path, output: Output) -> None:
     claims, hardware_classes = _parse_rows_and_hardware(rows, hardware)
     settled_claims = [_settle(claim, hardware_classes, results) for claim in claims]
     if output is Output.JSON:
-        click.echo(json.dumps([_as_json(settled) for settled in settled_claims], indent=2, ensure_ascii=False))
+        click.echo(
+            json.dumps([_as_json(settled_claim) for settled_claim in settled_claims], indent=2, ensure_ascii=False)
+        )
         return
     table = Table("row", "article", "what is asked", "verdict here", box=None, pad_edge=False)
-    for settled in settled_claims:
-        table.add_row(str(settled.claim.row), settled.claim.article, settled.claim.asks, settled.verdict)
+    for settled_claim in settled_claims:
+        table.add_row(
+            str(settled_claim.claim.row), settled_claim.claim.article, settled_claim.claim.asks, settled_claim.verdict
+        )
     console(listing=True).print(table)
     click.echo(f"Verdicts are from the results in {results}. docs/claims.md has accelbench's own.", err=True)
 
@@ -91,19 +95,19 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
                 click.echo(f"row {claim.row}: {_explain_untestable(claim)}", err=True)
                 continue
             results_by_run = [(run, {} if again else _complete_results(run)) for run in runs]
-            pending = [
+            pending_runs = [
                 (run, complete_results)
                 for run, complete_results in results_by_run
                 # Several rows can share a directory.
                 if run.directory.path not in measured_directories and _lacks_cases(run, complete_results)
             ]
             measured_for_earlier_row = any(run.directory.path in measured_directories for run in runs)
-            if not pending and not measured_for_earlier_row:
+            if not pending_runs and not measured_for_earlier_row:
                 verdict = _settle(claim, [hardware_class], results).verdict
                 click.echo(f"row {claim.row}: {verdict} (already run; --again reruns it)")
                 continue
             click.echo(f"row {claim.row}: {claim.asks}", err=True)
-            for run, complete_results in pending:
+            for run, complete_results in pending_runs:
                 advice = run.missing_compilers
                 if advice:
                     click.echo(f"row {claim.row}: skipping {run.name}: {advice}", err=True)
@@ -140,13 +144,13 @@ def _lacks_cases(run: "ClaimRun", complete_results: "Mapping[str, Result]") -> b
     return len(complete_results) < count_cases(run.manifest)
 
 
-def _print_verdict(settled: "SettledClaim", runs: "Sequence[ClaimRun]") -> None:
+def _print_verdict(settled_claim: "SettledClaim", runs: "Sequence[ClaimRun]") -> None:
     """Print the verdict, its findings, and the directories of the results."""
     from accelbench.claims.words import simplify_sentence
 
-    row = f"row {settled.claim.row}"
-    click.echo(f"{row}: {settled.verdict}")
-    for sentence in settled.sentences:
+    row = f"row {settled_claim.claim.row}"
+    click.echo(f"{row}: {settled_claim.verdict}")
+    for sentence in settled_claim.sentences:
         click.echo(f"  {simplify_sentence(sentence)}")
     for run in runs:
         if run.directory.has_record:
@@ -215,7 +219,7 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> No
         _exit(f"error: {error}", Exit.INTERNAL)
     claims, hardware_classes = _parse_rows_and_hardware(rows, hardware)
     settled_claims = [_settle(claim, hardware_classes, results) for claim in claims]
-    if any(settled.claim.over for settled in settled_claims):
+    if any(settled_claim.claim.over for settled_claim in settled_claims):
         _require_scipy()
     # The page is in docs/, so a link to a directory in docs/ begins after it.
     link_parts = results.parts[1:] if results.parts[:1] == ("docs",) else results.parts
@@ -286,18 +290,18 @@ def _require_scipy() -> None:
         _exit("error: intervals over a suite need scipy: pip install 'accelbench[report]'", Exit.USAGE)
 
 
-def _as_json(settled: "SettledClaim") -> dict[str, object]:
+def _as_json(settled_claim: "SettledClaim") -> dict[str, object]:
     """Return the claim, its verdict and its findings for scripts."""
-    claim = settled.claim
+    claim = settled_claim.claim
     return {
         "row": claim.row,
         "article": claim.article,
         "asks": claim.asks,
         "quote": claim.quote,
         "hardware": list(claim.hardware),
-        "verdict": settled.verdict,
-        "answer": claim.answers.get(settled.verdict, ""),
-        "found": list(settled.sentences),
+        "verdict": settled_claim.verdict,
+        "answer": claim.answers.get(settled_claim.verdict, ""),
+        "found": list(settled_claim.sentences),
         "corrected": claim.corrected,
     }
 

@@ -88,7 +88,7 @@ def run(
 
 
 def _target_assignments(targets: Sequence[str]) -> list[str]:
-    """Return the changes of the spec for `--target`; none without a target."""
+    """Return the `PATH=VALUE` assignments with which a run compiles for these targets; none without a target."""
     names = [name.strip() for target in targets for name in target.split(",") if name.strip()]
     if not names:
         return []

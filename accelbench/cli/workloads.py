@@ -136,6 +136,7 @@ def _properties(model: "type[BaseModel]") -> dict[str, dict[str, Any]]:
 
 
 def _summary(workload: "Workload") -> str:
+    """Return the first line of the workload's docstring."""
     return (type(workload).__doc__ or "").strip().split("\n")[0]
 
 

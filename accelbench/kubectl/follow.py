@@ -99,22 +99,31 @@ class _Follower:
         self.run = run
         self.stopped = threading.Event()
         """Set to end the thread that watches the run."""
-        self._client, self._display, self._print, self._clock = client, display, print_message, clock
+        self._client = client
+        self._display = display
+        self._print = print_message
+        self._clock = clock
         self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """Functions that the main thread has to execute."""
         self._case_names = [case.name for case in plan_cases(parse_run(run))]
         self._start_time = clock()
         self._is_unreachable = False
-        self._printed_reason: str | None = None
+        """True from a failed request until the next state of the run arrives."""
+        self._last_reason: str | None = None
+        """Reason of the condition `Finished` when it was last read."""
         self._printed_messages: set[str] = set()
         """All messages printed since the reason changed: a run's message can alternate between two."""
         self._reading_pod: str | None = None
+        """Name of the pod whose log a thread reads now."""
         self._displayed_pod: str | None = None
+        """Name of the pod whose case is on the display."""
         self._lines_read: dict[str, int] = {}
         """Number of lines read, by pod; 0 for a pod whose log could not be read yet."""
         self._pods_read_to_end: set[str] = set()
         self._next_read_time = 0.0
+        """Time by the clock before which no log is read."""
         self._logs_forbidden = False
+        """True if the server has refused a log: then no log is read again."""
 
     def step(self, timeout_seconds: float) -> None:
         """Execute the next task of the queue. If none comes in time, redraw. Then read the next log."""
@@ -157,6 +166,7 @@ class _Follower:
     # The main thread executes these.
 
     def _raise_error(self, error: BaseException) -> None:
+        """Raise the error, as a function that can be put into the queue."""
         raise error
 
     def _tick(self) -> None:
@@ -206,10 +216,10 @@ class _Follower:
         if event is not None:
             self._display.event(event)
 
-    def _handle_log_closed(self, pod: str, lines: int, refusal: str, *, pod_ended: bool) -> None:
+    def _handle_log_closed(self, pod: str, lines_read: int, refusal: str, *, pod_ended: bool) -> None:
         """Store how many lines of the log were read. If the server refused the log, warn, and read no log again."""
         self._reading_pod = None
-        self._lines_read[pod] = lines
+        self._lines_read[pod] = lines_read
         if refusal:
             self._logs_forbidden = True
             self._print(f"warning: progress cannot be shown: {refusal}")
@@ -225,14 +235,16 @@ class _Follower:
         """Print why the run waits. While cases run, print the condition only if logs cannot show their progress."""
         finished = condition(self.run, "Finished")
         reason = finished.get("reason")
-        if reason != self._printed_reason:
-            self._printed_reason, self._printed_messages = reason, set()
+        if reason != self._last_reason:
+            self._last_reason = reason
+            self._printed_messages = set()
         if not finished or finished["status"] == "True":
             return
         if reason != "Running" or self._logs_forbidden:
             self._print_once(f"{reason}: {finished['message']}")
 
     def _print_once(self, message: str) -> None:
+        """Print the message, unless it was printed since the run's reason last changed."""
         if message not in self._printed_messages:
             self._printed_messages.add(message)
             self._print(message)
@@ -253,19 +265,20 @@ class _Follower:
     # Other threads execute these. They send requests and post functions, and use no other attribute of this object.
 
     def _watch_run(self, run: Manifest) -> None:
-        """Post every state of the run until it is deleted; list and watch again whenever the server ends the watch."""
+        """Post every state of the run until it is deleted or `stopped` is set. When a watch ends, list and watch again."""
         metadata = run["metadata"]
         collection, selector = RUN.path(metadata["namespace"]), f"metadata.name={metadata['name']}"
         while True:
             try:
                 items, version = self._client.items_and_version(collection, fieldSelector=selector)
                 # Another run can have the same name after this run was deleted.
-                current = next((item for item in items if item["metadata"]["uid"] == metadata["uid"]), None)
-                if current is None:
+                current_run = next((item for item in items if item["metadata"]["uid"] == metadata["uid"]), None)
+                if current_run is None:
                     self._post(self._handle_deletion, None)
                     return
                 # The items of a list have neither apiVersion nor kind.
-                self._post(self._handle_change, {"apiVersion": run["apiVersion"], "kind": run["kind"], **current})
+                type_fields = {"apiVersion": run["apiVersion"], "kind": run["kind"]}
+                self._post(self._handle_change, {**type_fields, **current_run})
                 for event in self._client.watch(collection, version, fieldSelector=selector):
                     if event["object"]["metadata"]["uid"] != metadata["uid"]:
                         continue
@@ -287,7 +300,7 @@ class _Follower:
 
         These were posted when the log was read before.
         """
-        lines = 0
+        lines_read = 0
         pod_ended, refusal = False, ""
         try:
             case = _case_in_annotation(self._client.get(POD.path(namespace, pod)))
@@ -297,10 +310,10 @@ class _Follower:
             # 404: the kubelet does not know the pod yet, or no longer.
             with contextlib.suppress(NotFoundError):
                 for line in self._client.log(namespace, pod, follow=True):
-                    if not lines:
+                    if not lines_read:
                         self._post(self._handle_log_opened, pod, case)
-                    lines += 1
-                    if lines > lines_to_skip:
+                    lines_read += 1
+                    if lines_read > lines_to_skip:
                         self._post(self._handle_log_line, line.decode(errors="replace").rstrip("\r\n"))
             phase = self._client.get(POD.path(namespace, pod))["status"].get("phase")
             pod_ended = phase in {"Succeeded", "Failed"}
@@ -311,8 +324,9 @@ class _Follower:
         except ApiError:
             pass  # The log is read again later: its container has not started (400), or the connection broke off.
         finally:
-            lines_read = max(lines, lines_to_skip)
-            self._post(partial(self._handle_log_closed, pod_ended=pod_ended), pod, lines_read, refusal)
+            # If the connection broke off early, the lines that an earlier reading posted still count.
+            total_lines_read = max(lines_read, lines_to_skip)
+            self._post(partial(self._handle_log_closed, pod_ended=pod_ended), pod, total_lines_read, refusal)
 
 
 def _case_in_annotation(pod: Any) -> Case | None:

@@ -52,23 +52,23 @@ def follow_runs(
     """
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     codes: list[Exit] = []
-    unfinished = list(applied_runs)
+    unfinished_runs = list(applied_runs)
     try:
         with Signals() as signals:
-            while unfinished:
-                codes.append(_follow_run(client, unfinished[0].run, deadline, output, signals))
-                unfinished.pop(0)
+            while unfinished_runs:
+                codes.append(_follow_run(client, unfinished_runs[0].run, deadline, output, signals))
+                unfinished_runs.pop(0)
     except TimedOutError:
-        _print_unfinished(unfinished, "--timeout has passed")
+        _print_unfinished(unfinished_runs, "--timeout has passed")
         return Exit.TIMED_OUT
     except FollowError as error:
-        _print_unfinished(unfinished, f"error: {error}")
+        _print_unfinished(unfinished_runs, f"error: {error}")
         return Exit.USAGE
     except KeyboardInterrupt:
-        _print_unfinished(unfinished, "interrupted")
+        _print_unfinished(unfinished_runs, "interrupted")
         return Exit.INTERRUPTED
     except TerminatedError:
-        _print_unfinished(unfinished, "terminated")
+        _print_unfinished(unfinished_runs, "terminated")
         return Exit.TERMINATED
     return Exit.worst(codes)
 
@@ -110,9 +110,9 @@ def _print_verdict(client: Client, run: Manifest, output: RunOutput) -> None:
         console().print(terminal.reports(results.measured))
 
 
-def _print_unfinished(unfinished: Sequence[AppliedRun], reason: str) -> None:
+def _print_unfinished(unfinished_runs: Sequence[AppliedRun], reason: str) -> None:
     """Print that these runs continue, and the commands that show or end them."""
-    for applied_run in unfinished:
+    for applied_run in unfinished_runs:
         metadata = applied_run.run["metadata"]
         name, namespace_option = metadata["name"], f"-n {metadata['namespace']}"
         click.echo(

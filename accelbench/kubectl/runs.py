@@ -120,8 +120,8 @@ def read_run_results(client: Client, run: Manifest) -> LoadedResults:
 def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
     """Read the results of the deleted run of that name; if several had the name, of the latest one."""
     run_name = bare_name(name)
-    all_with_label = _results_with_label(client, labels.RUN, run_name)
-    results = [result for result in all_with_label if result.result.case.origin.run == run_name]
+    labelled_results = _results_with_label(client, labels.RUN, run_name)
+    results = [result for result in labelled_results if result.result.case.origin.run == run_name]
     if not results:
         items = client.items(RESULT.path(client.namespace))
         names_of_results = {item["result"]["case"]["origin"]["run"] for item in items}
@@ -153,9 +153,10 @@ def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None)
 def _stored_outcomes(result: BenchmarkResult) -> tuple[ExpectationOutcome, ...]:
     """Return the outcomes of the expectations, as the operator stored them."""
     outcomes = []
-    for stored in result.expectations:
-        expectation = Expectation.model_validate(stored.model_dump(exclude={"outcome", "message"}))
-        outcomes.append(ExpectationOutcome(expectation, stored.outcome, stored.message))
+    for stored_expectation in result.expectations:
+        fields = stored_expectation.model_dump(exclude={"outcome", "message"})
+        expectation = Expectation.model_validate(fields)
+        outcomes.append(ExpectationOutcome(expectation, stored_expectation.outcome, stored_expectation.message))
     return tuple(outcomes)
 
 
@@ -193,8 +194,8 @@ def read_run_or_series(client: Client, name: str) -> tuple[Result, ...]:
 
 def _read_series(client: Client, name: str) -> tuple[Result, ...]:
     """Read the results of a series; raise UnknownRunError if there are none, and suggest a similar name."""
-    all_with_label = _results_with_label(client, labels.SERIES, name)
-    results = tuple(result.result for result in all_with_label if result.result.case.origin.series == name)
+    labelled_results = _results_with_label(client, labels.SERIES, name)
+    results = tuple(result.result for result in labelled_results if result.result.case.origin.series == name)
     if results:
         return results
     items = client.items(RESULT.path(client.namespace))
