@@ -170,14 +170,14 @@ class Claim(Document):
         return bool(self.own or self.majorities or self.trainings or self.expectations)
 
     @property
-    def compared(self) -> frozenset[str]:
+    def compared_variants(self) -> frozenset[str]:
         """Return the variants that a claim about a suite compares; empty for any other claim, which compares all."""
         variants = {majority.variant for majority in self.majorities}
         baselines = {majority.over for majority in self.majorities}
         return frozenset(variants | baselines)
 
     @property
-    def over(self) -> str | None:
+    def table_baseline(self) -> str | None:
         """Return the baseline of the claim's tables; None if each table uses the baseline of its manifest."""
         return self.majorities[0].over if self.majorities else self.baseline
 

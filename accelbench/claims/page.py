@@ -255,16 +255,22 @@ def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
         for settled_claim in settled_claims
         for run in settled_claim.deciding_runs
     }
-    checked_claims = [claim for claim in settled_claims if claim.deciding_runs and not claim.manifests_to_run]
-    fully_checked = [claim for claim in checked_claims if not claim.verdict.startswith("untestable")]
-    partly_checked_rows = [f"row {claim.claim.row}" for claim in checked_claims if claim not in fully_checked]
+    fully_checked, partly_checked_rows = [], []
+    for settled_claim in settled_claims:
+        if settled_claim.deciding_runs and not settled_claim.manifests_to_run:
+            if settled_claim.verdict.startswith("untestable"):
+                partly_checked_rows.append(f"row {settled_claim.claim.row}")
+            else:
+                fully_checked.append(settled_claim)
     partly_text = f", and {figures.join_names(partly_checked_rows)} in part" if partly_checked_rows else ""
-    seconds_by_row = [sum(seconds_by_run[run.name] for run in claim.deciding_runs) for claim in fully_checked]
+    seconds_by_row = [
+        sum(seconds_by_run[run.name] for run in settled_claim.deciding_runs) for settled_claim in fully_checked
+    ]
     below_one_minute = sum(seconds <= ONE_MINUTE_SECONDS for seconds in seconds_by_row)
     below_ten_minutes = sum(seconds <= TEN_MINUTES_SECONDS for seconds in seconds_by_row)
     total_time = figures.duration(sum(seconds_by_run.values()))
-    has_several = _has_several_devices(result for settled_claim in settled_claims for result in _results(settled_claim))
-    machines = "machines" if has_several else "machine"
+    results = [result for settled_claim in settled_claims for result in _results(settled_claim)]
+    machines = "machines" if _has_several_devices(results) else "machine"
     return (
         "In a checkout, `pip install '.[jax,torch]'` installs what a check needs, and `.[targets-gpu,targets-tpu]` "
         "the compilers for GPUs and TPUs, which need neither. Anybody with the hardware can check a row with one "
@@ -400,7 +406,7 @@ def _caveats(settled_claim: SettledClaim) -> list[str]:
         for run in settled_claim.deciding_runs
         if run.has_other_bounds
     ]
-    caveats += [f"Warning: {warning}" for warning in warnings.collect(runs, settled_claim.claim.compared)]
+    caveats += [f"Warning: {warning}" for warning in warnings.collect(runs, settled_claim.claim.compared_variants)]
     caveats += [f"Still to be measured: {name}." for name in settled_claim.manifests_to_run]
     return ["\n".join(f"- {escaped(caveat)}" for caveat in caveats)] if caveats else []
 

@@ -27,10 +27,10 @@ def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
     For a claim about a suite, the tables show only the variants that the claim compares.
     """
     results = [redact_invalid(result) for run in runs for result in run.results]
-    if claim.over:
-        results = [suite.with_baseline(result, claim.over) for result in results]
-    if claim.compared:
-        results = [_with_variants(result, claim.compared) for result in results]
+    if claim.table_baseline:
+        results = [suite.with_baseline(result, claim.table_baseline) for result in results]
+    if claim.compared_variants:
+        results = [_with_variants(result, claim.compared_variants) for result in results]
     compiled_results = [result for result in results if result.compiled]
     observed_results = [result for result in results if result.observations]
     timed_results = [result for result in results if not result.compiled and not result.observations]
@@ -176,7 +176,8 @@ def _needs_column(name: str, all_observations: Sequence[Observations]) -> bool:
     column = [observations.find(name) for observations in all_observations]
     texts = {observation.text for observation in column if observation}
     is_about_exceptions = name in {"raised", "raisedCalls", "message"}
-    return not (is_about_exceptions and texts <= {NOTHING, "0"})
+    no_call_raised = texts <= {NOTHING, "0"}
+    return not (is_about_exceptions and no_call_raised)
 
 
 OBSERVATION_HEADS = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}

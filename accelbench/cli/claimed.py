@@ -86,9 +86,9 @@ def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, beside: b
 
 
 def complete_results(run: ClaimRun) -> "dict[str, Result]":
-    """Return the run's complete results by case name; none of another manifest or of an older workload source.
+    """Return the run's complete results by case name; none if the manifest has changed since.
 
-    If the results cannot be read, print why and return none.
+    A result of an older workload source does not count. If the results cannot be read, print why and return none.
     """
     if not run.directory.has_record:
         return {}

@@ -219,7 +219,7 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> No
         _exit(f"error: {error}", Exit.INTERNAL)
     claims, hardware_classes = _parse_rows_and_hardware(rows, hardware)
     settled_claims = [_settle(claim, hardware_classes, results) for claim in claims]
-    if any(settled_claim.claim.over for settled_claim in settled_claims):
+    if any(settled_claim.claim.table_baseline for settled_claim in settled_claims):
         _require_scipy()
     # The page is in docs/, so a link to a directory in docs/ begins after it.
     link_parts = results.parts[1:] if results.parts[:1] == ("docs",) else results.parts
