@@ -265,7 +265,7 @@ class _Follower:
     # Other threads execute these. They send requests and post functions, and use no other attribute of this object.
 
     def _watch_run(self, run: Manifest) -> None:
-        """Post every state of the run until it is deleted or `stopped` is set; after each watch, list and watch again."""
+        """Post every state of the run until it is deleted or `stopped` is set. Whenever a watch ends, start again."""
         metadata = run["metadata"]
         collection, selector = RUN.path(metadata["namespace"]), f"metadata.name={metadata['name']}"
         while True:
