@@ -177,7 +177,7 @@ class Bench:
             unseen_seed=UNSEEN_SEED,
         )
         records = {}
-        for position, variant in enumerate(round_order(sides, seed=0, case=pair, number=number)):
+        for position, variant in enumerate(round_order(sides, seed=0, case=pair, round_number=number)):
             with tempfile.TemporaryDirectory(dir=self.directory) as directory:
                 records[variant] = launcher.launch(
                     variant,

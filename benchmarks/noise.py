@@ -42,7 +42,7 @@ class Orders:
             np.array(
                 [
                     [
-                        round_order(("baseline", "variant"), seed=seed, case="all", number=number)[0] == "variant"
+                        round_order(("baseline", "variant"), seed=seed, case="all", round_number=number)[0] == "variant"
                         for number in range(1, rounds + 1)
                     ]
                     for seed in range(seeds)

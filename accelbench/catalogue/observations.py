@@ -1,7 +1,7 @@
-"""Define what an experiment that is not about time may observe: standard observations and a workload's own.
+"""Define the observations of an experiment that is not about time: standard ones, and those of a workload.
 
-A workload names its own in `Workload.observes`, so that an expectation of an unknown observation is refused with the
-nearest name before anything runs.
+A workload declares its observations in `Workload.observes`. A run that expects an unknown observation is refused before
+anything runs, and the message suggests the nearest name.
 """
 
 import re

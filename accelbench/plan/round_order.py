@@ -11,13 +11,13 @@ import random
 from collections.abc import Sequence
 
 
-def round_order(variants: Sequence[str], *, seed: int, case: str, number: int) -> tuple[str, ...]:
-    """Return the variants in the order of round `number`; the first round is 1.
+def round_order(variants: Sequence[str], *, seed: int, case: str, round_number: int) -> tuple[str, ...]:
+    """Return the variants in the order of a round; the first round has the number 1.
 
     An odd round has a random order, and all orders are equally likely. An even round reverses the order of the round
     before it.
     """
-    pair_index, index_in_pair = divmod(number - 1, 2)
+    pair_index, index_in_pair = divmod(round_number - 1, 2)
     shuffle_seed = hashlib.sha256(f"{seed}/{case}/{pair_index}".encode()).digest()
     order = list(variants)
     random.Random(shuffle_seed).shuffle(order)  # noqa: S311 - an experiment's order, no secret

@@ -106,7 +106,7 @@ def case_of(*variants: str, rounds: int = 2, limit: int = 60, **measurement: Any
 
 def seed_of(variants: Sequence[str], order: Sequence[str], number: int = 1) -> int:
     """Return the first seed with which that round launches the variants in this order."""
-    orders = ((seed, round_order(variants, seed=seed, case="all", number=number)) for seed in count())
+    orders = ((seed, round_order(variants, seed=seed, case="all", round_number=number)) for seed in count())
     return next(seed for seed, found in orders if list(found) == list(order))
 
 

@@ -29,5 +29,5 @@ def test_the_repetition_takes_the_place_of_the_round_in_the_schedule(simulate: S
     ended = simulate(case_of(*names, rounds=3, seed=3), judge="disturbed-in-round-2")
     started = [event for event in ended.events if isinstance(event, LaunchStarted)]
     orders = [tuple(event.variant for event in started if event.round == number) for number in (1, 2, 3, 4)]
-    planned = [round_order(names, seed=3, case="all", number=number) for number in (1, 2, 3)]
+    planned = [round_order(names, seed=3, case="all", round_number=number) for number in (1, 2, 3)]
     assert orders == [planned[0], planned[1], planned[1], planned[2]]

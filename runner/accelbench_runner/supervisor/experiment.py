@@ -148,7 +148,7 @@ class Supervisor:
         began = self.clock()
         variants = [variant.name for variant in self.case.variants if variant.name not in self._failed]
         order = round_order(
-            variants, seed=self.case.measurement.seed, case=self.case.name, number=self._counted_rounds + 1
+            variants, seed=self.case.measurement.seed, case=self.case.name, round_number=self._counted_rounds + 1
         )
         directories = {variant: self.directory / f"{round_number}-{position}" for position, variant in enumerate(order)}
         launches, cut_reason = self._launch_all(round_number, directories)
