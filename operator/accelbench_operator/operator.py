@@ -46,8 +46,8 @@ class Operator:
         """Set once all objects that may be listed have been listed."""
         self.telemetry = Telemetry()
         api.observe_duration = self._observe_request
-        self.store = store = Store()
-        self._objects = RunObjects(store, self._observe_start)
+        self.store = Store()
+        self._objects = RunObjects(self.store, self._observe_start)
         self._series = settings.metrics_series
         self._retention = settings.retention
         self._election = (
@@ -56,21 +56,19 @@ class Operator:
             else None
         )
         self._leading = self._election.leading if self._election else always_leads
-        self._cluster = cluster = Cluster(api, self._leading)
+        self._cluster = Cluster(api, self._leading)
         self.controllers = Controllers(
-            api, store, settings.namespaces, self._leading, self._loop.time, self.telemetry.reconcile.time
+            api, self.store, settings.namespaces, self._leading, self._loop.time, self.telemetry.reconcile.time
         )
-        queue = self.controllers.queue
-        applier = Applier(cluster, self._objects, api.clock)
         self._runs = Reconciler(
-            cluster,
+            self._cluster,
             self._objects,
-            applier,
+            Applier(self._cluster, self._objects, api.clock),
             settings,
             api.clock,
-            queue.record_step,
-            self._count_failed_attempt,
-            queue.add,
+            acted=self.controllers.queue.record_step,
+            failed=self._count_failed_attempt,
+            requeue=self.controllers.queue.add,
         )
         self.controllers.add(self._runs)
         self._live = LiveCases(api, self._objects.pods, self._name_of_unfinished_run, self._leading)

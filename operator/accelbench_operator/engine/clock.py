@@ -25,6 +25,7 @@ class ServerClock:
     def __init__(self, local: Callable[[], datetime] = local_time) -> None:
         self._local = local
         self._offset = timedelta()
+        """How far the local clock is ahead of the API server's."""
 
     def __call__(self) -> datetime:
         """Return the API server's time."""

@@ -69,7 +69,7 @@ class Controllers:
         clock: Callable[[], float],
         timed: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        """Create a group without controllers.
+        """Prepare to run controllers, which `add` adds.
 
         Args:
             api: The client of the API server.

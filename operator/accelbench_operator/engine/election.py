@@ -61,18 +61,18 @@ class Lock(LeaseLock):  # type: ignore[misc]
     """
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
-        """Create the Lease; return False if another replica was first."""
+        """Create the Lease; return False if the API server refuses, for example because another replica was first."""
         body = V1Lease(metadata=V1ObjectMeta(name=name), spec=self.update_lease(election_record))
-        return await self._succeeds(self.api_instance.create_namespaced_lease(namespace, body))
+        return await self._send_write(self.api_instance.create_namespaced_lease(namespace, body))
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
-        """Write the Lease; return False if another replica has written it since it was read."""
+        """Write the Lease; return False if the API server refuses, for example because another replica was first."""
         lease = self.lease_reference
         lease.spec = self.update_lease(updated_record, lease.spec)
-        return await self._succeeds(self.api_instance.replace_namespaced_lease(name, namespace, lease))
+        return await self._send_write(self.api_instance.replace_namespaced_lease(name, namespace, lease))
 
-    async def _succeeds(self, request: Awaitable[V1Lease]) -> bool:
-        """Send a write; return True if the API server accepts it, else log its answer and return False."""
+    async def _send_write(self, request: Awaitable[V1Lease]) -> bool:
+        """Send a request to write the Lease; return True if the API server accepts it, else log the refusal."""
         try:
             await request
         except ApiException as error:

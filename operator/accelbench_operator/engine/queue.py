@@ -27,7 +27,7 @@ END_SECONDS = 4.0
 """Maximum time for work to finish at shutdown, because a request that is cut off may have been carried out. kopf waits
 for 5 s."""
 HEAP_SLACK = 64
-"""Number of stale entries that any heap may have; a larger number is compared with the number of keys."""
+"""Number of entries by which the heap may exceed twice the number of keys, before its stale entries are removed."""
 JITTER = (0.75, 1.25)
 """Minimum and maximum factor of a delay: keys that failed together are not retried together."""
 
@@ -42,7 +42,8 @@ class RetryError(Exception):
 def retry_delay(failures: int, error: Exception) -> float:
     """Return after how many seconds to retry a key.
 
-    The delay doubles with each failure up to `LONGEST_DELAY_SECONDS`, and is added to the time that the error names.
+    The delay doubles with each failure up to `LONGEST_DELAY_SECONDS`, and has jitter. It is added to the server's
+    `Retry-After`, if the error has one.
 
     Args:
         failures: The number of failures in a row, at least 1.
@@ -130,14 +131,14 @@ class KeyedQueue(Generic[Key]):
         tasks = [asyncio.create_task(self._worker()) for _ in range(workers)]
         try:
             # Unlike gather, wait does not cancel the workers when this task is cancelled.
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-            for task in done:
-                task.result()
+            ended_tasks, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in ended_tasks:
+                task.result()  # raises the error of a worker
         finally:
             self._ending = True
             self._wake.set()
-            _, late = await asyncio.wait(tasks, timeout=END_SECONDS)
-            for task in late:
+            _, unfinished_tasks = await asyncio.wait(tasks, timeout=END_SECONDS)
+            for task in unfinished_tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 

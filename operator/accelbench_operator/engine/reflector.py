@@ -31,7 +31,7 @@ SHORT_WATCH_SECONDS = 5.0
 
 
 class Reflector:
-    """Reflect one kind in one namespace, or in all."""
+    """Keep the stored objects of one kind equal to the cluster's, in one namespace or in all."""
 
     def __init__(
         self,

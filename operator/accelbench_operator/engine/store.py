@@ -18,8 +18,11 @@ class Store:
 
     def __init__(self) -> None:
         self._objects: defaultdict[str, dict[Name, StoredObject]] = defaultdict(dict)
+        """Objects by kind and name."""
         self._by_owner: defaultdict[str, set[tuple[str, Name]]] = defaultdict(set)
+        """Kinds and names of the objects of each owner, by its UID."""
         self._fresh_at: dict[tuple[str, Name], int] = {}
+        """Tick at which each fresh object was stored, by kind and name."""
         self._listeners: list[Listener] = []
         self._ticks = 0
 
@@ -45,7 +48,7 @@ class Store:
         if before is stored or before == stored:
             return
         if before is not None and before.owner != stored.owner:
-            # Listeners must notify the earlier owner too.
+            # The removal notifies the listeners of the object that its earlier owner lost.
             self.remove(kind, name)
             before = None
         self._objects[kind][name] = stored
@@ -112,6 +115,7 @@ class Store:
         return len(self._objects[kind])
 
     def _notify(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        """Call each listener with the object before and after a change."""
         for listener in self._listeners:
             listener(before, after)
 

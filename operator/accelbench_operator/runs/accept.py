@@ -128,7 +128,7 @@ def accept(
     *,
     pod_template: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan | Refused:
-    """Return the plan of a BenchmarkRun, or its problems; raise for no content of the manifest.
+    """Return the plan of a BenchmarkRun, or its problems; an invalid manifest raises no error.
 
     Args:
         manifest: The run as the API server returns it.

@@ -126,9 +126,9 @@ class Applier:
         return has_loaded
 
     async def delete_job(self, action: DeleteJob, run: Key) -> None:
-        """Delete a Job, unless the result that it needs is missing in the API server.
+        """Delete a Job, unless it was deleted before or the BenchmarkResult that must exist first is missing.
 
-        If the result is missing, remove it from the store instead: the next step then decides again.
+        Remove a missing result from the store, so that the next step decides without it.
         """
         memory = self.memory(run.uid)
         if action.uid in memory.deleted_jobs:
@@ -205,9 +205,9 @@ class Applier:
             await self._note_failure(plan, attempt.case, job, pod_or_failure)
 
     async def _ended_pod(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
-        """Return the pod that ended with the attempt, or a failure if the API server has no such Job or pod.
+        """Return the attempt's pod, whose log is to be read, or a failure if the API server has no such Job or pod.
 
-        Return None if the store was outdated. The store is then up to date, and the next step decides again.
+        Return None if the store was outdated. It is up to date then, and the next step decides again.
         """
         metadata = plan.metadata
         job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
@@ -394,7 +394,7 @@ class Applier:
     async def _note_failure(self, plan: Plan, case: str, job: str, failure: AttemptFailure) -> None:
         """Note that the attempt failed, unless the API server has a result of its case.
 
-        Raise ApiError if the API server does not say so; once `Wait.RESULT` is over, note that as the failure.
+        Raise ApiError if the result cannot be read. Once `Wait.RESULT` is over, note that error as the failure instead.
         """
         has_result = False
         try:

@@ -52,24 +52,25 @@ def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, n
         failure = without_result(pod, headline.message if headline else "", log_state)
     if result is not None and (last or not was_interrupted):
         return _with_notes(result, *documents.problems)
-    latest = result or _if_of_this_attempt(case, documents.latest("checkpoint"))
+    partial_result = result or _if_of_this_attempt(case, documents.latest("checkpoint"))
     if result is None and headline is not None:
-        result_of_kill = _result_of_kill(case, pod, headline, latest, now)
+        result_of_kill = _result_of_kill(case, pod, headline, partial_result, now)
         if result_of_kill:
             return _with_notes(result_of_kill, *documents.problems)
-        # If the pod was deleted or evicted, the next attempt brings more than this headline.
-        if headline.state == "finished" and (last or not (pod.disruption or pod.deleted)):
+        # If the pod was deleted or evicted, another attempt brings more than this headline.
+        was_removed = pod.disruption or pod.deleted
+        if headline.state == "finished" and (last or not was_removed):
             return _from_headline(case, headline, log_state, now)
-    if latest is not None and (last or not failure.reason.retried):
-        partial = latest.model_copy(update={"complete": False, "stopped": StopReason.INTERRUPTED})
+    if partial_result is not None and (last or not failure.reason.retried):
+        partial = partial_result.model_copy(update={"complete": False, "stopped": StopReason.INTERRUPTED})
         return _with_notes(partial, f"only the rounds before the end of the attempt: {failure}", *documents.problems)
     return failure
 
 
 def read_headline(case: Case, message: str) -> Headline | None:
-    """Return the headline in a termination message; None if it has none, or that of another case or attempt.
+    """Return the headline in a termination message; None if there is none, or one of another case or attempt.
 
-    A headline that refuses the case has no case's name, because the runner may not have been able to read the case.
+    A headline that refuses the case does not name it, because the runner may not have been able to read it.
     """
     try:
         headline = Headline.model_validate_json(message)
@@ -153,7 +154,7 @@ def _headline_comparisons(case: Case, headline: Headline) -> Iterable[SpeedupEst
 
 
 def _quoted_comparison(case: Case, rounds: int, estimate: SpeedupEstimate) -> Comparison:
-    """Return a comparison without verdict and speedup, whose sentence quotes the headline's."""
+    """Return a comparison without verdict and speedup; its sentence quotes the estimate in the headline."""
     outcome: str = estimate.verdict or "no verdict"
     if estimate.speedup and estimate.lower and estimate.upper:
         interval = figures.interval(float(estimate.lower), float(estimate.upper))

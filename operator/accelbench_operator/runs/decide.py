@@ -69,10 +69,10 @@ def decide(
         now: The API server's time.
         generation: The generation of the run's spec.
     """
-    finished = finished_at(status)
-    if finished is not None:
+    finish_time = finished_at(status)
+    if finish_time is not None:
         updated = with_generation(status, generation)
-        return _decide_after_end(plan, updated, observed, finished, now)
+        return _decide_after_end(plan, updated, observed, finish_time, now)
     if isinstance(plan, Refused):
         refused = refused_status(plan.message, status, now, generation)
         return _decide_after_end(plan, refused, observed, now, now)
@@ -118,7 +118,7 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
     running_cases = frozenset(
         case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.failure is None
     )
-    pods = [pod for attempt in in_flight if (pod := observed.pod(attempt.job))]
+    pods = [pod for pod in (observed.pod(attempt.job) for attempt in in_flight) if pod is not None]
     if running_cases:
         running_pods = [pod for pod in pods if pod.case in running_cases]
         updated_status = _start_active_time(status, running_pods, now)
@@ -148,7 +148,7 @@ def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | Non
     }
     stop = stop or _late_start_stop(attempts.values())
     if stop is not None:
-        # Attempts that were waiting for a retry end here.
+        # A case between two attempts gets no further attempt.
         for attempt in list(attempts.values()):
             if attempt.reason and not attempt.job and not attempt.finished:
                 attempts[attempt.case] = _with_end(attempt, now)
@@ -163,7 +163,11 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
     in_flight = {attempt.case for attempt in attempts if _in_flight(attempt)}
     # A case that was running may have been discarded just now.
     is_active = not in_flight.isdisjoint(situation.running_cases)
-    waits = {attempt.case: wait for attempt in attempts if (wait := _wait_before_next(attempt, plan, observed, now))}
+    waits: dict[str, _Wait] = {}
+    for attempt in attempts:
+        wait = _wait_before_next(attempt, plan, observed, now)
+        if wait is not None:
+            waits[attempt.case] = wait
     progress = RunProgress(
         attempts=attempts,
         measured=tuple(name for name in plan.names if name in situation.measured_cases),
@@ -229,7 +233,7 @@ def _first_pending_reason(
 
 
 def _in_flight(attempt: Attempt) -> bool:
-    """Return True if the attempt has a Job, or is about to have one, and its end is not recorded."""
+    """Return True if the attempt names its Job and is not recorded as finished."""
     return bool(attempt.job) and not attempt.finished
 
 
@@ -376,13 +380,13 @@ def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[D
 
 
 def _decide_after_end(
-    plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, finished: datetime, now: datetime
+    plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, finish_time: datetime, now: datetime
 ) -> Decision:
     """Return the decision on a finished run: delete unneeded Jobs, and the run once its time to live is over."""
     deletions = _unneeded_jobs((), observed)
     if plan.ttl_seconds is None:
         return Decision(status, deletions)
-    expires_at = finished + timedelta(seconds=plan.ttl_seconds)
+    expires_at = finish_time + timedelta(seconds=plan.ttl_seconds)
     if now >= expires_at:
         return Decision(status, (*deletions, DeleteRun()))
     return Decision(status, deletions, requeue_at=expires_at)

@@ -34,24 +34,24 @@ class Transition:
 def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[Transition]:
     """Yield the transitions between two statuses of one run, in the order of the Events to create.
 
-    They are: the run is refused; an attempt has failed; the run has finished, or goes on for another reason.
+    These are: the run is refused, an attempt has failed, the run is suspended, is resumed, first runs, or has finished.
     """
-    old = {condition.type: condition for condition in before.conditions}
-    new = {condition.type: condition for condition in after.conditions}
-    accepted, was_accepted = new.get("Accepted"), old.get("Accepted")
+    old_conditions = {condition.type: condition for condition in before.conditions}
+    new_conditions = {condition.type: condition for condition in after.conditions}
+    accepted, was_accepted = new_conditions.get("Accepted"), old_conditions.get("Accepted")
     was_refused = was_accepted is not None and was_accepted.status == "False"
     if accepted and accepted.status == "False" and not was_refused:
         yield Transition("Warning", accepted.reason, accepted.message)
     for number, attempt in newly_failed(before, after):
         yield Transition("Warning", attempt.reason or "", f"case {attempt.case}, attempt {number}: {attempt.message}")
-    finished, was_finished = new.get("Finished"), old.get("Finished")
+    finished, was_finished = new_conditions.get("Finished"), old_conditions.get("Finished")
     if finished is None or accepted is None or accepted.status != "True":
         return
     if was_finished is not None and was_finished.status == "True":
         return
     old_reason = was_finished.reason if was_finished else ""
     if finished.status == "True":
-        has_succeeded = new["Succeeded"].status == "True"
+        has_succeeded = new_conditions["Succeeded"].status == "True"
         message = f"{after.headline}; {finished.message}" if after.headline else finished.message
         yield Transition("Normal" if has_succeeded else "Warning", finished.reason, message)
     elif _deserves_event(old_reason, finished.reason, before):
@@ -78,10 +78,10 @@ def _deserves_event(old_reason: str, new_reason: str, before: BenchmarkRunStatus
     """Return True if an unfinished run was suspended or resumed, or if it runs for the first time."""
     if old_reason == new_reason:
         return False
+    is_suspended_or_resumed = ConditionReason.SUSPENDED in {old_reason, new_reason}
     never_ran = before.active_start_time is None and before.active_seconds == 0
-    return ConditionReason.SUSPENDED in {old_reason, new_reason} or (
-        new_reason == ConditionReason.RUNNING and never_ran
-    )
+    runs_first = new_reason == ConditionReason.RUNNING and never_ran
+    return is_suspended_or_resumed or runs_first
 
 
 def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def _failure(reason: AttemptReason, detail: str) -> AttemptFailure:
 
 
 def start_deadline_exceeded(pending: str, waited: timedelta) -> AttemptFailure:
-    """Return the failure of a case whose pod did not start in the time `waited`; `pending` is the sentence why."""
+    """Return the failure of a case whose pod did not start within `waited`; `pending` is a sentence with the cause."""
     detail = f"the case's pod did not start within {waited.total_seconds():.0f} s. {pending}"
     return _failure(AttemptReason.START_DEADLINE_EXCEEDED, detail)
 
@@ -89,8 +89,8 @@ def result_refused(message: str) -> AttemptFailure:
 
 def disruption_of(pod: ObservedPod) -> str:
     """Return the name and node of a pod that was disrupted, and why, for a message."""
-    where = f" on node {pod.node}" if pod.node else ""
-    return f"pod {pod.key.name}{where}: {pod.disruption.rstrip('. ')}"
+    location = f" on node {pod.node}" if pod.node else ""
+    return f"pod {pod.key.name}{location}: {pod.disruption.rstrip('. ')}"
 
 
 def interrupted(pod: ObservedPod) -> AttemptFailure:

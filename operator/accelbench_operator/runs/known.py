@@ -49,7 +49,9 @@ class KnownRuns:
     def __init__(self) -> None:
         self._runs: dict[str, KnownRun] = {}
         self._events: dict[str, Manifest] = {}
+        """The latest event of each run that no step has taken yet."""
         self._versions: dict[str, list[str]] = {}
+        """The latest confirmed resource versions of each run, oldest first."""
 
     def on_event(self, uid: str, manifest: Manifest) -> bool:
         """Keep an event of the watch and return True; ignore an event of a confirmed version and return False."""
@@ -88,13 +90,14 @@ class KnownRuns:
 
     def forget(self, uid: str) -> None:
         """Drop all that is known of a run; call it once the run is deleted or idle."""
-        for entries in (self._runs, self._events, self._versions):
-            entries.pop(uid, None)
+        self._runs.pop(uid, None)
+        self._events.pop(uid, None)
+        self._versions.pop(uid, None)
 
     def forget_all(self) -> None:
         """Drop all runs and confirmed versions, but no events; call it once another replica may have written."""
-        for entries in (self._runs, self._versions):
-            entries.clear()
+        self._runs.clear()
+        self._versions.clear()
 
 
 def read_status(run: Manifest) -> BenchmarkRunStatus:
@@ -106,9 +109,9 @@ def read_status(run: Manifest) -> BenchmarkRunStatus:
         status = BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in problem["loc"])
+        field_path = ".".join(str(step) for step in problem["loc"])
         raise UnreadableStatusError(
-            f"status.{where}: {problem['msg']}; this operator leaves the run alone: install the release that "
+            f"status.{field_path}: {problem['msg']}; this operator leaves the run alone: install the release that "
             "wrote it, or delete the run and apply it again"
         ) from error
     name, uid = run["metadata"]["name"], run["metadata"]["uid"]

@@ -288,9 +288,13 @@ class Reconciler:
         stored = await self._cluster.put_run_status(status_manifest(key, known.version, document))
         # The API server drops fields that its CRD does not define.
         written = status if stored["status"] == document else read_status(stored)
-        known.version, known.confirmed = stored["metadata"]["resourceVersion"], True
-        known.written, known.status, known.unwritten_since = written, status, None
+        known.version = stored["metadata"]["resourceVersion"]
+        known.confirmed = True
+        known.written = written
+        known.status = status
+        known.unwritten_since = None
         if finished_at(status):
+            # A finished run needs only its time to live.
             known.plan = Refused((), ttl_seconds=known.plan.ttl_seconds)
         self._known.keep(key.uid, known)
 

@@ -228,7 +228,7 @@ def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -
 def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
     """Return the Succeeded condition of a finished run, with the most important reason if it has not succeeded.
 
-    The order of importance: the run was stopped, the workload's file changed, then that of `_shortcomings`.
+    The order of importance: what stopped the run, a workload file that changed, then the reasons of `_shortcomings`.
     """
     results = _results_in_order(plan, progress)
     if progress.stop and len(results) < len(plan.names):
@@ -249,7 +249,7 @@ def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
 def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
     """Yield all reasons for which a run may not succeed, the most important first.
 
-    With each reason come the sentences about the cases or variants that it applies to; none if it does not apply.
+    Each comes with one sentence for each case or variant that it applies to; the list is empty if it does not apply.
     """
     failed = [attempt for attempt in progress.attempts if attempt.finished]
     yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in failed]
