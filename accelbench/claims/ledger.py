@@ -65,9 +65,9 @@ class Majority(Document):
 class Training(Document):
     """Claim how many times as fast one whole training is as another, compilation included.
 
-    A measured ratio confirms the claim if it is at least 1 plus half of the article's advantage, and at most twice the
-    article's ratio. For a slower variant, the same holds of the inverse ratios. If the article claims only faster or
-    slower, there is no upper bound.
+    If the variant is faster in the article, its advantage is the article's ratio minus 1. A measured ratio confirms the
+    claim if it is at least 1 plus half of this advantage, and at most twice the article's ratio. If the variant is
+    slower, the same holds of the inverse ratios. If the article claims only faster or slower, there is no upper bound.
     """
 
     variant: VariantName
@@ -236,7 +236,10 @@ def load(path: Path) -> tuple[Claim, ...]:
 
 @functools.cache
 def reworded_digests(path: Path) -> dict[str, list[str]]:
-    """Return, by the digest of today's source, the digests of earlier sources that differ in names and text only."""
+    """Return, for the digest of today's source, the digests of earlier sources that count as the same source.
+
+    These differ from it in names and text only.
+    """
     file = path / REWORDED
     try:
         digests: dict[str, list[str]] = yaml.safe_load(file.read_text(encoding="utf-8"))

@@ -385,7 +385,7 @@ def _deciding_hardware(settled_claim: SettledClaim) -> str:
 
 
 def _hardware_of_result(result: Result) -> Hardware | None:
-    """Return the class of hardware that the result was compiled for, or else the one that it was measured on."""
+    """Return the class of hardware that the result was compiled for or, without a target, was measured on."""
     accelerator = result.case.accelerator
     if accelerator.target:
         return hardware_of_target(accelerator.target)

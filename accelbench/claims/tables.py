@@ -89,6 +89,7 @@ def _time_table(baseline: str, results: Sequence[Result]) -> str:
         "memory",
         "power",
     )
+    # Numbers are aligned on the right, texts on the left.
     return _table((*heads, *NUMBER_COLUMNS), rows, right={2, 4, 5, 6, 7, 8, 9})
 
 

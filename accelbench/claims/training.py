@@ -64,6 +64,7 @@ def bounds(training: Training) -> tuple[float, float]:
     minimum, maximum = _allowed_advantage(training)
     if float(training.article) >= 1:
         return minimum, maximum
+    # The ratio of a slower variant is the inverse of how many times as slow it is.
     return 1 / maximum, 1 / minimum
 
 

@@ -14,17 +14,17 @@ OMITTED_NOTES = ("discarded", "quarantined", "left out, to fit")
 """A note that contains one of these is omitted: readers of the page do not need it."""
 
 
-def collect(runs: Sequence[MeasuredRun], compared: Collection[str] = ()) -> tuple[str, ...]:
+def collect(runs: Sequence[MeasuredRun], compared_variants: Collection[str] = ()) -> tuple[str, ...]:
     """Return each warning of these runs once, in the order of their results.
 
-    If `compared` names variants, intervals of other variants give no warning.
+    If `compared_variants` names variants, intervals of other variants give no warning.
     """
     results = [result for run in runs for result in run.results]
     warnings: list[str] = []
     for result in results:
         name = _distinguishing_name(result, results)
         prefix = f"{name}: " if name else ""
-        warnings += [f"{prefix}{warning}" for warning in _result_warnings(result, compared)]
+        warnings += [f"{prefix}{warning}" for warning in _result_warnings(result, compared_variants)]
     return tuple(dict.fromkeys(warnings))
 
 
@@ -40,12 +40,15 @@ def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
     return ", ".join(names)
 
 
-def _result_warnings(result: Result, compared: Collection[str]) -> list[str]:
-    """Return the warnings of one result; intervals only of the variants in `compared`, or of all if it is empty."""
+def _result_warnings(result: Result, compared_variants: Collection[str]) -> list[str]:
+    """Return the warnings of one result. Intervals of variants that are not in `compared_variants` give no warning.
+
+    If that is empty, all intervals can give one.
+    """
     state = view.state(result)
     warnings = [f"{state}."] if state else []
     for comparison in result.comparisons:
-        if not compared or comparison.variant in compared:
+        if not compared_variants or comparison.variant in compared_variants:
             warnings += [sentence for sentence in _split_sentences(comparison.sentence) if TOO_NARROW in sentence]
     warnings += [certificate.check_line(check) for check in certificate.failed_checks(result)]
     warnings += advice.on_disturbed_rounds(result)[:1]

@@ -49,7 +49,7 @@ def short(value: float) -> str:
 
 
 def _format_distinctly(*values: float) -> list[str]:
-    """Format values as `short` does, or all with three digits if fewer of them then look equal."""
+    """Format values as `short` does. If three digits distinguish more of the values, give all of them three digits."""
     short_texts = [short(value) for value in values]
     longer_texts = [figures.significant(float(f"{value:.{DIGITS + 1}g}"), DIGITS + 1) for value in values]
     return longer_texts if len(set(longer_texts)) > len(set(short_texts)) else short_texts

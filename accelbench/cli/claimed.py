@@ -58,19 +58,20 @@ class ClaimRun:
         return "; ".join(dict.fromkeys(text for text in advice if text))
 
 
-def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool = False) -> Iterator[ClaimRun]:
-    """Yield a run for each manifest that decides the claim or, with `beside`, for each additional manifest.
+def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additional: bool = False) -> Iterator[ClaimRun]:
+    """Yield a run for each manifest that decides the claim or, with `additional`, for each additional manifest.
 
     Raises InvalidSpecError and InvalidLedgerError.
     """
     from accelbench.local.manifests import read
 
-    for file in claim.beside if beside else claim.manifests:
+    for file in claim.beside if additional else claim.manifests:
         name = file.removesuffix(".yaml")
         [manifest] = read(str(ledger.directory() / file), [])
+        # A manifest that compiles for targets needs no device, so it keeps its profile.
         if hardware in PROFILES and not manifest.spec.accelerator.targets:
             [manifest] = read(str(ledger.directory() / file), [f"accelerator.profile={PROFILES[hardware]}"])
-        if not beside:
+        if not additional:
             ledger.check_variants(claim, file, manifest)
         has_targets = bool(manifest.spec.accelerator.targets)
         has_profile_of_hardware = manifest.spec.accelerator.profile == PROFILES.get(hardware, "cpu")
@@ -109,10 +110,10 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
     """
     chosen_hardware = next((kind for kind in hardware if _is_measured(claim, kind, results)), hardware[0])
     deciding_runs = list(claim_runs(claim, chosen_hardware, results))
-    additional_runs = list(claim_runs(claim, chosen_hardware, results, beside=True))
+    additional_runs = list(claim_runs(claim, chosen_hardware, results, additional=True))
     for kind in hardware:
         if kind != chosen_hardware:
-            runs = [*claim_runs(claim, kind, results), *claim_runs(claim, kind, results, beside=True)]
+            runs = [*claim_runs(claim, kind, results), *claim_runs(claim, kind, results, additional=True)]
             # Every class of hardware has the same runs of targets: they are in the lists already.
             additional_runs += [run for run in runs if not run.targets]
     manifests = [ClaimManifest(run.name, load_run(claim, run), run.targets) for run in deciding_runs]

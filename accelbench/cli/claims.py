@@ -127,7 +127,7 @@ def _runs_to_measure(claim: "Claim", hardware: "Hardware", results: Path, *, bes
         runs = list(claimed.claim_runs(claim, hardware, results))
         if not beside:
             return [run for run in runs if run.decides_claim]
-        runs += claimed.claim_runs(claim, hardware, results, beside=True)
+        runs += claimed.claim_runs(claim, hardware, results, additional=True)
         return [run for run in runs if run.can_run]
 
 

@@ -125,7 +125,7 @@ def _find_existing_run(client: Client, body: Manifest, new_run: BenchmarkRun) ->
 
 
 def _explain_difference(name: str, fields: Sequence[str]) -> str:
-    """Return the message about an existing run whose spec differs in these fields; only runPolicy can be changed."""
+    """Return the message about an existing run with another spec. Of an existing run, only runPolicy can be changed."""
     if set(fields) == {"runPolicy"}:
         advice = f"change that in place, kubectl patch bmr {name}, or give this run another name"
     else:

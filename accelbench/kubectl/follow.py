@@ -233,15 +233,15 @@ class _Follower:
 
     def _print_condition(self) -> None:
         """Print why the run waits. While cases run, print the condition only if logs cannot show their progress."""
-        finished = condition(self.run, "Finished")
-        reason = finished.get("reason")
+        finished_condition = condition(self.run, "Finished")
+        reason = finished_condition.get("reason")
         if reason != self._last_reason:
             self._last_reason = reason
             self._printed_messages = set()
-        if not finished or finished["status"] == "True":
+        if not finished_condition or finished_condition["status"] == "True":
             return
         if reason != "Running" or self._logs_forbidden:
-            self._print_once(f"{reason}: {finished['message']}")
+            self._print_once(f"{reason}: {finished_condition['message']}")
 
     def _print_once(self, message: str) -> None:
         """Print the message, unless it was printed since the run's reason last changed."""

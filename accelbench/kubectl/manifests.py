@@ -54,7 +54,7 @@ def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
 
 
 def _find_problems(run: BenchmarkRun, check: Check) -> Sequence[Problem]:
-    """Return the problems that `check` finds in a run. A script on this machine is one, because no pod can read it."""
+    """Return the problems of a run. A script file on this machine is a problem, because no pod can read it."""
     script = run.spec.workload.script
     if script and script.file:
         return (Problem("spec.workload.script.file", LAPTOP_ONLY.message),)

@@ -118,7 +118,10 @@ def read_run_results(client: Client, run: Manifest) -> LoadedResults:
 
 
 def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
-    """Read the results of the deleted run of that name; if several had the name, of the latest one."""
+    """Read the results of a deleted run; if several deleted runs had the name, read those of the latest.
+
+    Raises UnknownRunError if no result belongs to a run of that name.
+    """
     run_name = bare_name(name)
     labelled_results = _results_with_label(client, labels.RUN, run_name)
     results = [result for result in labelled_results if result.result.case.origin.run == run_name]
@@ -141,7 +144,7 @@ def _results_with_label(client: Client, label: str, name: str) -> list[Benchmark
 
 
 def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
-    """Return the stored results in the form that reports take."""
+    """Return the results in the form that reports take; without a record of the run if `run` is None."""
     return LoadedResults(
         measured=tuple((result.result, _stored_outcomes(result)) for result in results),
         # Only the log of a pod has every block. The HTML report uses the launches in the results instead.
