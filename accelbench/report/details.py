@@ -17,8 +17,8 @@ FIRST_CALL = {"compile", "first-step"}
 
 def tables(result: Result) -> tuple[Table, ...]:
     """Return all tables that are not empty."""
-    every = (tail(result), first_calls(result), work(result), programs(result), spread(result))
-    return tuple(table for table in every if table is not None)
+    all_tables = (tail(result), first_calls(result), work(result), programs(result), spread(result))
+    return tuple(table for table in all_tables if table is not None)
 
 
 def tail(result: Result) -> Table | None:

@@ -41,12 +41,12 @@ def is_compiled(result: Result) -> bool:
 
 def tables(results: Sequence[Result]) -> tuple[Table, ...]:
     """Return all tables that are not empty, with a row for each target and variant."""
-    every = (memory(results), sizes(results), programs(results), fused(results))
-    return tuple(table for table in every if table is not None)
+    all_tables = (memory(results), sizes(results), programs(results), fused(results))
+    return tuple(table for table in all_tables if table is not None)
 
 
 def memory(results: Sequence[Result]) -> Table | None:
-    """Return a table: does each program fit, and its peak memory as a share of the device's."""
+    """Return a table of whether each program fits, and of its peak memory as a share of the device's memory."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -75,21 +75,25 @@ def memory(results: Sequence[Result]) -> Table | None:
 
 
 def sizes(results: Sequence[Result]) -> Table | None:
-    """Return a table of one device's memory and the FLOP of all; `reused` are outputs that alias arguments."""
+    """Return a table of the memory of one device, by kind, and of the floating-point operations of all devices.
+
+    The column `reused` is the size of the outputs that share memory with arguments.
+    """
     fields = ("argument_bytes", "output_bytes", "aliased_bytes", "temporary_bytes")
-    heads = ("arguments", "outputs", "reused", "temporary", "FLOP")
-    columns = (TableColumn("target"), TableColumn("variant"), *(TableColumn(head, number=True) for head in heads))
-    rows = (
-        (target, variant.name, *(_NumberTexts(variant, compiled).size(field) for field in fields), flops(variant))
-        for target, variant, compiled in _programs(results)
-        if compiled is not None
-    )
+    headings = ("arguments", "outputs", "reused", "temporary", "FLOP")
+    columns = [TableColumn("target"), TableColumn("variant")]
+    columns += [TableColumn(heading, number=True) for heading in headings]
+    rows = []
+    for target, variant, compiled in _programs(results):
+        if compiled is not None:
+            texts = _NumberTexts(variant, compiled)
+            rows.append((target, variant.name, *map(texts.size, fields), flops(variant)))
     table = filled("Memory of one device, and floating-point operations of all", columns, rows)
     return table if table and len(table.columns) > KEY_COLUMNS else None
 
 
 def programs(results: Sequence[Result]) -> Table | None:
-    """Return a table of each program's contents, and of time and memory of the compiler."""
+    """Return a table of each program's contents, and of the compiler's time and memory."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -100,24 +104,20 @@ def programs(results: Sequence[Result]) -> Table | None:
         TableColumn("compiling", number=True),
         TableColumn("compiler's memory", number=True),
     )
-    rows = (
-        (
-            target,
-            variant.name,
-            (texts := _NumberTexts(variant, compiled)).count("program_size"),
-            texts.count("kernels"),
-            texts.count("fusions"),
-            collectives(variant),
-            *(("", "") if compiled.dispatched else (compiling(variant), texts.size("compile_peak_memory_bytes"))),
-        )
-        for target, variant, compiled in _programs(results)
-        if compiled is not None
-    )
+    rows = []
+    for target, variant, compiled in _programs(results):
+        if compiled is None:
+            continue
+        texts = _NumberTexts(variant, compiled)
+        contents = (texts.count("program_size"), texts.count("kernels"), texts.count("fusions"), collectives(variant))
+        # Without a compiler, operations were only dispatched.
+        compiler = ("", "") if compiled.dispatched else (compiling(variant), texts.size("compile_peak_memory_bytes"))
+        rows.append((target, variant.name, *contents, *compiler))
     return filled("The program, each instruction once, and what compiling took", columns, rows)
 
 
 def fused(results: Sequence[Result]) -> Table | None:
-    """Return a table of the kernels that fuse the most operations."""
+    """Return a table of the kernels that fuse the most operations; None if no program has one."""
     columns = (TableColumn("target"), TableColumn("variant"), TableColumn("what one kernel computes", kind="sentence"))
     rows = (
         (target, variant.name, "; ".join(compiled.fused))
@@ -129,64 +129,77 @@ def fused(results: Sequence[Result]) -> Table | None:
 
 
 def sentences(*results: Result) -> tuple[str, ...]:
-    """Return the sentences about all programs without repetitions."""
-    every = [sentence for result in results for sentence in _sentences(result)]
-    return tuple(dict.fromkeys(every)) or ("Nothing was compiled.",)
+    """Return the sentences about all programs, each once."""
+    all_sentences = [sentence for result in results for sentence in _sentences(result)]
+    return tuple(dict.fromkeys(all_sentences)) or ("Nothing was compiled.",)
 
 
 def _sentences(result: Result) -> Iterator[str]:
-    """Yield each program's headline, the compiler's refusal, why it is not divided, and variants that failed."""
-    names = {compiled.variant for compiled in result.compiled}
+    """Yield sentences about each program, and about each variant that was not compiled because it failed.
+
+    A program has a headline, the compiler's message if it refused, and the reason why it is not divided among devices.
+    """
+    compiled_variants = {compiled.variant for compiled in result.compiled}
     for compiled in result.compiled:
         yield f"{compiled.headline}."
         if compiled.refused:
             yield f"The compiler's message for {compiled.variant}: {compiled.refused}"
         if compiled.devices > 1 and not compiled.divided:
-            why = NOT_DIVIDED_TORCH if compiled.dispatched else NOT_DIVIDED
-            whole = f"each of {compiled.target}'s {compiled.devices} devices does all of it"
-            yield f"{compiled.variant} is not divided: {whole}. {why}"
+            reason = NOT_DIVIDED_TORCH if compiled.dispatched else NOT_DIVIDED
+            consequence = f"each of {compiled.target}'s {compiled.devices} devices does all of it"
+            yield f"{compiled.variant} is not divided: {consequence}. {reason}"
     for variant in result.variants:
-        if variant.name not in names and variant.failure:
+        if variant.name not in compiled_variants and variant.failure:
             yield f"{variant.name} was not compiled: {variant.failure.message.rstrip('.')}."
 
 
 def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return notes on the numbers: which are estimates, and that no time is known."""
-    every = [compiled for result in results for compiled in result.compiled]
-    estimated = any(compiled.estimates and not compiled.dispatched for compiled in every)
-    dispatched = any(compiled.dispatched for compiled in every)
-    return (*((ESTIMATES,) if estimated else ()), *((DISPATCHED,) if dispatched else ()), NO_TIME)
+    """Return notes on the numbers: which numbers are estimates, and that no time is known."""
+    programs = [compiled for result in results for compiled in result.compiled]
+    notes = []
+    if any(compiled.estimates and not compiled.dispatched for compiled in programs):
+        notes.append(ESTIMATES)
+    if any(compiled.dispatched for compiled in programs):
+        notes.append(DISPATCHED)
+    return (*notes, NO_TIME)
 
 
 def label(result: Result) -> str:
-    """Return the target and what distinguishes the case from others of the same target."""
+    """Return the target, and the swept parameters that distinguish the case from other cases of the same target."""
     swept = ", ".join(f"{name} {value}" for name, value in result.case.swept.items())
     target = result.case.accelerator.target or ""
     return f"{target}, {swept}" if swept else target
 
 
-def bar(part: int | None, whole: int | None) -> str:
-    """Return a bar of `BAR_WIDTH` characters and the share; an arrow marks more than all; empty if unknown."""
-    if part is None or not whole:
+def bar(used_bytes: int | None, device_bytes: int | None) -> str:
+    """Draw which share of a device's memory is used, as `██████░░░░░░ 50 %`; empty if a number is unknown.
+
+    An arrow at the end of the bar marks that more memory is used than the device has.
+    """
+    if used_bytes is None or not device_bytes:
         return ""
-    cells = round(BAR_WIDTH * part / whole)
-    share = figures.percent(part / whole) if part else "0 %"
-    return f"{'█' * min(cells, BAR_WIDTH)}{'░' * (BAR_WIDTH - cells)}{'▶' if cells > BAR_WIDTH else ''} {share}"
+    filled_cells = round(BAR_WIDTH * used_bytes / device_bytes)
+    share = figures.percent(used_bytes / device_bytes) if used_bytes else "0 %"
+    if filled_cells > BAR_WIDTH:
+        return f"{'█' * BAR_WIDTH}▶ {share}"
+    return f"{'█' * filled_cells}{'░' * (BAR_WIDTH - filled_cells)} {share}"
 
 
 def collectives(variant: VariantResult) -> str:
-    """Return the collectives by kind with their bytes on a device: `2 all-reduce (4.19 MB)`, or `none`.
+    """Return how many collective operations of each kind a program has, and their bytes on a device.
 
-    Empty if they were not counted.
+    The text is like `2 all-reduce (4.19 MB)`; empty if collective operations were not counted.
     """
     numbers = variant.numbers
     if numbers.collectives is None:
         return ""
-    parts = []
-    for kind, count, size in KINDS:
-        if number := getattr(numbers, count):
-            parts.append(f"{number} {kind} ({figures.quantity(getattr(numbers, size) or 0, 'B')})")
-    return ", ".join(parts) or ("none" if not numbers.collectives else f"{numbers.collectives} others")
+    texts = []
+    for kind, count_field, bytes_field in KINDS:
+        if count := getattr(numbers, count_field):
+            texts.append(f"{count} {kind} ({figures.quantity(getattr(numbers, bytes_field) or 0, 'B')})")
+    if texts:
+        return ", ".join(texts)
+    return f"{numbers.collectives} others" if numbers.collectives else "none"
 
 
 def flops(variant: VariantResult) -> str:
@@ -196,9 +209,9 @@ def flops(variant: VariantResult) -> str:
 
 
 def compiling(variant: VariantResult) -> str:
-    """Return the median time of compiling as text; empty if it is unknown."""
-    time = next((time for time in variant.phases if time.phase == "compile"), None)
-    return figures.seconds(float(time.median_seconds)) if time else ""
+    """Return the median time of the compile phase as text; empty if it is unknown."""
+    phase_time = next((time for time in variant.phases if time.phase == "compile"), None)
+    return figures.seconds(float(phase_time.median_seconds)) if phase_time else ""
 
 
 class _NumberTexts:
@@ -209,21 +222,26 @@ class _NumberTexts:
         self._estimates = compiled.estimates
 
     def size(self, field: str) -> str:
+        """Format a number of bytes; empty if it is unknown."""
         value = self._numbers.value(field)
-        return "" if value is None else f"{self._sign(field)}{figures.quantity(value, 'B') if value else '0 B'}"
+        if value is None:
+            return ""
+        return f"{self._sign(field)}{figures.quantity(value, 'B') if value else '0 B'}"
 
     def count(self, field: str) -> str:
+        """Format a count; empty if it is unknown."""
         value = self._numbers.value(field)
         return "" if value is None else f"{self._sign(field)}{value:,}"
 
     def _sign(self, field: str) -> str:
+        """Return the sign of an estimate if the number is one, else an empty text."""
         alias = type(self._numbers).model_fields[field].alias
         return ESTIMATE if alias in self._estimates else ""
 
 
 def _programs(results: Sequence[Result]) -> Iterator[tuple[str, VariantResult, CompiledVariant | None]]:
-    """Yield the target's label, variant and program, for each variant; None if it was not compiled."""
+    """Yield a case's label, a variant and its program, for each variant; the program is None if it was not compiled."""
     for result in results:
-        compiled = {one.variant: one for one in result.compiled}
+        programs = {compiled.variant: compiled for compiled in result.compiled}
         for variant in result.variants:
-            yield label(result), variant, compiled.get(variant.name)
+            yield label(result), variant, programs.get(variant.name)

@@ -21,7 +21,7 @@ PLOT_COLUMNS = 19
 AXIS_MARGIN = 1.02
 """Factor by which the axis of drawn intervals reaches beyond them."""
 MINIMUM_PLOT_WIDTH = 104
-"""Least width of a terminal in which intervals are drawn."""
+"""Minimum width of a terminal in which intervals are drawn."""
 
 VERDICT_STYLES = {
     "faster": "bold green",
@@ -61,8 +61,8 @@ class TerminalReport:
         del console, options
         result = self.result
         yield Text(view.title(result.case), style="bold")
-        if partial := view.state(result):
-            yield Text(partial, style="bold yellow")
+        if warning := view.state(result):
+            yield Text(warning, style="bold yellow")
         if view.nothing_measured(result):
             yield from _remarks(result)
             yield from _expectations(self.expectations)
@@ -71,8 +71,10 @@ class TerminalReport:
         yield Text()
         for sentence in view.sentences(result):
             yield Text(sentence)
-        observed = view.observation_rows(result)
-        yield observation_table(observed) if observed else Padding(FittedTable(view.verdict_table(result)), (1, 0))
+        if observations := view.observation_rows(result):
+            yield observation_table(observations)
+        else:
+            yield Padding(FittedTable(view.verdict_table(result)), (1, 0))
         yield Text(view.basis(result), style="dim")
         yield from (Text(line, style="dim") for line in view.time_notes(result))
         if result.comparisons or result.variants:
@@ -93,195 +95,207 @@ def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> R
 
 
 def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
-    """Return the table of observations, each variant named once."""
+    """Return the table of observations; only the first row of a variant names it."""
     table = _table()
     table.add_column("variant", overflow="fold")
     table.add_column("observed", no_wrap=True)
     table.add_column("", overflow="fold")
-    before = ""
+    previous_variant = ""
     for row in rows:
         style = "yellow" if row.differs else ""
-        table.add_row(row.variant if row.variant != before else "", row.name, Text(row.value, style=style))
-        before = row.variant
+        variant = row.variant if row.variant != previous_variant else ""
+        table.add_row(variant, row.name, Text(row.value, style=style))
+        previous_variant = row.variant
     return Padding(table, (1, 0))
 
 
 def _phases(result: Result) -> Iterable[RenderableType]:
-    """Yield the table of phases."""
+    """Yield the table of phases, if a variant reached any."""
     table = view.phase_table(result)
     if table is None:
         return
-    # Two short lines instead of a long one: seven phases have to fit next to a name into 80 columns.
-    columns = tuple(
-        replace(column, name=column.name.replace("-", "-\n") if len(column.name) > len("compile") else column.name)
-        for column in table.columns
-    )
-    yield Padding(FittedTable(replace(table, columns=columns), first="phases"), (1, 0))
+    columns = tuple(map(_with_short_heading, table.columns))
+    yield Padding(FittedTable(replace(table, columns=columns), first_heading="phases"), (1, 0))
+
+
+def _with_short_heading(column: TableColumn) -> TableColumn:
+    """Return the column with a long heading on two lines, so that a name and seven phases fit into 80 columns."""
+    if len(column.name) <= len("compile"):
+        return column
+    return replace(column, name=column.name.replace("-", "-\n"))
 
 
 def _detail_tables(result: Result) -> Iterable[RenderableType]:
-    """Yield the tables of details, without the spread of times, which `_outliers` sums up."""
+    """Yield the tables of details; `_outliers` has the most important line of the table of spread instead."""
     for table in (details.tail(result), details.first_calls(result), details.work(result, brief=True)):
         if table is not None:
-            # The head of the first column has room for the caption, which would take a line of its own.
-            yield Padding(FittedTable(table, first=table.caption.partition(" (")[0].lower()), (0, 0, 1, 0))
+            # Use the caption as heading of the first column: above the table it would take another line.
+            caption = table.caption.partition(" (")[0].lower()
+            yield Padding(FittedTable(table, first_heading=caption), (0, 0, 1, 0))
 
 
 @dataclass(frozen=True)
 class _Column:
-    """Hold a column as text; cells of a `whole` column must not be broken into lines, its head may."""
+    """Hold a column as text."""
 
-    head: Text
+    heading: Text
     cells: tuple[Text, ...]
     number: bool = False
-    whole: bool = False
+    nowrap: bool = False
+    """True if a cell must be on one line; the heading may be on several."""
 
     def widths(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Return the least width that splits no word, and the width that breaks no line."""
-        measured = measure_renderables(console, options, (self.head, *self.cells))
-        if not self.whole or not self.cells:
-            return measured
-        least = max(measured.minimum, measure_renderables(console, options, self.cells).maximum)
-        return Measurement(least, measured.maximum)
+        """Return the minimum width, which splits no word, and the maximum width, which breaks no line."""
+        column_widths = measure_renderables(console, options, (self.heading, *self.cells))
+        if not self.nowrap or not self.cells:
+            return column_widths
+        cell_widths = measure_renderables(console, options, self.cells)
+        return Measurement(max(column_widths.minimum, cell_widths.maximum), column_widths.maximum)
 
 
-def distribute(columns: Sequence[Measurement], room: int) -> list[int]:
-    """Return a width for each column: its minimum, then the rest of `room`, always for the narrowest that can grow."""
+def distribute(columns: Sequence[Measurement], total_width: int) -> list[int]:
+    """Return a width for each column, so that the sum is at most `total_width`.
+
+    Every column gets its minimum. Then the narrowest column that is below its maximum grows, again and again.
+    """
     widths = [column.minimum for column in columns]
-    for _ in range(room - sum(widths)):
-        growing = [number for number, column in enumerate(columns) if widths[number] < column.maximum]
+    for _ in range(total_width - sum(widths)):
+        growing = [index for index, column in enumerate(columns) if widths[index] < column.maximum]
         if growing:
-            widths[min(growing, key=widths.__getitem__)] += 1
+            narrowest = min(growing, key=lambda index: widths[index])
+            widths[narrowest] += 1
     return widths
 
 
 class FittedTable:
-    """Show a table in the width of the console, or each row as a list if it would have to split words."""
+    """Show a table in the width of the console; if words would have to be split, show each row as a list."""
 
-    def __init__(self, table: TextTable, *, first: str = "") -> None:
-        """Show `first` instead of the first column's head."""
+    def __init__(self, table: TextTable, *, first_heading: str = "") -> None:
+        """Show `first_heading`, if there is one, as the heading of the first column."""
         self.table = table
-        self.first = first or table.columns[0].name
+        self.first_heading = first_heading or table.columns[0].name
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table in the first of `LAYOUTS` that fits, or as lists."""
-        room_for_plots = options.max_width >= MINIMUM_PLOT_WIDTH and any(self.table.intervals)
-        for gap, folded, plots in LAYOUTS:
-            if plots and not room_for_plots:
+        """Yield the table in the first of `LAYOUTS` that fits; if none fits, yield each row as a list."""
+        may_draw_intervals = options.max_width >= MINIMUM_PLOT_WIDTH and any(self.table.intervals)
+        for gap, may_break_lines, draws_intervals in LAYOUTS:
+            if draws_intervals and not may_draw_intervals:
                 continue
-            columns = self._columns(plots=plots)
-            measured = [column.widths(console, options.update(width=UNBOUNDED)) for column in columns]
-            room = options.max_width - gap * (len(columns) - 1)
-            if sum(widths.minimum if folded else widths.maximum for widths in measured) <= room:
-                yield self._rich_table(columns, distribute(measured, room), gap)
+            columns = self._columns(draws_intervals=draws_intervals)
+            widths = [column.widths(console, options.update(width=UNBOUNDED)) for column in columns]
+            needed_width = sum(width.minimum if may_break_lines else width.maximum for width in widths)
+            available_width = options.max_width - gap * (len(columns) - 1)
+            if needed_width <= available_width:
+                yield self._rich_table(columns, distribute(widths, available_width), gap)
                 return
         yield from self._lists()
 
     def _rich_table(self, columns: Sequence[_Column], widths: Sequence[int], gap: int) -> RichTable:
-        """Return a table with all widths set, because rich would split words and cut the last column."""
+        """Return a table with these widths; if rich chose them, it would split words and cut the last column."""
         table = _table(gap)
         for column, width in zip(columns, widths, strict=True):
-            table.add_column(column.head, justify="right" if column.number else "left", overflow="fold", width=width)
+            table.add_column(column.heading, justify="right" if column.number else "left", overflow="fold", width=width)
         for row in zip(*(column.cells for column in columns), strict=True):
             table.add_row(*row)
         return table
 
-    def _columns(self, *, plots: bool) -> list[_Column]:
-        """Return the columns as text; with `plots`, the drawn intervals before the verdict."""
+    def _columns(self, *, draws_intervals: bool) -> list[_Column]:
+        """Return the columns as text; if `draws_intervals`, add a column of drawn intervals before the verdict."""
         columns = []
-        for number, column in enumerate(self.table.columns):
-            if plots and column.kind == "verdict":
-                columns.append(_Column(Text("│ equal speed"), self._plots(number), whole=True))
-            name = self.first if number == 0 else column.name
-            cells = tuple(Text(row[number], style=_style(column, row[number])) for row in self.table.rows)
-            whole = column.number or column.kind == "nowrap"
-            columns.append(_Column(Text(name), cells, number=column.number, whole=whole))
+        for index, column in enumerate(self.table.columns):
+            if draws_intervals and column.kind == "verdict":
+                columns.append(_Column(Text("│ equal speed"), self._drawn_intervals(index), nowrap=True))
+            heading = self.first_heading if index == 0 else column.name
+            cells = tuple(Text(row[index], style=_style(column, row[index])) for row in self.table.rows)
+            nowrap = column.number or column.kind == "nowrap"
+            columns.append(_Column(Text(heading), cells, number=column.number, nowrap=nowrap))
         return columns
 
-    def _plots(self, number: int) -> tuple[Text, ...]:
-        """Return each row's interval in the colour of its verdict, which is in column `number`."""
+    def _drawn_intervals(self, verdict_index: int) -> tuple[Text, ...]:
+        """Draw each row's interval in the colour of its verdict; `verdict_index` is the column of verdicts."""
         axis = axis_for([bounds for bounds in self.table.intervals if bounds], PLOT_COLUMNS)
-        return tuple(
-            Text(
-                draw_interval(bounds, axis) if bounds else "",
-                style=_style(self.table.columns[number], row[number]),
-            )
-            for bounds, row in zip(self.table.intervals, self.table.rows, strict=True)
-        )
+        verdict_column = self.table.columns[verdict_index]
+        cells = []
+        for bounds, row in zip(self.table.intervals, self.table.rows, strict=True):
+            drawing = draw_interval(bounds, axis) if bounds else ""
+            cells.append(Text(drawing, style=_style(verdict_column, row[verdict_index])))
+        return tuple(cells)
 
     def _lists(self) -> RenderResult:
-        """Yield each row as its header and a line for each other cell that is not empty."""
-        if self.first != "variant":
-            yield Text(self.first, style="dim")
-        for row in self.table.rows:
-            yield Text(row[0], style="bold")
-            for column, text in zip(self.table.columns[1:], row[1:], strict=True):
+        """Yield each row as its header, then a line for each other cell that is not empty."""
+        if self.first_heading != "variant":
+            yield Text(self.first_heading, style="dim")
+        for header, *cells in self.table.rows:
+            yield Text(header, style="bold")
+            for column, text in zip(self.table.columns[1:], cells, strict=True):
                 if text:
-                    yield Text.assemble(
-                        "  ",
-                        (column.name.replace("-\n", "-").replace("\n", " "), "dim"),
-                        " ",
-                        (text, _style(column, text)),
-                    )
+                    heading = column.name.replace("-\n", "-").replace("\n", " ")
+                    yield Text.assemble("  ", (heading, "dim"), " ", (text, _style(column, text)))
 
 
 def _style(column: TableColumn, text: str) -> str:
-    """Return the style of a cell; a verdict without a style of its own is bad."""
+    """Return the style of a cell; a verdict that is not in `VERDICT_STYLES` gets the style of a failure."""
     if column.kind == "verdict":
         return VERDICT_STYLES.get(text, BAD)
     return "dim" if column.kind == "aside" else ""
 
 
 def _outliers(result: Result) -> Iterable[RenderableType]:
-    """Yield a line about variants with severe outliers among their blocks."""
-    severe = [
-        f"{variant.name} {details.outliers(variant.spread.block_outliers)}"
-        for variant in result.variants
-        if variant.spread and variant.spread.block_outliers.low_severe + variant.spread.block_outliers.high_severe
-    ]
-    if severe:
-        yield Text(f"outlier blocks (kept in all statistics): {'; '.join(severe)}", style="dim")
+    """Yield a line about the variants that have severe outliers among their blocks, if there are any."""
+    texts = []
+    for variant in result.variants:
+        counts = variant.spread.block_outliers if variant.spread else None
+        if counts and (counts.low_severe or counts.high_severe):
+            texts.append(f"{variant.name} {details.outliers(counts)}")
+    if texts:
+        yield Text(f"outlier blocks (kept in all statistics): {'; '.join(texts)}", style="dim")
 
 
 def _checks(result: Result) -> Iterable[RenderableType]:
+    """Yield the summary of the certificate, then a line for each failed check."""
     mark, style = NEEDS_ROUNDS if certificate.only_needs_rounds(result) else MARKS[certificate.worst_outcome(result)]
     yield Text(f"{mark} {certificate.summary(result)}", style=style)
     yield from (Text(f"✗ {line}", style=BAD) for line in certificate.failure_lines(result))
 
 
 def _remarks(result: Result) -> Iterable[RenderableType]:
+    """Yield sentences about disturbed rounds and missing verdicts."""
     yield from (Text(f"! {line}", style="yellow") for line in view.remarks(result))
 
 
 def _notes(result: Result) -> Iterable[RenderableType]:
-    """Yield notes and the machine."""
+    """Yield the result's notes, then a line about the machine."""
     yield from (Text(f"note: {note}", style="dim") for note in result.notes)
     if line := machine.line(result.fingerprint):
         yield Text(line, style="dim")
 
 
 def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[RenderableType]:
+    """Yield a line for each expectation, marked by whether it is met."""
     for outcome in outcomes:
         mark, style = ("✓", "green") if outcome.outcome == "met" else ("✗", BAD)
         yield Text(f"{mark} {outcome.sentence}", style=style)
 
 
 def _table(gap: int = 2) -> RichTable:
+    """Return an empty table without lines; `gap` is the number of columns between its columns."""
     return RichTable(box=None, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
 
 
 def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> RenderableType:
-    """Return the report of several cases; those that were compiled for targets share one part."""
-    parts: list[RenderableType] = []
-    cases = list(results)
-    for result, outcomes in cases:
+    """Return the report of several cases; cases that were compiled for targets share one report at the end."""
+    measured_reports: list[RenderableType] = []
+    compiled_cases = []
+    for result, outcomes in results:
         if targets.is_compiled(result):
+            compiled_cases.append((result, outcomes))
             continue
-        if parts:
-            parts.append(Text())
-        parts.append(report(result, outcomes))
-    compiled = [(result, outcomes) for result, outcomes in cases if targets.is_compiled(result)]
-    return Group(*parts, *(_compiled(compiled) if compiled else ()))
+        if measured_reports:
+            measured_reports.append(Text())
+        measured_reports.append(report(result, outcomes))
+    if not compiled_cases:
+        return Group(*measured_reports)
+    return Group(*measured_reports, *_compiled(compiled_cases))
 
 
 def _compiled(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> Iterable[RenderableType]:
@@ -295,8 +309,8 @@ def _compiled(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> I
     yield Text()
     yield from (Text(line, style="dim") for line in targets.footnotes(results))
     for result, outcomes in cases:
-        if partial := view.state(result):
-            yield Text(f"{targets.label(result)}: {partial}", style="bold yellow")
+        if warning := view.state(result):
+            yield Text(f"{targets.label(result)}: {warning}", style="bold yellow")
         yield from _expectations(outcomes)
         yield from (Text(f"note: {targets.label(result)}: {note}", style="dim") for note in result.notes)
     if line := machine.line(results[0].fingerprint):
@@ -312,13 +326,13 @@ class Axis:
     width: int
 
     def column(self, value: float) -> int:
-        """Return the index of the character for `value`."""
-        share = math.log(value / self.low) / math.log(self.high / self.low)
-        return min(self.width - 1, max(0, round(share * (self.width - 1))))
+        """Return the index of the character that stands for `value`."""
+        position = math.log(value / self.low) / math.log(self.high / self.low)
+        return min(self.width - 1, max(0, round(position * (self.width - 1))))
 
 
 def axis_for(intervals: Sequence[Bounds], width: int) -> Axis:
-    """Return an axis for all intervals of a table, so that rows can be compared."""
+    """Return one axis of `width` characters for all intervals of a table, so that rows can be compared."""
     lower = min([1.0, *(bounds.lower for bounds in intervals)])
     upper = max([1.0, *(bounds.upper for bounds in intervals)])
     return Axis(lower / AXIS_MARGIN, upper * AXIS_MARGIN, width)

@@ -25,11 +25,11 @@ def report(results: Iterable[Result]) -> str:
 
 
 def _rows(result: Result) -> Iterator[dict[str, object]]:
-    """Yield a row for each variant, by column name."""
+    """Yield a row for each variant: its cells by the names of their columns."""
     case = result.case
-    compared = {comparison.variant: comparison for comparison in result.comparisons}
+    comparisons = {comparison.variant: comparison for comparison in result.comparisons}
     for variant in result.variants:
-        comparison = compared.get(variant.name)
+        comparison = comparisons.get(variant.name)
         yield {
             "case": case.name,
             "workload": case.workload,

@@ -5,7 +5,7 @@ Nothing is computed that the result does not state; numbers are only formatted.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -21,7 +21,7 @@ from accelbench.verdict.redaction import compared_seconds, rejections, step_seco
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 MAXIMUM_SENTENCES = 3
-"""Most sentences of a finding."""
+"""Maximum number of sentences about a result."""
 SENTENCE_ENDS = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 SHORTEST_PHASE_SECONDS = 0.001
 """Shorter phases are shown as `< 1 ms`: an eager variant's compile phase is only two readings of the clock."""
@@ -70,25 +70,28 @@ class ObservationRow:
 def title(case: Case, *, all_cases: bool = False) -> str:
     """Return the case in one line: workload, parameters, precision, profile or target.
 
-    With `all_cases`, it describes all cases of a run that was compiled for targets, without what the sweep varies.
+    If `all_cases` is True, the line describes all cases of a run that was compiled for targets. It then leaves out
+    swept parameters and the target.
     """
-    shared = {name: value for name, value in case.parameters.items() if not (all_cases and name in case.swept)}
-    parameters = ", ".join(f"{name} {value}" for name, value in shared.items())
-    what = f"{case.workload} ({parameters})" if parameters else case.workload
+    parameters = dict(case.parameters)
     if all_cases:
-        return f"{what}, {case.measurement.precision}, compiled and not run"
-    return f"{what}, {case.measurement.precision}, {case.accelerator.label}"
+        parameters = {name: value for name, value in parameters.items() if name not in case.swept}
+    text = case.workload
+    if parameters:
+        text += f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})"
+    suffix = "compiled and not run" if all_cases else case.accelerator.label
+    return f"{text}, {case.measurement.precision}, {suffix}"
 
 
 def state(result: Result) -> str:
-    """Return a warning that the result is incomplete or empty; an empty text if it is neither."""
+    """Return a warning if the result is incomplete, or if nothing was measured; otherwise an empty text."""
     if result.complete:
         return basis(result) if nothing_measured(result) else ""
-    words: dict[StopReason | None, str] = {
+    reasons: dict[StopReason | None, str] = {
         StopReason.INTERRUPTED: "interrupted",
         StopReason.TIME_LIMIT_REACHED: "out of time",
     }
-    why = words.get(result.stopped, "not finished")
+    why = reasons.get(result.stopped, "not finished")
     if nothing_measured(result):
         return f"partial: {why}; no round was complete, so there is nothing to show"
     rounds = "1 complete round" if result.rounds == 1 else f"{result.rounds} complete rounds"
@@ -96,102 +99,129 @@ def state(result: Result) -> str:
 
 
 def nothing_measured(result: Result) -> bool:
-    """Return True if there is nothing to put into a table: no launch that counts, no failure, no check."""
-    measured = any(variant.launches or variant.seconds or variant.failure for variant in result.variants)
-    return not (measured or result.certificate.checks or result.observations or result.compiled)
+    """Return True if there is nothing to put into a table.
+
+    There is no launch that counts, no time, no failure, no check, no observation and no compiled program.
+    """
+    if result.certificate.checks or result.observations or result.compiled:
+        return False
+    return not any(variant.launches or variant.seconds or variant.failure for variant in result.variants)
 
 
 def sentences(result: Result) -> tuple[str, ...]:
-    """Return the findings; of more than `MAXIMUM_SENTENCES` comparisons, a count, the surest and the least sure."""
-    return () if nothing_measured(result) else _findings(result)
-
-
-def _findings(result: Result) -> tuple[str, ...]:
-    """Return the findings of a result in which something was measured."""
-    comparisons = result.ranked_comparisons
+    """Return sentences about what was measured: comparisons or observations; empty if nothing was measured."""
+    if nothing_measured(result):
+        return ()
     if result.observations:
         return tuple(f"{observations.headline}." for observations in result.observations)
-    if not comparisons and result.variants:
-        names = ", ".join(variant.name for variant in result.variants)
-        return (f"{names}: measured alone, compared with nothing.",) if len(result.variants) == 1 else ()
+    if result.ranked_comparisons:
+        return _describe_comparisons(result.ranked_comparisons)
+    if len(result.variants) == 1:
+        return (f"{result.variants[0].name}: measured alone, compared with nothing.",)
+    return ()
+
+
+def _describe_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    """Return at most `MAXIMUM_SENTENCES` texts about ranked comparisons."""
     if len(comparisons) > 1 and all(comparison.invalid for comparison in comparisons):
         return _no_speedups(comparisons)
     if len(comparisons) <= MAXIMUM_SENTENCES:
         return _without_repetitions(comparison.sentence for comparison in comparisons)
+    return _summarize_comparisons(comparisons)
+
+
+def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    """Return at most three sentences about many comparisons, which are ranked.
+
+    They are about the first comparison that has a finding, about the number of verdicts of each kind, and about the
+    last comparison that has a finding.
+    """
     ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not ranked:
         return _no_speedups(comparisons)
-    counts = Counter(
+    counts: Counter[str] = Counter(
         comparison.verdict or ("noisy" if comparison.noisy else "without a verdict") for comparison in comparisons
     )
-    verdicts = ", ".join(
-        f"{counts[verdict]} {verdict}"
-        for verdict in ("faster", "slower", "equivalent", "inconclusive", "noisy", "without a verdict")
-        if counts[verdict]
-    )
-    against = f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {verdicts}."
-    return _without_repetitions((ranked[0].sentence, against, *(last.sentence for last in ranked[1:][-1:])))
+    kinds = ("faster", "slower", "equivalent", "inconclusive", "noisy", "without a verdict")
+    verdicts = ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
+    sentences = [
+        ranked[0].sentence,
+        f"Of {len(comparisons)} variants against {comparisons[0].baseline}: {verdicts}.",
+    ]
+    if len(ranked) > 1:
+        sentences.append(ranked[-1].sentence)
+    return _without_repetitions(sentences)
 
 
 def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts without sentences of earlier ones, such as those about a baseline that comparisons share."""
-    seen: set[str] = set()
-    unique = []
+    """Remove from each text the sentences that an earlier text contains; texts that become empty are left out.
+
+    Comparisons with the same baseline often repeat a sentence about this baseline.
+    """
+    earlier_sentences: set[str] = set()
+    shortened_texts = []
     for text in texts:
-        parts = [part for part in SENTENCE_ENDS.split(text) if part not in seen]
-        seen.update(parts)
-        unique.append(" ".join(parts))
-    return tuple(filter(None, unique))
+        sentences = [sentence for sentence in SENTENCE_ENDS.split(text) if sentence not in earlier_sentences]
+        earlier_sentences.update(sentences)
+        shortened_texts.append(" ".join(sentences))
+    return tuple(filter(None, shortened_texts))
 
 
 def _no_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return why none of several comparisons has a speedup, in one sentence instead of theirs."""
-    failed = Counter(name for comparison in comparisons for name in comparison.invalid)
-    if not failed:
+    """Return one sentence on why no comparison has a verdict: the failed checks, with the number of comparisons.
+
+    If no check failed, return the comparisons' own sentences, each once.
+    """
+    failed_checks = Counter(name for comparison in comparisons for name in comparison.invalid)
+    if not failed_checks:
         return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))[:MAXIMUM_SENTENCES]
     total = len(comparisons)
-    names = ", ".join(name if count == total else f"{name} ({count})" for name, count in failed.most_common())
-    none = "is valid" if all(comparison.invalid for comparison in comparisons) else "has a verdict"
-    which = "The check that failed" if len(failed) == 1 else "The checks that failed"
-    return (f"None of {total} comparisons with {comparisons[0].baseline} {none}. {which}: {names}.",)
+    names = ", ".join(name if count == total else f"{name} ({count})" for name, count in failed_checks.most_common())
+    predicate = "is valid" if all(comparison.invalid for comparison in comparisons) else "has a verdict"
+    checks = "The check that failed" if len(failed_checks) == 1 else "The checks that failed"
+    return (f"None of {total} comparisons with {comparisons[0].baseline} {predicate}. {checks}: {names}.",)
 
 
 def verdict_table(result: Result) -> Table:
     """Return the table of variants with times, speedups and verdicts."""
     rows = variant_rows(result)
-    columns: tuple[tuple[TableColumn, Callable[[VariantRow], str]], ...] = (
-        (TableColumn("variant"), lambda row: row.name),
-        (TableColumn(f"time per\n{result.unit}", number=True), lambda row: row.seconds),
-        (TableColumn("spread", number=True, kind="aside"), lambda row: row.spread),
-        (TableColumn("speedup", number=True), lambda row: row.speedup),
-        (TableColumn("interval", kind="nowrap"), lambda row: row.interval),
-        (TableColumn("verdict", kind="verdict"), lambda row: row.verdict),
+    columns = (
+        TableColumn("variant"),
+        TableColumn(f"time per\n{result.unit}", number=True),
+        TableColumn("spread", number=True, kind="aside"),
+        TableColumn("speedup", number=True),
+        TableColumn("interval", kind="nowrap"),
+        TableColumn("verdict", kind="verdict"),
     )
     return Table(
         f"Variants against {result.case.baseline}",
-        tuple(column for column, _ in columns),
-        tuple(tuple(text(row) for _, text in columns) for row in rows),
+        columns,
+        tuple((row.name, row.seconds, row.spread, row.speedup, row.interval, row.verdict) for row in rows),
         intervals=tuple(row.bounds for row in rows),
     )
 
 
 def variant_rows(result: Result) -> tuple[VariantRow, ...]:
-    """Return the rows of the verdict table, the baseline first, the others in the manifest's order."""
-    return _rows(result, result.comparisons, {one.name: step_seconds(one) for one in result.variants})
+    """Return the rows of the verdict table: the baseline, then the other variants in the manifest's order."""
+    seconds = {variant.name: step_seconds(variant) for variant in result.variants}
+    return _rows(result, result.comparisons, seconds)
 
 
 def compared_rows(result: Result) -> tuple[VariantRow, ...]:
-    """Return a row for each comparison; for the protocol latency, a variant's 99th percentile follows its median."""
+    """Return a row for each variant except the baseline.
+
+    For the protocol latency, a variant has two rows: its median and its 99th percentile.
+    """
     rows = [row for row in variant_rows(result) if row.name != result.case.baseline]
     if not result.tail_comparisons:
         return tuple(rows)
-    tails = {row.name: row for row in tail_rows(result) if row.comparison}
-    quantiles = []
+    p99_rows = {row.name: row for row in tail_rows(result) if row.comparison}
+    quantile_rows = []
     for row in rows:
-        quantiles.append(replace(row, name=f"{row.name} p50"))
-        if row.name in tails:
-            quantiles.append(replace(tails[row.name], name=f"{row.name} p99"))
-    return tuple(quantiles)
+        quantile_rows.append(replace(row, name=f"{row.name} p50"))
+        if row.name in p99_rows:
+            quantile_rows.append(replace(p99_rows[row.name], name=f"{row.name} p99"))
+    return tuple(quantile_rows)
 
 
 def tail_rows(result: Result) -> tuple[VariantRow, ...]:
@@ -208,28 +238,31 @@ def tail_rows(result: Result) -> tuple[VariantRow, ...]:
 def _rows(
     result: Result, comparisons: Sequence[Comparison], seconds: Mapping[str, float | None]
 ) -> tuple[VariantRow, ...]:
-    """Return a row for each variant; times have enough digits that dividing them gives the speedups."""
-    compared = {comparison.variant: comparison for comparison in comparisons}
-    digits = figures.digits_that_agree(
-        (before, after, float(comparison.speedup))
-        for comparison in comparisons
-        if comparison.speedup and not _has_unpaired_rounds(result, comparison)
-        if (before := seconds.get(comparison.baseline)) and (after := seconds.get(comparison.variant))
-    )
+    """Return a row for each variant; times have as many digits as their ratios need to be the speedups."""
+    quotients = []
+    for comparison in comparisons:
+        baseline_seconds, variant_seconds = seconds.get(comparison.baseline), seconds.get(comparison.variant)
+        # With unpaired rounds, the speedup is not the ratio of the two times.
+        if not comparison.speedup or _has_unpaired_rounds(result, comparison):
+            continue
+        if baseline_seconds and variant_seconds:
+            quotients.append((baseline_seconds, variant_seconds, float(comparison.speedup)))
+    digits = figures.digits_that_agree(quotients)
+    comparison_by_variant = {comparison.variant: comparison for comparison in comparisons}
     return tuple(
-        _row(result, variant, compared.get(variant.name), seconds.get(variant.name), digits)
+        _row(result, variant, comparison_by_variant.get(variant.name), seconds.get(variant.name), digits)
         for variant in baseline_first(result)
     )
 
 
 def _has_unpaired_rounds(result: Result, comparison: Comparison) -> bool:
-    """Return True if the sides have launches of different rounds; then the speedup is not the ratio of their times."""
+    """Return True if one of the two variants has a launch in a round in which the other has none."""
     rounds = {variant.name: {launch.round for launch in variant.launches} for variant in result.variants}
     return rounds.get(comparison.baseline) != rounds.get(comparison.variant)
 
 
 def baseline_first(result: Result) -> tuple[VariantResult, ...]:
-    """Return the variants, the baseline first, the others in the manifest's order."""
+    """Return the variants: the baseline, then the others in the manifest's order."""
     return tuple(sorted(result.variants, key=lambda variant: variant.name != result.case.baseline))
 
 
@@ -237,7 +270,8 @@ def _row(
     result: Result, variant: VariantResult, comparison: Comparison | None, seconds: float | None, digits: int
 ) -> VariantRow:
     """Return a variant's row; the spread is empty for a single launch."""
-    quantiles, spread = variant.seconds, ""
+    spread = ""
+    quantiles = variant.seconds
     if quantiles is not None and len(variant.launches) > 1:
         half_range = (float(quantiles.p95_seconds) - float(quantiles.p5_seconds)) / 2
         spread = figures.spread(half_range / float(quantiles.geometric_mean_seconds))
@@ -261,24 +295,26 @@ def _verdict(result: Result, variant: VariantResult, comparison: Comparison | No
         return "" if variant.launches else "not measured"
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
-    return comparison.verdict or ("noisy" if comparison.noisy else _no_interval(result, comparison))
+    if comparison.verdict is not None:
+        return comparison.verdict
+    return "noisy" if comparison.noisy else _why_no_interval(result, comparison)
 
 
-def _no_interval(result: Result, comparison: Comparison) -> str:
+def _why_no_interval(result: Result, comparison: Comparison) -> str:
     """Return why a valid comparison has no interval."""
     if not comparison.rounds:
-        failed = any(variant.name == comparison.baseline and variant.failure for variant in result.variants)
-        return "not compared" if failed else "no complete round"
+        baseline_failed = any(variant.name == comparison.baseline and variant.failure for variant in result.variants)
+        return "not compared" if baseline_failed else "no complete round"
     return "too few rounds" if comparison.rounds < MINIMUM_PAIRS else "rounds differ too much"
 
 
 def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
     """Return everything that was observed, variant by variant; empty if the case was timed."""
     return tuple(
-        ObservationRow(observations.variant, one.name, one.text, differs=len(one.values) > 1)
+        ObservationRow(observations.variant, found.name, found.text, differs=len(found.values) > 1)
         for observations in result.observations
-        for one in observations.found
-        if not (one.name == "raisedCalls" and one.text == "0")  # it repeats `raised: nothing`
+        for found in observations.found
+        if not (found.name == "raisedCalls" and found.text == "0")  # another row has `raised: nothing`
     )
 
 
@@ -290,20 +326,20 @@ def observation_table(result: Result) -> Table | None:
 
 
 def phases_shown(result: Result) -> tuple[Phase, ...]:
-    """Return the phases that any variant reached, in the order of a launch."""
-    seen = {time.phase for variant in result.variants for time in variant.phases}
-    return tuple(phase for phase in PHASES if phase in seen)
+    """Return the phases that at least one variant reached, in the order of a launch."""
+    reached_phases = {time.phase for variant in result.variants for time in variant.phases}
+    return tuple(phase for phase in PHASES if phase in reached_phases)
 
 
 def phase_table(result: Result) -> Table | None:
-    """Return the median seconds of each phase, a row for each variant; None if no variant reached one."""
-    shown = phases_shown(result)
-    columns = (TableColumn("variant"), *(TableColumn(phase, number=True) for phase in shown))
+    """Return the median seconds of each phase, with a row for each variant; None if no variant reached a phase."""
+    phases = phases_shown(result)
+    columns = (TableColumn("variant"), *(TableColumn(phase, number=True) for phase in phases))
     rows = []
     for variant in baseline_first(result):
         times = {time.phase: phase_seconds(float(time.median_seconds)) for time in variant.phases}
         if times:
-            rows.append((variant.name, *(times.get(phase, "") for phase in shown)))
+            rows.append((variant.name, *(times.get(phase, "") for phase in phases)))
     return Table("Phases of a launch", columns, tuple(rows)) if rows else None
 
 
@@ -318,16 +354,16 @@ def remarks(result: Result) -> tuple[str, ...]:
 
 
 def _why_stopped(result: Result, stopped: StopReason) -> str:
-    """Return why there were no more rounds; empty if that is clear."""
+    """Return why there were no more rounds; empty if the target was met and nothing was timed."""
     limit = f"{result.case.measurement.time_limit_seconds} s"
     rounds = result.rounds + len(result.quarantined)
-    taken = float(result.overhead.get("total", 0))
-    about = f" (about {figures.duration(taken / rounds)})" if rounds and taken else ""
+    total_seconds = float(result.overhead.get("total", 0))
+    round_duration = f" (about {figures.duration(total_seconds / rounds)})" if rounds and total_seconds else ""
     return {
         StopReason.TARGET_MET: "" if result.observations else "target met",
         StopReason.MAXIMUM_ROUNDS_REACHED: "the maximum",
         StopReason.TIME_LIMIT_REACHED: f"time limit of {limit} reached",
-        StopReason.NO_TIME_FOR_ROUND: f"another round{about} would not fit the limit of {limit}",
+        StopReason.NO_TIME_FOR_ROUND: f"another round{round_duration} would not fit the limit of {limit}",
         StopReason.INTERRUPTED: "interrupted",
         StopReason.NOTHING_TO_COMPARE: "nothing left to compare",
     }[stopped]
@@ -335,32 +371,49 @@ def _why_stopped(result: Result, stopped: StopReason) -> str:
 
 def basis(result: Result) -> str:
     """Return the number of rounds, why there were no more, the confidence, and the wall time."""
-    rounds = "1 round" if result.rounds == 1 else f"{result.rounds} rounds" if result.rounds else "no valid round"
-    why = _why_stopped(result, result.stopped) if result.stopped else ""
-    words = [f"{rounds}: {why}" if "(" in why else f"{rounds} ({why})" if why else rounds]
+    texts = [_describe_rounds(result)]
     if result.quarantined:
-        words.append(f"{len(result.quarantined)} discarded")
+        texts.append(f"{len(result.quarantined)} discarded")
     if result.observations:
-        words.append("nothing timed")
+        texts.append("nothing timed")
     if any(comparison.lower for comparison in result.comparisons):
         confidence = figures.percent(float(result.case.measurement.confidence))
-        words.append(f"{confidence} confidence over all comparisons")
-    if total := result.overhead.get("total"):
-        words.append(figures.duration(float(total)))
-    return ", ".join(words)
+        texts.append(f"{confidence} confidence over all comparisons")
+    if total_seconds := result.overhead.get("total"):
+        texts.append(figures.duration(float(total_seconds)))
+    return ", ".join(texts)
+
+
+def _describe_rounds(result: Result) -> str:
+    """Return the number of rounds, and why there were no more: `8 rounds (target met)`."""
+    rounds = "1 round" if result.rounds == 1 else f"{result.rounds} rounds"
+    if result.rounds == 0:
+        rounds = "no valid round"
+    why = _why_stopped(result, result.stopped) if result.stopped else ""
+    if not why:
+        return rounds
+    # A reason with parentheses follows a colon, so that parentheses are not nested.
+    return f"{rounds}: {why}" if "(" in why else f"{rounds} ({why})"
 
 
 def time_notes(result: Result) -> tuple[str, ...]:
-    """Return what the times are, and which of them do not divide to a speedup; empty without any time."""
+    """Return what the times mean, and a note for each speedup that is not the ratio of two times of the table.
+
+    The notes are empty if no variant has a time.
+    """
     if not any(variant.seconds for variant in result.variants):
         return ()
     lines = [f"time per {result.unit}: {TIME.get(result.protocol or 'steady', TIME['steady'])}"]
     for comparison in result.comparisons:
         times = compared_seconds(result, comparison)
-        if times and comparison.speedup and _has_unpaired_rounds(result, comparison):
-            digits = figures.digits_that_agree([(*times, float(comparison.speedup))])
-            before, after = (figures.seconds(time, digits) for time in times)
-            rounds = f"{comparison.rounds} rounds" if comparison.rounds != 1 else "1 round"
-            both = f"{comparison.baseline} took {before} and {comparison.variant} {after}"
-            lines.append(f"{comparison.variant} is compared over the {rounds} that both have: {both}")
+        if times is None or not comparison.speedup or not _has_unpaired_rounds(result, comparison):
+            continue
+        baseline_seconds, variant_seconds = times
+        digits = figures.digits_that_agree([(baseline_seconds, variant_seconds, float(comparison.speedup))])
+        rounds = "1 round" if comparison.rounds == 1 else f"{comparison.rounds} rounds"
+        lines.append(
+            f"{comparison.variant} is compared over the {rounds} that both have: "
+            f"{comparison.baseline} took {figures.seconds(baseline_seconds, digits)} "
+            f"and {comparison.variant} {figures.seconds(variant_seconds, digits)}"
+        )
     return tuple(lines)
