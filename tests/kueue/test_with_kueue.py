@@ -1,8 +1,6 @@
 """The operator's process, Kueue's controller and a real control plane; only the node is played."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,24 +14,6 @@ from operator_world.process import OperatorProcess
 from operator_world.steps import apply, assert_one_result_for_each, condition, next_pod, patch, succeed, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-
-CRDS = Path(__file__).parents[2] / "crds"
-
-
-@pytest.fixture(scope="module")
-def kubelet(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeKubelet]:
-    control_plane.define(CRDS)
-    with FakeKubelet(control_plane, tmp_path_factory.mktemp("kubelet")) as running:
-        yield running
-
-
-@pytest.fixture
-def operator(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> Iterator[OperatorProcess]:
-    process = OperatorProcess(cluster, tmp_path)
-    process.start()
-    yield process
-    process.terminate()
-    assert "Traceback" not in process.log(), process.log()
 
 
 def wait_for_words(cluster: Cluster, *words: str, name: str = "chain") -> None:

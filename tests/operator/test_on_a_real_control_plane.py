@@ -21,24 +21,6 @@ from operator_world.steps import apply, assert_one_result_for_each, condition, n
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-CRDS = Path(__file__).parents[2] / "crds"
-
-
-@pytest.fixture(scope="module")
-def kubelet(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeKubelet]:
-    control_plane.define(CRDS)
-    with FakeKubelet(control_plane, tmp_path_factory.mktemp("kubelet")) as running:
-        yield running
-
-
-@pytest.fixture
-def operator(cluster: Cluster, kubelet: FakeKubelet, tmp_path: Path) -> Iterator[OperatorProcess]:
-    process = OperatorProcess(cluster, tmp_path)
-    process.start()
-    yield process
-    process.terminate()
-    assert "Traceback" not in process.log(), process.log()
-
 
 def test_it_is_healthy_serves_metrics_and_ends_when_it_is_told_to(operator: OperatorProcess) -> None:
     def answers(port: int, path: str) -> bytes:

@@ -4,11 +4,11 @@ import pytest
 
 from accelbench.api.case import CaseAccelerator
 from accelbench.api.numbers import Numbers
-from accelbench.api.result import LaunchSummary, OutlierCounts, Payback
+from accelbench.api.result import OutlierCounts, Payback
 from accelbench.history.comparability import identity
 from accelbench.report import details, tidy, view
 from accelbench.report.table import Table, TableColumn, filled
-from report import sample
+from report import sample, scenarios
 
 
 def answer(kind: str, steps: int | None = None, lower: int | None = None, upper: int | None = None) -> Payback:
@@ -35,18 +35,7 @@ def test_when_compiling_pays_back_is_said_as_the_result_has_it(given: Payback, s
 
 
 def test_the_tail_has_its_own_verdict_below_the_medians() -> None:
-    def launches(p99: str) -> tuple[LaunchSummary, ...]:
-        return tuple(
-            LaunchSummary(round=n, seconds="0.001", p99_seconds=p99, blocks=1000, units_per_block=1)
-            for n in range(1, 7)
-        )
-
-    variants = tuple(
-        sample.variant(use, "0.001").model_copy(update={"launches": launches(p99)})
-        for use, p99 in zip(sample.USES, ("0.004", "0.008", "0.004"), strict=True)
-    )
-    tail = sample.comparison("jax/jit", "slower", "0.5", "0.4", "0.6").model_copy(update={"quantity": "p99"})
-    result = sample.result(variants=variants, tail_comparisons=(tail,), protocol="latency")
+    result = scenarios.slowest_calls()
     found = details.tail(result)
     assert found is not None
     assert ("jax/jit", "slower", "0.500x", "0.400 to 0.600", "8.00 ms") in found.rows
