@@ -92,7 +92,9 @@ class Document(BaseModel):
         safe: documents are frozen, and pydantic gives a copy a new set.
         """
         names = frozenset(self.model_fields_set)
-        object.__setattr__(self, "__pydantic_fields_set__", _FIELD_SETS.setdefault(names, set(names)))
+        shared_names = _FIELD_SETS.setdefault(names, set(names))
+        # A frozen model refuses `self.x = ...`.
+        object.__setattr__(self, "__pydantic_fields_set__", shared_names)
 
     def to_json(self) -> str:
         """Return the document as compact JSON, with camelCase names and without fields that are None."""

@@ -215,7 +215,7 @@ async def measure_latency(world: World, count: int) -> None:
 async def measure_rest(world: World, amounts: list[int], active: int) -> None:
     """Measure start-up, memory and a scrape with stored results, and the requests of an idle operator."""
     result = Result.model_validate_json((REAL / "all.result.json").read_text())
-    real = BenchmarkResult.of(result, ObjectMeta(name="real"), []).model_dump(mode="json", by_alias=True)
+    real = BenchmarkResult.from_result(result, ObjectMeta(name="real"), []).model_dump(mode="json", by_alias=True)
     stored = 0
     for amount in amounts:
         await world.client.create_all(world.results, (make_result(real, number) for number in range(stored, amount)))

@@ -66,7 +66,8 @@ def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Re
 
     The server refuses such a field for a strict client such as kubectl. For other clients it drops the field.
     """
-    if schema.get(ANY_FIELDS):
+    allows_any_fields = schema.get(ANY_FIELDS)
+    if allows_any_fields:
         return
     if isinstance(value, list):
         for index, item in enumerate(value):
@@ -147,6 +148,7 @@ def _check_string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
     maximum = schema.get("maxLength")
     minimum = schema.get("minLength", 0)
     if maximum is not None and len(value) > maximum:
+        # The server counts characters, though its message says bytes.
         yield Refusal(path, f"Too long: may not be more than {maximum} byte{_plural_ending(maximum)}", blocking=True)
     elif len(value) < minimum:
         yield _refuse_value(path, value, f"should be at least {minimum} chars long")

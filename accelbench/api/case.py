@@ -105,7 +105,7 @@ class CaseOrigin(Document):
 SCRIPT_SUFFIX = ".py"
 
 
-def name_of_file(file: str) -> str:
+def workload_name_from_file(file: str) -> str:
     """Return the name of the workload that a file defines: `my-filter` for `my_filter.py`."""
     return file.removesuffix(SCRIPT_SUFFIX).replace("_", "-")
 

@@ -195,7 +195,7 @@ def crd(kind: CustomResource) -> dict[str, Any]:
 
 
 def to_structural_schema(node: Mapping[str, Any], definitions: Mapping[str, Any], path: str) -> Schema:
-    """Convert a JSON schema to a structural schema, as a CRD requires it. References are replaced by their targets.
+    """Convert a JSON schema to a structural schema, which a CRD requires: it has no references to definitions.
 
     Args:
         node: the JSON schema, or a schema in it.
@@ -261,7 +261,8 @@ def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> S
     keywords_beside_union = {key: value for key, value in node.items() if key != "anyOf"}
     if len(choices) == 1:
         return to_structural_schema({**choices[0], **keywords_beside_union}, definitions, path)
-    if "anyOf" in choices[0] or {choice.get("type") for choice in choices} != {"integer", "string"}:
+    choice_types = {choice.get("type") for choice in choices}
+    if choice_types != {"integer", "string"} or "anyOf" in choices[0]:
         raise NotStructuralError(f"{path}: int-or-string is the only union in a structural schema")
     merged: Schema = {}
     for keywords in [*choices, keywords_beside_union]:
@@ -270,9 +271,9 @@ def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> S
 
 
 def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
-    """Return a copy of `schema` with the default of `node`; `schema` itself if there is none, or an empty one.
+    """Return `schema` with the default of `node`, unless `node` has no default or an empty one.
 
-    Where the default is an object, it is made of the defaults of the object's fields.
+    The default of an object is made of the defaults of its fields.
     """
     default = node.get("default")
     if default is None or default in ("", [], {}):

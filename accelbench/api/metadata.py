@@ -71,7 +71,7 @@ class ObjectMeta(Document):
 def metadata_refusals(metadata: Any) -> Iterator[Problem]:
     """Yield the problems for which the API server would refuse the name and the labels of this metadata.
 
-    Metadata that is no map has none: the schema refuses it.
+    If the metadata is no map, yield nothing: the schema refuses it.
     """
     if metadata is None:
         metadata = {}
@@ -95,7 +95,7 @@ def metadata_refusals(metadata: Any) -> Iterator[Problem]:
 
 
 def _to_problems(path: str, value: str, mistakes: Iterator[str]) -> Iterator[Problem]:
-    """Yield one problem with `value` for each of its mistakes."""
+    """Yield a `Problem` at `path` for each mistake in `value`."""
     for mistake in mistakes:
         yield Problem(path, f"Invalid value: {json.dumps(value)}: {mistake}")
 

@@ -470,7 +470,7 @@ class Numbers(Document):
 def _describe_fields() -> Mapping[str, Number]:
     """Return the `Number` of each field of `Numbers`, by field name.
 
-    Its `name` is the field's name in results, in camelCase.
+    The `name` of each is the field's name in results, in camelCase.
     """
     descriptions = {}
     for field_name, field in Numbers.model_fields.items():

@@ -170,7 +170,7 @@ class Profiles:
     """Hold the available profiles, by name."""
 
     def __init__(self, administrator_profiles: tuple[Profile, ...] = ()) -> None:
-        """Add an administrator's profiles to those of `ALWAYS`; where both have a name, the administrator's counts."""
+        """Store the profiles of `ALWAYS` and the administrator's profiles, which replace those with the same name."""
         presets = load_presets()
         always_available = [presets[name] for name in ALWAYS]
         self._profiles = {profile.name: profile for profile in (*always_available, *administrator_profiles)}

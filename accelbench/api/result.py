@@ -469,7 +469,7 @@ class BenchmarkResult(Document):
     result: Annotated[Result, rules.RESULT_IS_FINAL]
 
     @classmethod
-    def of(
+    def from_result(
         cls,
         result: Result,
         metadata: ObjectMeta,

@@ -141,7 +141,7 @@ BASELINE_IS_A_VARIANT = Rule(
 
 
 def _unknown_variants(spec: Manifest) -> list[str]:
-    """Return the variants of the expectations that the run does not have."""
+    """Return the variants that an expectation names but the run does not have."""
     expected_variants = [expectation["variant"] for expectation in spec.get("expectations", ())]
     return [variant for variant in expected_variants if variant not in _labels(spec)]
 
@@ -164,7 +164,7 @@ _OF_THE_BASELINE_CEL = f"has(e.metric) && e.metric in {json.dumps(_OVER_BASELINE
 
 
 def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
-    """Return each metric that an expectation asks of the baseline, though it compares a variant with the baseline."""
+    """Return the metrics of the baseline's expectations that compare a variant with the baseline."""
     if not spec["variants"]:
         return []
     baseline = spec.get("baseline", label(spec["variants"][0]))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, StringConstraints
 
 from accelbench.api import rules
-from accelbench.api.case import MeasurementSettings, ParameterValue, Script, Timestamp, name_of_file
+from accelbench.api.case import MeasurementSettings, ParameterValue, Script, Timestamp, workload_name_from_file
 from accelbench.api.metadata import Name, ObjectMeta
 from accelbench.api.number_registry import EXPECTED, NUMBERS, ExpectedNumber
 from accelbench.api.pod_template import PodTemplateFragment
@@ -58,7 +58,7 @@ class WorkloadReference(Document):
         """Return the workload's name; for a script, the name that follows from its file. Empty if neither is set."""
         if self.name:
             return self.name
-        return name_of_file(self.script.file_name) if self.script else ""
+        return workload_name_from_file(self.script.file_name) if self.script else ""
 
 
 class Variant(Document):

@@ -124,8 +124,11 @@ def _find_line(node: yaml.Node, keys: list[str]) -> int:
     first_key, *other_keys = keys
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
+            if key.value == first_key and other_keys:
+                return _find_line(value, other_keys)
             if key.value == first_key:
-                return _find_line(value, other_keys) if other_keys else int(key.start_mark.line) + 1
+                # The field starts at its key: its value may start on a later line.
+                return int(key.start_mark.line) + 1
     if isinstance(node, yaml.SequenceNode) and first_key.isdecimal():
         index = int(first_key)
         if index < len(node.value):
@@ -142,7 +145,7 @@ class _Loader(yaml.SafeLoader):
     }
 
     def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
-        """Refuse a mapping that has the same key twice."""
+        """Return the next mapping; raises ComposerError if it has the same key twice."""
         node = super().compose_mapping_node(anchor)
         previous_keys = set()
         for key, _ in node.value:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from accelbench import frameworks, workloads
-from accelbench.api.case import ParameterValue, name_of_file
+from accelbench.api.case import ParameterValue, workload_name_from_file
 from accelbench.catalogue import script, workload_checks
 from accelbench.catalogue.functions import workload_class
 from accelbench.problem import describe_unknown
@@ -62,7 +62,7 @@ def find(name: str) -> Workload:
         UnknownWorkloadError: There is no such workload, its code is invalid, or a script has a built-in name.
     """
     file = script.path()
-    if file is None or name_of_file(file.name) != name:
+    if file is None or workload_name_from_file(file.name) != name:
         return _find_in_packages(name)
     if is_built_in(name):
         raise UnknownWorkloadError(

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 
 from accelbench import frameworks
-from accelbench.api.case import name_of_file
+from accelbench.api.case import workload_name_from_file
 from accelbench.catalogue import workload_checks
 from accelbench.catalogue.functions import workload_class
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
@@ -78,7 +78,7 @@ def load(file: Path) -> Workload:
         )
     module = _run_module(file, text)
     kind = workload_class(module, file.name)
-    kind.name = name_of_file(file.name)
+    kind.name = workload_name_from_file(file.name)
     return workload_checks.instantiate(kind)
 
 

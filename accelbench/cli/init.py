@@ -51,7 +51,7 @@ def init(name: str, jax: str, pytorch: str) -> None:
 def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
     """Raise BadParameter if the file's name or a function's name is malformed or has another meaning."""
     from accelbench import catalogue, frameworks
-    from accelbench.api.case import name_of_file
+    from accelbench.api.case import workload_name_from_file
 
     if not FILE_NAME.fullmatch(name) or keyword.iskeyword(name):
         rule = "a name consists of lower-case letters, digits and underscores, such as my_filter"
@@ -59,9 +59,9 @@ def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
     if name in frameworks.packages() | {"numpy", "accelbench"} | sys.stdlib_module_names:
         message = f"{name}.py would hide the Python package {name}: choose another name"
         raise click.BadParameter(message, param_hint="NAME")
-    if name_of_file(name) in catalogue.names():
+    if workload_name_from_file(name) in catalogue.names():
         raise click.BadParameter(
-            f"accelbench already has a workload {name_of_file(name)}: choose another name", param_hint="NAME"
+            f"accelbench already has a workload {workload_name_from_file(name)}: choose another name", param_hint="NAME"
         )
     for framework, function, other_function in (("jax", jax, pytorch), ("pytorch", pytorch, jax)):
         option = f"--{framework}"

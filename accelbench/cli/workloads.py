@@ -87,14 +87,14 @@ def _find(name: str) -> "Workload":
     from pathlib import Path
 
     from accelbench import catalogue
-    from accelbench.api.case import SCRIPT_SUFFIX, name_of_file
+    from accelbench.api.case import SCRIPT_SUFFIX, workload_name_from_file
     from accelbench.catalogue import script
 
     if not name.endswith(SCRIPT_SUFFIX):
         return catalogue.find(name)
     file = Path(name).absolute()
     with script.use(file):
-        return catalogue.find(name_of_file(file.name))
+        return catalogue.find(workload_name_from_file(file.name))
 
 
 def describe(workload: "Workload") -> dict[str, Any]:

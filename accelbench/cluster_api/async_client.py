@@ -59,7 +59,7 @@ class AsyncClient:
         return await self._json("GET", path, query=query, accept=accept)
 
     async def pages(self, path: str, query: Mapping[str, Any], **options: Any) -> AsyncIterator[Manifest]:
-        """Yield a list page by page, `query["limit"]` objects each."""
+        """Yield a list page by page, with at most `query["limit"]` objects each."""
         while True:
             page = await self.get(path, query, **options)
             yield page
@@ -88,10 +88,14 @@ class AsyncClient:
 
     async def text(self, path: str, query: Mapping[str, Any]) -> str:
         """Get a text, such as a container's log."""
-        return (await self._request_bytes("GET", path, query=query)).decode(errors="replace")
+        content = await self._request_bytes("GET", path, query=query)
+        return content.decode(errors="replace")
 
     async def watch(self, path: str, query: Mapping[str, Any], seconds: int) -> AsyncIterator[Manifest]:
-        """Yield events after `query`'s resourceVersion, for at most `seconds`; raises ExpiredError if it is too old."""
+        """Yield events after the resourceVersion in `query`, for at most `seconds`.
+
+        Raises ExpiredError if that version is too old.
+        """
         query = {**query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
         response = (await self._send("GET", path, query=query, seconds=seconds + REQUEST_SECONDS)).response
         try:
@@ -155,14 +159,14 @@ class AsyncClient:
             header_params={"Accept": accept, "Content-Type": "application/json"},
             auth_settings=["BearerToken"],
         )
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         try:
             response = await self.client.call_api(method, url, headers, body, _request_timeout=seconds)
         except NO_ANSWER as error:
-            self.record_answer(method, path, query or {}, 0, time.perf_counter() - began, "")
+            self.record_answer(method, path, query or {}, 0, time.perf_counter() - start_time, "")
             raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
         date = response.headers.get("Date", "")
-        self.record_answer(method, path, query or {}, response.status, time.perf_counter() - began, date)
+        self.record_answer(method, path, query or {}, response.status, time.perf_counter() - start_time, date)
         if response.status >= HTTP_ERROR:
             answer = (await _read_body(response, f"{method} {path}")).decode(errors="replace")
             raise api_error(response.status, answer, response.headers.get("Retry-After", ""))

@@ -100,7 +100,7 @@ def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
 
 
 def _default_namespace(context: str | None, kubeconfig: Path | None) -> str:
-    """Return the namespace of `context`, or of the current context if it is None; `default` if that has none."""
+    """Return the namespace of a context; None is the current context. Without a namespace, return `default`."""
     settings_by_context = contexts(kubeconfig)
     current_context = next(iter(settings_by_context), "")
     settings = settings_by_context.get(context or current_context, {})
@@ -132,8 +132,9 @@ class Client:
         return self._json("GET", path, query=query)
 
     def items(self, path: str, **query: str) -> list[Manifest]:
-        """List all objects of a collection, page by page."""
-        return self.items_and_version(path, **query)[0]
+        """Return all objects of a collection, requested page by page."""
+        items, _version = self.items_and_version(path, **query)
+        return items
 
     def items_and_version(self, path: str, **query: str) -> tuple[list[Manifest], str]:
         """Return all objects of a collection, and the resource version from which a watch continues."""
@@ -157,7 +158,7 @@ class Client:
         return self._json("POST", path, query=query, body=body)
 
     def patch(self, path: str, body: Manifest) -> Manifest:
-        """Apply a JSON merge patch and return the object."""
+        """Apply a JSON merge patch and return the object as stored."""
         query = {"fieldManager": "kubectl-accelbench"}
         return self._json("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
 
@@ -202,9 +203,12 @@ class Client:
         finally:
             response.response.close()
 
-    def _json(self, method: str, path: str, **request: Any) -> Manifest:
-        """Send a request and return the object in the answer; raises UnreachableError if the answer is no JSON."""
-        response = self._send(method, path, **request)
+    def _json(self, method: str, path: str, **options: Any) -> Manifest:
+        """Send a request with the options of `_send` and return the object in the answer.
+
+        Raises UnreachableError if the answer is no JSON.
+        """
+        response = self._send(method, path, **options)
         try:
             document: Manifest = json.loads(response.read())
         except self._connection_error as error:

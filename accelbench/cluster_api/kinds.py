@@ -26,7 +26,7 @@ class Kind:
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
         """Return the path of an object; without a name, of all objects in the namespace.
 
-        The path has no namespace if `namespace` is None: for objects outside namespaces, or in all of them.
+        None is for objects outside namespaces, and for lists of all namespaces.
         """
         root = "apis" if "/" in self.api_version else "api"
         namespace_path = f"namespaces/{namespace}" if namespace else ""

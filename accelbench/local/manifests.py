@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from accelbench.api.case import SCRIPT_SUFFIX, name_of_file
+from accelbench.api.case import SCRIPT_SUFFIX, workload_name_from_file
 from accelbench.api.manifest import InvalidManifestError, load_manifests, parse_run, read_documents
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.run import BenchmarkRun, BenchmarkRunSpec, Measurement
@@ -89,7 +89,7 @@ def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str])
         raise InvalidSpecError(file, [Problem("", f"{path.name}: {rule}")])
     try:
         with script.use(path):
-            workload = find(name_of_file(path.name))
+            workload = find(workload_name_from_file(path.name))
     except UnknownWorkloadError as error:
         raise InvalidSpecError(file, [Problem("", str(error))]) from error
     reference = {"script": {"file": path.name}}

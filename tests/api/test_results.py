@@ -100,7 +100,9 @@ def result(*comparisons: Comparison, failure: Failure | None = None, complete: b
 
 
 def stored(of: Result, *expectations: JudgedExpectation, name: str = "matmul-chain-all") -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(BenchmarkResult.of(of, ObjectMeta(name=name), expectations).to_json())
+    document: dict[str, Any] = json.loads(
+        BenchmarkResult.from_result(of, ObjectMeta(name=name), expectations).to_json()
+    )
     return document | {"metadata": {"name": name}}
 
 

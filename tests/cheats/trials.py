@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import BaseModel
 
 import forks
-from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue, name_of_file
+from accelbench.api.case import Case, CaseMeasurement, CaseOrigin, CaseVariant, ParameterValue, workload_name_from_file
 from accelbench.api.result import Check, Comparison
 from accelbench.catalogue import script
 from accelbench.launch.facts import Neighbours, Throttling
@@ -89,7 +89,7 @@ def run(asked: Asked) -> Trial:
     case = Case(
         name="all",
         origin=CaseOrigin(run="cheats", series="cheats"),
-        workload=name_of_file(f"{asked.program}.py"),
+        workload=workload_name_from_file(f"{asked.program}.py"),
         parameters=dict(asked.parameters),
         variants=tuple(CaseVariant(name=use, use=use) for use in uses),
         baseline=uses[0],

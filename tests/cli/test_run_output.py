@@ -163,7 +163,7 @@ def test_without_what_draws_a_run_ends_well_and_says_what_to_install(tmp_path: P
 def test_report_reads_what_kubectl_prints(directory: Path, done: subprocess.CompletedProcess[str], form: str) -> None:
     result = Result.model_validate_json((directory / "out" / "all.result.json").read_text())
     metadata = ObjectMeta.model_validate({"name": "chain-1", "uid": "1", "managedFields": [{"manager": "operator"}]})
-    stored = json.loads(BenchmarkResult.of(result, metadata).to_json())
+    stored = json.loads(BenchmarkResult.from_result(result, metadata).to_json())
     listed = {"apiVersion": "v1", "kind": "List", "items": [stored]} if form == "list" else stored
     text = json.dumps(listed) if form == "json" else yaml.safe_dump(listed, sort_keys=False)
     (directory / "stored").write_text(text)

@@ -159,7 +159,7 @@ def result(data: bytes) -> None:
             return
     for each in found:
         _shown(each)
-        BenchmarkResult.of(each, ObjectMeta(name="result"))
+        BenchmarkResult.from_result(each, ObjectMeta(name="result"))
 
 
 def stored(data: bytes) -> None:

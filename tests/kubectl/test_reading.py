@@ -182,7 +182,7 @@ def store(cluster: Cluster, name: str, number: int, series: str = "nightly") -> 
     origin = result.case.origin.model_copy(update={"run": name, "series": series, "uid": f"uid-{number}"})
     result = result.model_copy(update={"case": result.case.model_copy(update={"origin": origin})})
     marks = {labels.RUN: name, labels.SERIES: series, labels.RUN_UID: f"uid-{number}", labels.CASE: "all"}
-    stored = BenchmarkResult.of(result, {"name": f"{name}-{number}", "labels": marks})
+    stored = BenchmarkResult.from_result(result, {"name": f"{name}-{number}", "labels": marks})
     cluster.apply(json.loads(stored.to_json()))
 
 

@@ -93,7 +93,7 @@ def _stored() -> dict[str, Any]:
     """A result as the operator stores one."""
     [case] = plan_cases(BenchmarkRun.model_validate(MY_RUN))
     metadata = ObjectMeta(name="my-run-1", labels={"accelbench.dev/run": "my-run"})
-    document = BenchmarkResult.of(make_result(case), metadata, [])
+    document = BenchmarkResult.from_result(make_result(case), metadata, [])
     return json.loads(document.model_dump_json(by_alias=True, exclude_none=True))
 
 

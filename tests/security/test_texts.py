@@ -161,7 +161,7 @@ def test_status_events_and_metrics_are_clean_and_bounded(result: Result, text: s
 
 @given(results, texts)
 def test_what_kubectl_shows_of_a_result_is_one_line(result: Result, text: str) -> None:
-    stored = BenchmarkResult.of(read(result, text), ObjectMeta(name="result"))
+    stored = BenchmarkResult.from_result(read(result, text), ObjectMeta(name="result"))
     assert_line(stored.summary.headline)
 
 

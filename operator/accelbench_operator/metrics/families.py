@@ -397,7 +397,7 @@ def result_families(summaries: Iterable[Summary]) -> Iterator[Family]:
     for result_labels, result in labelled_results:
         for comparison in result.comparisons:
             key = (*result_labels, *_truncate((comparison.variant,)))
-            # A result that was written by hand may compare a variant that it does not list.
+            # A result that was written by hand may compare a variant that it does not list: skip that comparison.
             if key in labels_by_variant:
                 labelled_comparisons.append((labels_by_variant[key], Compared(result, comparison)))
     for comparison_metric in COMPARISON_METRICS:

@@ -98,9 +98,10 @@ class LiveCases:
             self._cases.clear()
 
     def _select_pods(self) -> Iterable[ObservedPod]:
-        """Return the pods to follow, at most `MAXIMUM_FOLLOWED`, and set `omitted`; none unless this replica leads.
+        """Return the pods to follow, at most `MAXIMUM_FOLLOWED`, and set `omitted`.
 
-        Pods that have run longest take precedence, so that a case is followed until it ends.
+        A replica that does not lead follows none. Pods that have run longest take precedence, so that a case is
+        followed until it ends.
         """
         self.omitted = 0
         if not self._is_leading():
@@ -134,7 +135,8 @@ class LiveCases:
         last_read_time = None
         while True:
             if last_read_time is not None:
-                # Resume where the last request ended: a log may be longer than one request may read.
+                # Resume where the last request ended: a log may be longer than one request may read. Whole seconds,
+                # and one more: lines that come twice do no harm, missing ones would.
                 elapsed = self._api.clock() - last_read_time
                 query["sinceSeconds"] = math.ceil(elapsed.total_seconds()) + 1
             with contextlib.suppress(ApiError):

@@ -49,7 +49,7 @@ class Telemetry(Collector):
             registry=None,
         )
         for reason, retried in product(AttemptReason, ("false", "true")):
-            # increase() does not see the first event of a counter that starts at 1.
+            # Create each counter at 0: Prometheus' increase() does not see the first event if it starts at 1.
             self.failed_attempts.labels(reason, retried)
 
     @property

@@ -419,7 +419,7 @@ def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
         labels=identity_labels(run, case),
     )
     expectations = [_judged_expectation(outcome) for outcome in evaluate(run.spec.expectations, result)]
-    document = BenchmarkResult.of(
+    document = BenchmarkResult.from_result(
         result, metadata, expectations, node=pod.node or None, pod=pod.key.name, image=pod.image or None
     )
     body = document.model_dump(mode="json", by_alias=True, exclude_none=True)
