@@ -13,7 +13,7 @@ from accelbench.terminal.options import Output, output_option
 from accelbench.terminal.program import Command, Group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from accelbench.api.result import Result
     from accelbench.claims.ledger import Claim, Hardware
@@ -83,9 +83,10 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
     """Run the claims that can be settled here, except those already run from the workload's present source."""
     from accelbench.local.interrupt import Signals
 
-    claims, (hardware_class, *other_classes) = _parse_rows_and_hardware(rows, hardware)
-    if other_classes:
+    claims, hardware_classes = _parse_rows_and_hardware(rows, hardware)
+    if len(hardware_classes) > 1:
         _exit("error: a run takes place on one kind of hardware: --hardware cpu or --hardware gpu", Exit.USAGE)
+    [hardware_class] = hardware_classes
     measured_directories: set[Path] = set()
     all_have_results = True
     with Signals() as signals:
@@ -94,13 +95,7 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
             if not runs:
                 click.echo(f"row {claim.row}: {_explain_untestable(claim)}", err=True)
                 continue
-            results_by_run = [(run, {} if again else _complete_results(run)) for run in runs]
-            pending_runs = [
-                (run, complete_results)
-                for run, complete_results in results_by_run
-                # Several rows can share a directory.
-                if run.directory.path not in measured_directories and _lacks_cases(run, complete_results)
-            ]
+            pending_runs = _pending_runs(runs, measured_directories, again=again)
             measured_for_earlier_row = any(run.directory.path in measured_directories for run in runs)
             if not pending_runs and not measured_for_earlier_row:
                 verdict = _settle(claim, [hardware_class], results).verdict
@@ -120,7 +115,7 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
 
 
 def _runs_to_measure(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool) -> "list[ClaimRun]":
-    """Return the runs that decide the claim on this hardware; with `beside`, every run that it can perform."""
+    """Return the runs that decide the claim on this hardware; with `beside`, every run that this hardware allows."""
     from accelbench.cli import claimed
 
     with _exit_on_error():
@@ -131,17 +126,23 @@ def _runs_to_measure(claim: "Claim", hardware: "Hardware", results: Path, *, bes
         return [run for run in runs if run.can_run]
 
 
-def _complete_results(run: "ClaimRun") -> "Mapping[str, Result]":
+def _pending_runs(
+    runs: "Sequence[ClaimRun]", measured_directories: "Collection[Path]", *, again: bool
+) -> "list[tuple[ClaimRun, dict[str, Result]]]":
+    """Return the runs that lack a case, each with its complete results; with `again`, no earlier result counts.
+
+    Several rows can share a run. If it was measured for an earlier row, it is not pending.
+    """
     from accelbench.cli import claimed
-
-    return claimed.complete_results(run)
-
-
-def _lacks_cases(run: "ClaimRun", complete_results: "Mapping[str, Result]") -> bool:
-    """Return True if a case of the manifest has no complete result."""
     from accelbench.plan.cases import count_cases
 
-    return len(complete_results) < count_cases(run.manifest)
+    pending_runs = []
+    for run in runs:
+        complete_results = {} if again else claimed.complete_results(run)
+        was_measured = run.directory.path in measured_directories
+        if not was_measured and len(complete_results) < count_cases(run.manifest):
+            pending_runs.append((run, complete_results))
+    return pending_runs
 
 
 def _print_verdict(settled_claim: "SettledClaim", runs: "Sequence[ClaimRun]") -> None:
