@@ -165,10 +165,10 @@ class Operator:
         A time that is unknown is not recorded.
         """
         # Timestamps are whole seconds of clocks that may differ, so a difference can be negative.
-        if pod.running:
-            self.telemetry.start.observe(max(0.0, (pod.running - pod.created).total_seconds()))
+        if pod.started_at:
+            self.telemetry.start.observe(max(0.0, (pod.started_at - pod.created_at).total_seconds()))
         if job:
-            self.telemetry.queue.observe(max(0.0, (pod.created - job.created).total_seconds()))
+            self.telemetry.queue.observe(max(0.0, (pod.created_at - job.created_at).total_seconds()))
 
     def _count_failed_attempt(self, attempt: Attempt) -> None:
         """Count a failed attempt by its reason and by whether another attempt follows."""

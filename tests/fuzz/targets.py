@@ -96,7 +96,7 @@ def attempt(data: bytes) -> None:
         pod_reason="DeadlineExceeded" if choice & 64 else "",
         message=message.replace(DIGEST, digest),
     )
-    found = read_outcome(CASE, pod, "\n".join(lines), last=bool(choice & 128), now=NOW)
+    found = read_outcome(CASE, pod, "\n".join(lines), is_last=bool(choice & 128), now=NOW)
     if isinstance(found, AttemptFailure):
         _told({}, lost=found)
         return

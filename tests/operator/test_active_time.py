@@ -35,8 +35,8 @@ def test_an_operator_that_was_away_counts_the_pods_time_and_not_its_own() -> Non
     at_work = next_for(plan, observe([job], [pod]), at=NOW + timedelta(seconds=20), attempts=(attempt,)).status
     assert at_work.active_start_time == "2026-03-01T12:00:05Z"
 
-    over = replace(pod, phase="Succeeded", ended=NOW + timedelta(seconds=65), exit_code=0)
-    back = observe([replace(job, ended=True)], [over])
+    over = replace(pod, phase="Succeeded", ended_at=NOW + timedelta(seconds=65), exit_code=0)
+    back = observe([replace(job, has_ended=True)], [over])
     decision = decide(plan, at_work, back, NOW + timedelta(hours=2), 1)
     assert (decision.status.active_seconds, decision.status.active_start_time) == (60, None)
     assert [type(action) for action in decision.actions] == [Collect]
@@ -56,7 +56,7 @@ def test_a_pod_whose_node_was_lost_gives_its_time_to_no_later_case() -> None:
 def test_a_pod_that_was_discarded_counts_until_then_whatever_ended_before_it() -> None:
     plan = make_plan(sizes=(64, 128), runPolicy={"suspend": True, "parallelism": 2})
     over, going = make_attempt(plan, job_uid="w"), make_attempt(plan, 1, job_uid="x")
-    jobs = [make_job(plan, over, ended=True), make_job(plan, going)]
+    jobs = [make_job(plan, over, has_ended=True), make_job(plan, going)]
     pods = [ended(over), running(going)]
     status = {"attempts": (over, going), "active_start_time": timestamp(NOW)}
     decision = next_for(plan, observe(jobs, pods), at=NOW + timedelta(seconds=90), **status)
@@ -67,7 +67,7 @@ def test_a_container_that_never_started_has_spent_no_time_though_its_runtime_say
     state = {"exitCode": 128, "reason": "StartError", "message": "no such file", "startedAt": "1970-01-01T00:00:00Z"}
     status = {"phase": "Failed", "containerStatuses": [{"name": "runner", "state": {"terminated": state}}]}
     metadata = {"name": "p", "namespace": "team", "creationTimestamp": timestamp(NOW)}
-    assert observe_pod({"metadata": metadata, "status": status}).running is None
+    assert observe_pod({"metadata": metadata, "status": status}).started_at is None
 
 
 @pytest.mark.parametrize("wrong", [timedelta(minutes=-20), timedelta(minutes=20)], ids=str)

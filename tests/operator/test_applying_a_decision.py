@@ -74,7 +74,7 @@ def test_a_result_that_is_stored_is_found_even_if_the_store_has_not_heard_and_th
     with_a_stored_result(world)
     world.store.replace("BenchmarkResult", None, [], world.store.tick)
     world.cluster.pods.clear()
-    world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
+    world.do(Collect(ATTEMPT, is_last=False), observe([make_job(PLAN, ATTEMPT, has_ended=True)]))
 
     assert world.failures() == []
     assert set(world.objects.observed(KEY).results) == {CASE}
@@ -112,7 +112,7 @@ def test_an_expectation_is_evaluated_when_its_result_is_stored(world: World) -> 
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
-    asyncio.run(world.applier.apply(Collect(ATTEMPT, last=False), plan, world.objects.observed(KEY)))
+    asyncio.run(world.applier.apply(Collect(ATTEMPT, is_last=False), plan, world.objects.observed(KEY)))
 
     (sentence,) = world.objects.observed(KEY).results[CASE].not_met
     assert "jax/jit" in sentence
@@ -121,16 +121,16 @@ def test_an_expectation_is_evaluated_when_its_result_is_stored(world: World) -> 
 def test_a_deleted_job_is_a_loss_only_after_it_was_asked_for_live(world: World) -> None:
     world.do(CREATE)
     known = ATTEMPT.model_copy(update={"job_uid": "x"})
-    world.do(Collect(known, last=False), observe())
+    world.do(Collect(known, is_last=False), observe())
     assert world.failures() == []
 
     world.cluster.delete(ATTEMPT.job)
-    world.do(Collect(known, last=False), observe())
+    world.do(Collect(known, is_last=False), observe())
     assert world.failures() == ["JobDeleted"]
 
 
 def test_a_job_whose_pod_is_gone_is_a_loss(world: World) -> None:
-    world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
+    world.do(Collect(ATTEMPT, is_last=False), observe([make_job(PLAN, ATTEMPT, has_ended=True)]))
 
     assert world.failures() == ["PodLost"]
 
@@ -139,10 +139,10 @@ def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_g
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
-    world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)]))
+    world.do(Collect(ATTEMPT, is_last=False), observe([make_job(PLAN, ATTEMPT, has_ended=True)]))
     assert world.failures() == []
 
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     assert CASE in world.objects.observed(KEY).results
 
 
@@ -152,11 +152,13 @@ def test_of_two_pods_the_one_that_is_there_is_read_whatever_the_watch_says_of_th
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
     ((pod,),) = world.objects.observed(KEY).pods.values()
-    gone = replace(pod, key=pod.key._replace(name="newer"), phase="Running", created=pod.created + timedelta(hours=1))
+    gone = replace(
+        pod, key=pod.key._replace(name="newer"), phase="Running", created_at=pod.created_at + timedelta(hours=1)
+    )
     world.store.remove("Pod", (NAMESPACE, pod.key.name))
     world.store.put(gone)
-    world.do(Collect(ATTEMPT, last=False))
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     assert CASE in world.objects.observed(KEY).results
 
 
@@ -167,15 +169,15 @@ def test_a_pod_whose_end_the_watch_has_not_told_of_yet_is_read_as_it_ended(world
     world.cluster.list_into(world.store)
     ((pod,),) = world.objects.observed(KEY).pods.values()
     if stale == "waits":
-        world.store.put(replace(pod, phase="Pending", running=None))
+        world.store.put(replace(pod, phase="Pending", started_at=None))
     world.cluster.end(ATTEMPT.job, "whole")
     job = observe_job(world.cluster.jobs[ATTEMPT.job])
     assert job
     world.store.put(job)
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     assert world.failures() == []
 
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     assert CASE in world.objects.observed(KEY).results
 
 
@@ -185,7 +187,7 @@ def test_a_pod_whose_node_does_not_tell_of_its_end_is_read_all_the_same(world: W
     world.cluster.list_into(world.store)
     ((pod,),) = world.objects.observed(KEY).pods.values()
     with pytest.raises(NotFoundError, match=pod.key.name):  # of its log
-        world.do(Collect(ATTEMPT, last=False), observe([make_job(PLAN, ATTEMPT, ended=True)], [pod]))
+        world.do(Collect(ATTEMPT, is_last=False), observe([make_job(PLAN, ATTEMPT, has_ended=True)], [pod]))
 
 
 def test_a_pod_that_still_runs_after_its_time_is_lost(world: World) -> None:
@@ -213,7 +215,7 @@ def test_a_pod_that_ended_while_the_watch_was_behind_is_not_given_up_for_lost(wo
     world.do(CONFIRM)
     assert world.failures() == []
 
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     assert CASE in world.objects.observed(KEY).results
 
 
@@ -251,11 +253,11 @@ def test_a_log_is_lost_after_several_tries_over_minutes_and_not_before(world: Wo
     world.cluster.read_log = raising(error)  # type: ignore[method-assign]
     for _ in range(MINIMUM_TRIES):
         with pytest.raises(type(error)):
-            world.do(Collect(ATTEMPT, last=False))
+            world.do(Collect(ATTEMPT, is_last=False))
         assert world.cluster.results == {}
 
     world.cluster.advance(Wait.READ_LOG.patience)
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     [result] = world.cluster.results.values()
     assert result["result"]["complete"] is False
 
@@ -265,12 +267,12 @@ def test_a_log_that_can_be_read_again_is_whole(world: World) -> None:
     read_log = world.cluster.read_log
     world.cluster.read_log = raising(ApiError(503, "busy"))  # type: ignore[method-assign]
     with pytest.raises(ApiError):
-        world.do(Collect(ATTEMPT, last=False))
+        world.do(Collect(ATTEMPT, is_last=False))
     said = "the log of its pod cannot be read: busy. Check that its node is Ready"
     assert said in str(world.applier.memory(UID).obstacles[ATTEMPT.job])
 
     world.cluster.read_log = read_log  # type: ignore[method-assign]
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     [result] = world.cluster.results.values()
     assert result["result"]["complete"] is True
     assert world.applier.memory(UID).obstacles == {}
@@ -280,7 +282,7 @@ def test_the_log_of_a_pod_that_is_gone_is_not_waited_for(world: World) -> None:
     with_an_ended_pod(world)
     world.cluster.logs.clear()
     del world.cluster.pods[ATTEMPT.job]
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
 
     [result] = world.cluster.results.values()
     assert result["result"]["complete"] is False
@@ -302,7 +304,7 @@ def test_at_most_two_logs_are_read_at_a_time(world: World) -> None:
 
     async def collect_often() -> None:
         observed = world.objects.observed(KEY)
-        await asyncio.gather(*(world.applier.apply(Collect(ATTEMPT, last=False), PLAN, observed) for _ in range(8)))
+        await asyncio.gather(*(world.applier.apply(Collect(ATTEMPT, is_last=False), PLAN, observed) for _ in range(8)))
 
     world.cluster.read_log = counted  # type: ignore[method-assign]
     asyncio.run(collect_often())
@@ -316,7 +318,7 @@ def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(w
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
     world.cluster.create_result = raising(error)  # type: ignore[method-assign]
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
 
     assert world.failures() == ["ResultRefused"]
 
@@ -327,7 +329,7 @@ def test_a_bug_over_what_a_pod_brought_ends_the_case_and_asks_for_a_report(
 ) -> None:
     with_an_ended_pod(world)
     monkeypatch.setattr(f"accelbench_operator.runs.apply.{broken}", lambda *_, **__: {}["rounds"])
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     assert world.failures() == ["RunnerError"]
     [failure] = world.applier.memory(UID).failures.values()
     assert "cannot read what its pod brought: KeyError: 'rounds'. Report it as a bug" in failure.message
@@ -342,11 +344,11 @@ def test_a_result_that_cannot_be_stored_now_is_offered_again_and_ends_the_case_i
     world.cluster.create_result = raising(error)  # type: ignore[method-assign]
     for _ in range(MINIMUM_TRIES):
         with pytest.raises(type(error)):
-            world.do(Collect(ATTEMPT, last=False))
+            world.do(Collect(ATTEMPT, is_last=False))
     assert world.failures() == []
 
     world.cluster.advance(Wait.STORE_RESULT.patience)
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     assert world.failures() == ["ResultRefused"]
 
 
@@ -399,7 +401,7 @@ def test_a_log_and_a_result_that_are_both_refused_end_the_case(world: World) -> 
     world.cluster.create_result = raising(ForbiddenError(403, "exceeded quota"))  # type: ignore[method-assign]
     for _ in range(40):
         with contextlib.suppress(ApiError):
-            world.do(Collect(ATTEMPT, last=False))
+            world.do(Collect(ATTEMPT, is_last=False))
         world.cluster.advance(timedelta(minutes=2))
     assert world.failures() == ["ResultRefused"]
 
@@ -469,9 +471,9 @@ def test_a_conflict_over_a_result_that_is_not_there_is_no_answer_and_it_is_store
     create = world.cluster.create_result
     world.cluster.create_result = raising(ConflictError(409, "modified"))  # type: ignore[method-assign]
     with pytest.raises(ConflictError):
-        world.do(Collect(ATTEMPT, last=True))
+        world.do(Collect(ATTEMPT, is_last=True))
     assert world.failures() == []
 
     world.cluster.create_result = create  # type: ignore[method-assign]
-    world.do(Collect(ATTEMPT, last=True))
+    world.do(Collect(ATTEMPT, is_last=True))
     assert len(world.cluster.stored) == 1

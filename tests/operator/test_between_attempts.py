@@ -93,7 +93,7 @@ def test_the_next_attempt_is_made_once_the_pod_of_the_one_before_has_ended() -> 
     plan = make_plan()
     discarded = make_attempt(plan)
     aside = discarded.model_copy(update={"job": "", "reason": "Suspended", "message": "it was discarded"})
-    going = running(discarded, deleted=NOW + timedelta(seconds=30))
+    going = running(discarded, deletion_time=NOW + timedelta(seconds=30))
     decision = next_for(plan, observe(pods=[going]), attempts=(aside,))
     assert decision.actions == ()
     assert decision.status.attempts == (aside,)
@@ -108,7 +108,7 @@ def test_a_pod_on_a_node_that_is_lost_holds_the_next_attempt_up_no_longer_than_i
     plan = make_plan()
     before = make_attempt(plan)
     aside = before.model_copy(update={"job": "", "reason": "Suspended", "message": "it was discarded"})
-    for going in (running(before, deleted=NOW), running(before)):
+    for going in (running(before, deletion_time=NOW), running(before)):
         waits = next_for(plan, observe(pods=[going]), attempts=(aside,))
         assert waits.actions == ()
         assert waits.requeue_at is not None

@@ -20,8 +20,8 @@ FINISHED = ended(make_attempt(PLAN), message=make_headline(RESULT))
 LATER = "2026-03-01T13:00:00Z"
 
 
-def collect(pod: ObservedPod, log: str | None, *, last: bool = False) -> Result | AttemptFailure:
-    return read_outcome(CASE, pod, log, last=last, now=LATER)
+def collect(pod: ObservedPod, log: str | None, *, is_last: bool = False) -> Result | AttemptFailure:
+    return read_outcome(CASE, pod, log, is_last=is_last, now=LATER)
 
 
 def result_of(found: Result | AttemptFailure) -> Result:
@@ -112,11 +112,11 @@ def test_a_result_without_headline_is_taken_when_its_own_digest_holds() -> None:
 
 @pytest.mark.parametrize("log", [None, "unable to retrieve container logs for containerd://0123"])
 def test_a_pod_that_went_with_its_log_is_tried_again_while_it_may_be(log: str | None) -> None:
-    pod = replace(FINISHED, disruption="PreemptionByScheduler: preempting", deleted=FINISHED.ended)
+    pod = replace(FINISHED, disruption="PreemptionByScheduler: preempting", deletion_time=FINISHED.ended_at)
     found = loss_of(collect(pod, log))
     assert (found.reason, "PreemptionByScheduler" in found.message) == ("Disrupted", True)
     assert loss_of(collect(replace(pod, disruption=""), log)).reason == "ResultLost"
-    assert not result_of(collect(pod, log, last=True)).complete
+    assert not result_of(collect(pod, log, is_last=True)).complete
 
 
 def test_both_lost_is_a_new_attempt_and_never_a_success() -> None:
@@ -160,7 +160,7 @@ def test_an_evicted_pods_partial_result_is_tried_again_while_it_may_be() -> None
     pod = ended(make_attempt(PLAN), 143, disruption="EvictionByEvictionAPI: drained", message=make_headline(partial))
 
     assert loss_of(collect(pod, make_log(partial))).reason == "Disrupted"
-    assert collect(pod, make_log(partial), last=True) == partial
+    assert collect(pod, make_log(partial), is_last=True) == partial
 
 
 def test_a_case_that_the_runner_could_not_read_is_refused_with_what_it_said() -> None:
@@ -184,7 +184,7 @@ def test_a_deleted_pods_partial_result_is_tried_again_while_it_may_be() -> None:
 
     found = loss_of(collect(pod, make_log(partial)))
     assert (found.reason, found.reason.retried) == ("Interrupted", True)
-    assert collect(pod, make_log(partial), last=True) == partial
+    assert collect(pod, make_log(partial), is_last=True) == partial
 
 
 def test_a_whole_result_counts_even_where_the_pod_was_evicted_afterwards() -> None:
@@ -198,7 +198,7 @@ def test_the_last_attempts_checkpoint_is_better_than_nothing_and_says_so() -> No
     log = without_result(make_log(RESULT, CHECKPOINT))
 
     assert isinstance(collect(pod, log), AttemptFailure)
-    found = result_of(collect(pod, log, last=True))
+    found = result_of(collect(pod, log, is_last=True))
     assert not found.complete
     assert "ResultLost" in found.notes[-1]
 
@@ -219,7 +219,7 @@ def test_an_internal_error_is_not_tried_again_and_asks_for_a_report() -> None:
 
 
 def test_a_pod_that_never_ran_is_the_infrastructures_fault() -> None:
-    pod = replace(FINISHED, message="", exit_code=None, running=None, phase="Failed", pod_reason="OutOfcpu")
+    pod = replace(FINISHED, message="", exit_code=None, started_at=None, phase="Failed", pod_reason="OutOfcpu")
     found = loss_of(collect(pod, None))
 
     assert (found.reason, found.reason.retried) == ("NotStarted", True)

@@ -65,7 +65,7 @@ def test_a_pod_that_somebody_took_the_labels_off_is_still_its_jobs_pod(world: Wo
     [pod] = world.cluster.pods.values()
     pod["metadata"]["labels"] = {"batch.kubernetes.io/job-name": ATTEMPT.job}  # the Job controller's own
     world.store.replace("Pod", None, [], world.store.tick)
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     assert [pod.case for (pod,) in world.objects.observed(KEY).pods.values()] == [ATTEMPT.case]
 
 
@@ -78,7 +78,7 @@ def with_a_foreign_result(world: World) -> None:
 
 def test_a_result_of_somebody_else_in_place_of_ours_ends_the_case_and_is_named(world: World) -> None:
     with_a_foreign_result(world)
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))
     assert world.failures() == ["ResultRefused"]
     [failure] = world.applier.memory(UID).failures.values()
     assert "exists and does not belong to this run: delete it" in failure.message
@@ -108,9 +108,9 @@ def test_a_job_of_somebody_else_in_place_of_ours_ends_the_case_in_the_end(world:
     known = ATTEMPT.model_copy(update={"job_uid": "x"})
     for _ in range(MINIMUM_TRIES):
         with pytest.raises(ForeignObjectError):
-            world.do(Collect(known, last=False), observe())
+            world.do(Collect(known, is_last=False), observe())
     assert world.failures() == []
 
     world.cluster.advance(Wait.LOOK.patience)
-    world.do(Collect(known, last=False), observe())
+    world.do(Collect(known, is_last=False), observe())
     assert world.failures() == ["ResultLost"]

@@ -27,7 +27,7 @@ def test_a_resumed_case_is_a_new_attempt_that_counts_as_no_retry() -> None:
 def test_a_pod_that_ended_before_the_suspension_is_collected_all_the_same() -> None:
     plan = make_plan(runPolicy={"suspend": True})
     attempt = make_attempt(plan, job_uid="x")
-    observed = observe([make_job(plan, attempt, ended=True)], [ended(attempt)])
+    observed = observe([make_job(plan, attempt, has_ended=True)], [ended(attempt)])
 
     assert [type(action) for action in next_for(plan, observed, attempts=(attempt,)).actions] == [Collect]
 

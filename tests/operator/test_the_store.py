@@ -95,7 +95,7 @@ def test_the_newest_pod_of_a_job_counts() -> None:
     objects = RunObjects(store)
     attempt = make_attempt(PLAN)
     old, new = make_pod(attempt), make_pod(attempt)
-    new = replace(new, key=new.key._replace(name="newer"), created=old.created.replace(hour=23))
+    new = replace(new, key=new.key._replace(name="newer"), created_at=old.created_at.replace(hour=23))
     store.put(new)
     store.put(old)
 
@@ -108,7 +108,7 @@ def test_of_two_pods_of_a_job_the_one_that_succeeded_counts() -> None:
     objects = RunObjects(store)
     attempt = make_attempt(PLAN)
     old, new = make_pod(attempt, phase="Succeeded"), make_pod(attempt)
-    new = replace(new, key=new.key._replace(name="newer"), created=old.created.replace(hour=23))
+    new = replace(new, key=new.key._replace(name="newer"), created_at=old.created_at.replace(hour=23))
     store.put(old)
     store.put(new)
 

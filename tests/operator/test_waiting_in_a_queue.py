@@ -37,7 +37,7 @@ from operator_world.played import PlayedCluster
 
 PLAN = make_plan()
 LIMITED = make_plan(runPolicy={"startDeadlineSeconds": 60})
-HELD = make_job(PLAN, make_attempt(PLAN), suspended=True)
+HELD = make_job(PLAN, make_attempt(PLAN), is_suspended=True)
 ATTEMPT = make_attempt(PLAN, job_uid=HELD.key.uid)
 MINUTE = timedelta(minutes=1)
 
@@ -119,7 +119,7 @@ def test_a_deadline_counts_anew_where_the_queue_takes_the_job_back_after_hours()
 
 
 def test_the_wait_for_a_node_begins_when_the_queue_admits_the_job() -> None:
-    admitted = make_job(PLAN, ATTEMPT, started=NOW + 2 * Wait.NO_QUEUE.patience)
+    admitted = make_job(PLAN, ATTEMPT, started_at=NOW + 2 * Wait.NO_QUEUE.patience)
     decision = at(2 * Wait.NO_QUEUE.patience, job=admitted)
     assert (decision.actions, decision.requeue_at) == ((), NOW + 2 * Wait.NO_QUEUE.patience + FIRST_QUESTION)
     late = at(3 * Wait.START.patience, job=admitted, pods=[make_pod(ATTEMPT, waiting="Unschedulable: no")])
@@ -151,12 +151,12 @@ def test_a_job_is_held_from_when_to_when_the_job_controller_has_noted(
 ) -> None:
     job = observe_job(job_body(suspend=suspend, noted=noted))
     assert job is not None
-    assert (job.suspended, job.suspended_since) == (suspended, held)
+    assert (job.is_suspended, job.suspended_since) == (suspended, held)
 
 
 # -- what was taken back ------------------------------------------------------------------------------------------
 
-ADMITTED = make_job(PLAN, ATTEMPT, started=NOW + 2 * MINUTE)
+ADMITTED = make_job(PLAN, ATTEMPT, started_at=NOW + 2 * MINUTE)
 
 
 def test_a_job_that_its_queue_has_taken_back_waits_for_its_next_pod() -> None:
@@ -168,12 +168,12 @@ def test_a_job_that_its_queue_has_taken_back_waits_for_its_next_pod() -> None:
 
 
 def test_a_pod_that_had_to_go_with_its_queues_decision_is_neither_collected_nor_active_time() -> None:
-    gone = ended(ATTEMPT, 143, deleted=NOW + MINUTE, disowned=True)
+    gone = ended(ATTEMPT, 143, deletion_time=NOW + MINUTE, is_untracked=True)
     decision = at(3 * MINUTE, job=ADMITTED, pods=[gone])
     assert [type(action) for action in decision.actions] == [ReadEvents]  # why there is no other pod yet
     assert "has no pod yet" in message(decision, "Finished")
 
-    going = running(ATTEMPT, deleted=NOW + 3 * MINUTE, disowned=True)
+    going = running(ATTEMPT, deletion_time=NOW + 3 * MINUTE, is_untracked=True)
     decision = at(3 * MINUTE, job=ADMITTED, pods=[going])
     assert finished(decision) == ("False", "Queued")
     assert f"Pod {going.key.name} has not ended yet" in message(decision, "Finished")
@@ -182,22 +182,22 @@ def test_a_pod_that_had_to_go_with_its_queues_decision_is_neither_collected_nor_
 
 
 def test_a_pod_that_somebody_else_deletes_counts_and_so_does_the_end_of_its_job() -> None:
-    drained = ended(ATTEMPT, 143, deleted=NOW + 4 * MINUTE)
-    for job, pod in ((ADMITTED, drained), (replace(ADMITTED, ended=True), replace(drained, disowned=True))):
+    drained = ended(ATTEMPT, 143, deletion_time=NOW + 4 * MINUTE)
+    for job, pod in ((ADMITTED, drained), (replace(ADMITTED, has_ended=True), replace(drained, is_untracked=True))):
         [action] = at(4 * MINUTE, job=job, pods=[pod]).actions
         assert isinstance(action, Collect)
 
 
 @pytest.mark.parametrize(
-    ("deleted", "finalizers", "disowned"),
+    ("deleted", "finalizers", "is_untracked"),
     [(True, [], True), (True, [TRACKED], False), (False, [], False), (False, [TRACKED], False)],
 )
 def test_a_job_has_let_go_of_a_pod_that_is_deleted_without_its_finalizer(
-    deleted: bool, finalizers: list[str], disowned: bool
+    deleted: bool, finalizers: list[str], is_untracked: bool
 ) -> None:
     metadata = {"name": "p", "namespace": NAMESPACE, "creationTimestamp": timestamp(NOW), "finalizers": finalizers}
     deletion = {"deletionTimestamp": "2026-03-01T12:01:30Z"} if deleted else {}
-    assert observe_pod({"metadata": metadata | deletion}).disowned is disowned
+    assert observe_pod({"metadata": metadata | deletion}).is_untracked is is_untracked
 
 
 # -- in whose words -----------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def test_an_ended_pod_is_collected() -> None:
 
     (action,) = decision.actions
     assert isinstance(action, Collect)
-    assert not action.last
+    assert not action.is_last
 
 
 def test_the_last_attempt_is_collected_as_such() -> None:
@@ -119,13 +119,13 @@ def test_the_last_attempt_is_collected_as_such() -> None:
 
     (action,) = decision.actions
     assert isinstance(action, Collect)
-    assert action.last
+    assert action.is_last
 
 
 def test_a_job_is_deleted_only_with_the_result_that_has_to_be_confirmed_first() -> None:
     plan = make_plan()
     attempt = make_attempt(plan)
-    job, result = make_job(plan, attempt, ended=True), make_summary(plan)
+    job, result = make_job(plan, attempt, has_ended=True), make_summary(plan)
     decision = next_for(plan, observe([job], results=[result]), attempts=(attempt,))
 
     assert decision.actions == (DeleteJob(job.key.name, job.key.uid, result.name),)
@@ -175,7 +175,7 @@ def test_a_pod_that_outlives_its_deadline_is_given_up_with_its_job() -> None:
 def test_a_pod_that_stays_terminating_on_a_lost_node_is_given_up() -> None:
     plan = make_plan()
     attempt = make_attempt(plan, job_uid="x")
-    pod = running(attempt, deleted=NOW)
+    pod = running(attempt, deletion_time=NOW)
     late = NOW + Wait.END_OF_POD.patience
     decision = next_for(plan, observe([make_job(plan, attempt)], [pod]), at=late, attempts=(attempt,))
 
@@ -228,7 +228,7 @@ def test_only_active_time_counts_against_the_runs_deadline() -> None:
 def test_a_deadline_that_passes_while_the_last_pod_is_collected_still_holds_afterwards() -> None:
     plan = make_plan(sizes=(64, 128), runPolicy={"activeDeadlineSeconds": 100})
     attempt = make_attempt(plan, job_uid="x")
-    observed = observe([make_job(plan, attempt, ended=True)], [ended(attempt)])
+    observed = observe([make_job(plan, attempt, has_ended=True)], [ended(attempt)])
     spent = {"active_seconds": 100, "attempts": (attempt,)}
     decision = next_for(plan, observed, **spent)
 
@@ -257,7 +257,7 @@ def test_a_job_that_no_attempt_names_is_deleted_while_it_goes_and_kept_for_its_l
     now_wanted = make_attempt(plan, number=2, retries=1)
     stray = make_job(plan, make_attempt(plan, number=1))
     going = next_for(plan, observe([stray, make_job(plan, now_wanted)]), attempts=(now_wanted,))
-    over = next_for(plan, observe([replace(stray, ended=True), make_job(plan, now_wanted)]), attempts=(now_wanted,))
+    over = next_for(plan, observe([replace(stray, has_ended=True), make_job(plan, now_wanted)]), attempts=(now_wanted,))
 
     assert going.actions == (DeleteJob(stray.key.name, stray.key.uid),)
     assert over.actions == ()
@@ -305,14 +305,14 @@ def test_a_change_of_a_finished_run_is_acknowledged_by_its_conditions_for_which_
 def test_the_job_of_a_result_that_is_less_than_whole_stays_with_its_log() -> None:
     plan = make_plan()
     attempt = make_attempt(plan, job_uid="x")
-    job, pod = make_job(plan, attempt, ended=True), ended(attempt)
+    job, pod = make_job(plan, attempt, has_ended=True), ended(attempt)
     whole = make_summary(plan)
     assert [type(each) for each in next_for(plan, observe([job], [pod], [whole]), attempts=(attempt,)).actions] == [
         DeleteJob
     ]
     partial = replace(whole, complete=False)
     assert next_for(plan, observe([job], [pod], [partial]), attempts=(attempt,)).actions == ()
-    going = replace(job, ended=False)
+    going = replace(job, has_ended=False)
     assert [type(each) for each in next_for(plan, observe([going], [], [partial]), attempts=(attempt,)).actions] == [
         DeleteJob
     ]
@@ -321,7 +321,7 @@ def test_the_job_of_a_result_that_is_less_than_whole_stays_with_its_log() -> Non
 def test_what_is_refused_again_and_again_is_said_in_the_servers_words_while_it_waits() -> None:
     plan = make_plan()
     attempt = make_attempt(plan, job_uid="x")
-    observed = observe([make_job(plan, attempt, ended=True)], [ended(attempt)])
+    observed = observe([make_job(plan, attempt, has_ended=True)], [ended(attempt)])
     for tries, said in (
         (1, "0 of 1 cases done."),
         (2, f"{attempt.case}: the log of its pod cannot be read: busy. Check"),

@@ -50,4 +50,4 @@ def with_a_stored_result(world: World) -> None:
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
-    world.do(Collect(ATTEMPT, last=False))
+    world.do(Collect(ATTEMPT, is_last=False))

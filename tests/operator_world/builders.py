@@ -81,13 +81,13 @@ def make_job(plan: Plan, attempt: Attempt, **fields: Any) -> ObservedJob:
         "key": key,
         "owner": UID,
         "case": attempt.case,
-        "created": NOW,
-        "started": NOW,
-        "suspended": False,
-        "ended": False,
+        "created_at": NOW,
+        "started_at": NOW,
+        "is_suspended": False,
+        "has_ended": False,
     }
-    if fields.get("suspended"):
-        standard |= {"started": None, "suspended_since": NOW, "queue": "team-a"}
+    if fields.get("is_suspended"):
+        standard |= {"started_at": None, "suspended_since": NOW, "queue": "team-a"}
     return ObservedJob(**standard | fields)
 
 
@@ -98,25 +98,25 @@ def make_pod(attempt: Attempt, **fields: Any) -> ObservedPod:
         "owner": UID,
         "case": attempt.case,
         "job": attempt.job,
-        "created": NOW,
+        "created_at": NOW,
         "phase": "Pending",
-        "accepted": None,
-        "running": None,
-        "deleted": None,
-        "ended": None,
+        "accepted_at": None,
+        "started_at": None,
+        "deletion_time": None,
+        "ended_at": None,
     }
     return ObservedPod(**standard | fields)
 
 
 def running(attempt: Attempt, since: datetime = NOW, **fields: Any) -> ObservedPod:
     """A pod whose container runs."""
-    return make_pod(attempt, **{"phase": "Running", "accepted": since, "running": since} | fields)
+    return make_pod(attempt, **{"phase": "Running", "accepted_at": since, "started_at": since} | fields)
 
 
 def ended(attempt: Attempt, exit_code: int = 0, **fields: Any) -> ObservedPod:
     """A pod whose container has ended."""
     phase = "Succeeded" if exit_code == 0 else "Failed"
-    times = {"accepted": NOW, "running": NOW, "ended": NOW + timedelta(seconds=30)}
+    times = {"accepted_at": NOW, "started_at": NOW, "ended_at": NOW + timedelta(seconds=30)}
     return make_pod(attempt, **{"phase": phase, "exit_code": exit_code, **times} | fields)
 
 

@@ -109,10 +109,10 @@ class LiveCases:
         latest_start = self._api.clock() - MINIMUM_AGE
         candidates = []
         for pod in self._pods():
-            has_run_long_enough = pod.running is not None and pod.running <= latest_start
-            has_ended = pod.is_over or pod.deleted
+            has_run_long_enough = pod.started_at is not None and pod.started_at <= latest_start
+            has_ended = pod.is_over or pod.deletion_time
             if has_run_long_enough and not has_ended and self._find_run_name(pod.owner):
-                candidates.append((pod.running, pod.key.uid, pod))
+                candidates.append((pod.started_at, pod.key.uid, pod))
         self.omitted = max(0, len(candidates) - MAXIMUM_FOLLOWED)
         return [pod for _start_time, _uid, pod in heapq.nsmallest(MAXIMUM_FOLLOWED, candidates)]
 

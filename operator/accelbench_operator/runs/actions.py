@@ -22,7 +22,7 @@ class Collect:
     """Read how an attempt ended: store its result, or note its failure."""
 
     attempt: Attempt
-    last: bool
+    is_last: bool
     """True if no other attempt follows: then even an incomplete result is stored."""
 
 

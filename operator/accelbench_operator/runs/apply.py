@@ -242,7 +242,7 @@ class Applier:
             now = timestamp(self._clock())
             try:
                 # In a thread: reading a log of 8 MiB would block the event loop.
-                outcome = await asyncio.to_thread(read_outcome, case, pod, log, last=action.last, now=now)
+                outcome = await asyncio.to_thread(read_outcome, case, pod, log, is_last=action.is_last, now=now)
                 body = _result_body(outcome, plan, pod) if isinstance(outcome, Result) else None
             except Exception as error:
                 logger.exception("%s: the log of its pod cannot be read; the attempt fails", attempt.job)
@@ -289,7 +289,7 @@ class Applier:
 
         Raise ApiError if another try may succeed. Once `Wait.READ_LOG` is over, return None instead.
         """
-        if pod.running is None:
+        if pod.started_at is None:
             return None
         try:
             with self._record_obstacle(Wait.READ_LOG, plan, job):

@@ -84,16 +84,16 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
     job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
     if failure := observed.failures.get(attempt.job):
         return AttemptState(AttemptPhase.OVER, failure=failure)
-    if job and job.suspended and not job.ended:
+    if job and job.is_suspended and not job.has_ended:
         # If a pod had started, the queue has evicted the Job: another pod will follow, and the case starts again.
         return _queued_state(job, plan, observed, now)
-    if job and not job.ended and pod and pod.disowned:
+    if job and not job.has_ended and pod and pod.is_untracked:
         return _readmitted_state(attempt, job, pod, plan, observed, now)
     job_is_gone = job is None and bool(attempt.job_uid)
-    has_ended = (job is not None and job.ended) or (pod is not None and pod.is_over)
+    has_ended = (job is not None and job.has_ended) or (pod is not None and pod.is_over)
     if job_is_gone or has_ended:
         return AttemptState(AttemptPhase.OVER, pending=_problem_after_end(attempt, observed))
-    if pod and (pod.running or pod.deleted):
+    if pod and (pod.started_at or pod.deletion_time):
         return _running_state(pod, plan, now)
     return _waiting_state(attempt, job, pod, plan, observed, now)
 
@@ -124,10 +124,10 @@ def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
 
 def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
     """Return until when to wait for the end of a pod, by its deadline and, if it is deleted, its grace period."""
-    started = pod.accepted or pod.running or pod.created
+    started = pod.accepted_at or pod.started_at or pod.created_at
     latest_end = started + plan.pod_deadline + Wait.END_OF_POD.patience
-    if pod.deleted:
-        return min(latest_end, pod.deleted + Wait.END_OF_POD.patience)
+    if pod.deletion_time:
+        return min(latest_end, pod.deletion_time + Wait.END_OF_POD.patience)
     return latest_end
 
 
@@ -153,7 +153,7 @@ def _waiting_state(
         pending = explain_pending(job, pod, plan.profile, plan.script, obstacle.message if obstacle else "")
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
     limit = wait.limit.of(plan.policy) or wait.patience
-    since = (job.started or job.created) if job else datetime.fromisoformat(attempt.start_time)
+    since = (job.started_at or job.created_at) if job else datetime.fromisoformat(attempt.start_time)
     deadline = since + limit
     suspected = start_deadline_exceeded(pending, limit) if now >= deadline else None
     question = _event_question(job, pod, obstacle)
@@ -178,8 +178,8 @@ def _event_question(
         return None
     next_read = next_question(obstacle.since, obstacle.tries) if obstacle else None
     if pod:
-        return EventQuestion(Wait.START, pod.key.uid, next_read or pod.created + FIRST_QUESTION)
-    return EventQuestion(Wait.POD, job.key.uid, next_read or (job.started or job.created) + FIRST_QUESTION)
+        return EventQuestion(Wait.START, pod.key.uid, next_read or pod.created_at + FIRST_QUESTION)
+    return EventQuestion(Wait.POD, job.key.uid, next_read or (job.started_at or job.created_at) + FIRST_QUESTION)
 
 
 def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> AttemptState:

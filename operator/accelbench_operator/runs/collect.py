@@ -31,14 +31,14 @@ OUT_OF_MEMORY = "OOMKilled"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 
 
-def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, now: str) -> Result | AttemptFailure:
+def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, is_last: bool, now: str) -> Result | AttemptFailure:
     """Return the result of an attempt at `case`, or its failure.
 
     Args:
         case: The case with the attempt's number in its origin.
         pod: The pod of the attempt, which has ended.
         log: The pod's log; None if it cannot be read.
-        last: True if no other attempt follows: then even an incomplete result is returned.
+        is_last: True if no other attempt follows: then even an incomplete result is returned.
         now: Timestamp for a result that is built here, because the runner did not finish one.
     """
     documents = read_log((log or "").splitlines(), READ_KINDS)
@@ -50,7 +50,7 @@ def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, n
         failure = interrupted(pod)
     else:
         failure = without_result(pod, headline.message if headline else "", log_state)
-    if result is not None and (last or not was_interrupted):
+    if result is not None and (is_last or not was_interrupted):
         return _with_notes(result, *documents.problems)
     partial_result = result or _if_of_this_attempt(case, documents.latest("checkpoint"))
     if result is None and headline is not None:
@@ -58,10 +58,10 @@ def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, last: bool, n
         if result_of_kill:
             return _with_notes(result_of_kill, *documents.problems)
         # If the pod was deleted or evicted, another attempt brings more than this headline.
-        was_removed = pod.disruption or pod.deleted
-        if headline.state == "finished" and (last or not was_removed):
+        was_removed = pod.disruption or pod.deletion_time
+        if headline.state == "finished" and (is_last or not was_removed):
             return _from_headline(case, headline, log_state, now)
-    if partial_result is not None and (last or not failure.reason.retried):
+    if partial_result is not None and (is_last or not failure.reason.retried):
         partial = partial_result.model_copy(update={"complete": False, "stopped": StopReason.INTERRUPTED})
         return _with_notes(partial, f"only the rounds before the end of the attempt: {failure}", *documents.problems)
     return failure

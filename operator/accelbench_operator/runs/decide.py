@@ -349,7 +349,7 @@ def _actions(
         state = states.get(attempt.case)
         if state and state.phase is AttemptPhase.OVER and state.failure is None:
             is_last = stop is not None or attempt.retries >= maximum_retries
-            actions.append(Collect(attempt, last=is_last))
+            actions.append(Collect(attempt, is_last=is_last))
         elif state and state.suspected:
             actions.append(ConfirmFailure(attempt, state.suspected))
         elif state and state.reads_queue:
@@ -372,9 +372,9 @@ def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[D
     for job in observed.jobs.values():
         result = observed.results.get(job.case)
         if result is None:
-            if job.key.name not in jobs_in_flight and not job.ended:
+            if job.key.name not in jobs_in_flight and not job.has_ended:
                 deletions.append(DeleteJob(job.key.name, job.key.uid))
-        elif result.complete or not job.ended:
+        elif result.complete or not job.has_ended:
             deletions.append(DeleteJob(job.key.name, job.key.uid, result.name))
     return tuple(deletions)
 
@@ -399,7 +399,7 @@ def _start_active_time(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], 
     """
     if status.active_start_time is not None:
         return status
-    starts = [max(pod.running, pod.created) for pod in pods if pod.running]
+    starts = [max(pod.started_at, pod.created_at) for pod in pods if pod.started_at]
     start = min([*starts, now])
     return status.model_copy(update={"active_start_time": timestamp(start)})
 
@@ -412,7 +412,7 @@ def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], n
     if status.active_start_time is None:
         return status
     start = datetime.fromisoformat(status.active_start_time)
-    ends = [pod.ended or now for pod in pods if pod.running]
+    ends = [pod.ended_at or now for pod in pods if pod.started_at]
     elapsed = max(ends, default=now) - start
     seconds = status.active_seconds + max(0, round(elapsed.total_seconds()))
     return status.model_copy(update={"active_start_time": None, "active_seconds": seconds})

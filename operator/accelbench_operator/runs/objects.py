@@ -124,6 +124,6 @@ class RunObjects:
             if after is None and changed.disruption and job is not None:
                 self._disruptions[name_of(job)] = disruption_of(changed)
             if isinstance(before, ObservedPod) and isinstance(after, ObservedPod):
-                has_started = after.running is not None and before.running is None
+                has_started = after.started_at is not None and before.started_at is None
                 if has_started:
                     self._on_start(job if isinstance(job, ObservedJob) else None, after)

@@ -25,12 +25,12 @@ class ObservedJob:
     owner: str
     """UID of its run."""
     case: str
-    created: datetime
-    started: datetime | None
+    created_at: datetime
+    started_at: datetime | None
     """Time at which the Job controller started the Job; None while the Job is suspended, for example by Kueue."""
-    suspended: bool
+    is_suspended: bool
     """True if the spec suspends the Job, or if the Job controller has not reported yet that it is resumed."""
-    ended: bool
+    has_ended: bool
     """True if the Job is Complete or Failed; then all its pods have ended."""
     failure: str = ""
     """`Reason: message` of the Failed condition."""
@@ -50,15 +50,15 @@ class ObservedPod:
     """UID of its run."""
     case: str
     job: str
-    created: datetime
+    created_at: datetime
     phase: str
-    accepted: datetime | None
+    accepted_at: datetime | None
     """Time at which a kubelet accepted the pod, from which its `activeDeadlineSeconds` count."""
-    running: datetime | None
+    started_at: datetime | None
     """Time at which the runner's container started; None before."""
-    deleted: datetime | None
+    deletion_time: datetime | None
     """Time of the deletion plus the grace period, when the pod should be gone; None if it is not being deleted."""
-    ended: datetime | None
+    ended_at: datetime | None
     """Time at which the runner's container ended; None before."""
     exit_code: int | None = None
     reason: str = ""
@@ -76,7 +76,7 @@ class ObservedPod:
     """Image of the runner's container: by digest once the kubelet reports it, else as in the spec."""
     waiting: str = ""
     """`Reason: message` while it does not run yet, for example `Unschedulable` or `ImagePullBackOff`."""
-    disowned: bool = False
+    is_untracked: bool = False
     """True if the pod is being deleted and its Job does not track it any more: unless the Job ends, another pod
     replaces this one."""
 
@@ -92,7 +92,7 @@ def reporting_pod(pods: Iterable[ObservedPod]) -> ObservedPod | None:
     A Job has two pods if its controller got no answer when it created the first; later it deletes one of them. Times
     are whole seconds, so of two pods with the same time the greater name counts.
     """
-    return max(pods, key=lambda pod: (pod.phase == "Succeeded", pod.created, pod.key.name), default=None)
+    return max(pods, key=lambda pod: (pod.phase == "Succeeded", pod.created_at, pod.key.name), default=None)
 
 
 def parse_time(text: str | None) -> datetime | None:
@@ -122,10 +122,10 @@ def observe_job(body: Manifest) -> ObservedJob | None:
         key=Key.of(JOB.name, body),
         owner=owner,
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
-        created=created_at(metadata),
-        started=parse_time(status.get("startTime")),
-        suspended=spec_suspends or "Suspended" in true_conditions,
-        ended="Complete" in true_conditions or "Failed" in true_conditions,
+        created_at=created_at(metadata),
+        started_at=parse_time(status.get("startTime")),
+        is_suspended=spec_suspends or "Suspended" in true_conditions,
+        has_ended="Complete" in true_conditions or "Failed" in true_conditions,
         failure=describe(true_conditions.get("Failed")),
         queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
         suspended_since=_suspended_since(metadata, conditions.get("Suspended", {}), spec_suspends=spec_suspends),
@@ -163,12 +163,12 @@ def observe_pod(body: Manifest) -> ObservedPod:
         owner=run_uid_of(metadata),
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
         job=controller_of(body).get("name", ""),
-        created=created_at(metadata),
+        created_at=created_at(metadata),
         phase=status.get("phase", "Pending"),
-        accepted=parse_time(status.get("startTime")),
-        running=_parse_start(running.get("startedAt") or terminated.get("startedAt")),
-        deleted=parse_time(metadata.get("deletionTimestamp")),
-        ended=parse_time(terminated.get("finishedAt")),
+        accepted_at=parse_time(status.get("startTime")),
+        started_at=_parse_start(running.get("startedAt") or terminated.get("startedAt")),
+        deletion_time=parse_time(metadata.get("deletionTimestamp")),
+        ended_at=parse_time(terminated.get("finishedAt")),
         exit_code=terminated.get("exitCode"),
         reason=terminated.get("reason", ""),
         message=terminated.get("message", ""),
@@ -178,7 +178,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
         node=(body.get("spec") or {}).get("nodeName") or "",
         image=_image(body),
         waiting=describe(waiting),
-        disowned="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
+        is_untracked="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
     )
 
 
