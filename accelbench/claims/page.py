@@ -302,7 +302,7 @@ def _row_link(claim: Claim) -> RawMarkdown:
 
 
 def _devices(results: Iterable[Result]) -> list[str]:
-    """Return the names of the devices that these results were measured on, each once, in order."""
+    """Return the names of the results' devices, each once, in order; a compiled program has none."""
     return list(dict.fromkeys(_device(result) for result in results if not result.compiled))
 
 

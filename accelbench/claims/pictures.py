@@ -120,17 +120,20 @@ def _plot_trainings(trainings: Sequence[_Training]) -> "Plot":
     first_measured = next((line for line in trainings if line.measured_ratios), None)
     left_margin = max(canvas.text_width(line.name) for line in trainings) + 16
 
-    def make(width: int) -> "Figure":
+    def draw_figure(width: int) -> "Figure":
         """Draw the figure, `width` pixels wide."""
-        drawing = canvas.figure(width, ROW_HEIGHT * len(trainings) + 96)
-        axes = canvas.place(drawing, left=left_margin, right=16, top=46, bottom=50)
+        # In pixels: the legend is above the axes, and their label below.
+        top_margin, bottom_margin = 46, 50
+        drawing = canvas.figure(width, top_margin + ROW_HEIGHT * len(trainings) + bottom_margin)
+        axes = canvas.place(drawing, left=left_margin, right=16, top=top_margin, bottom=bottom_margin)
         axes.set(xscale="log", xlim=(axis_minimum, axis_maximum), ylim=(len(trainings), 0), yticks=[])
         axes.axvline(1, color=Ink.MUTED.value, linewidth=1)
         for index, line in enumerate(trainings):
             y = index + 0.5
+            # The range that confirms the claim, cut at the ends of the axis; it fills 70 % of the row's height.
             shaded_range = [min(max(bound, axis_minimum), axis_maximum) for bound in line.bounds]
-            axes.fill_between(shaded_range, index + 0.15, index + 0.85, color=Ink.BAND.value, linewidth=0)
-            # The legend needs one label for each kind of mark.
+            axes.fill_between(shaded_range, y - 0.35, y + 0.35, color=Ink.BAND.value, linewidth=0)
+            # The legend shows each label once, so only the first mark of a kind has one.
             label = "article" if line is trainings[0] else None
             axes.plot([line.article_ratio], [y], "D", markersize=8, color=Ink.SERIES_2.value, label=label)
             if line.measured_ratios:
@@ -149,4 +152,4 @@ def _plot_trainings(trainings: Sequence[_Training]) -> "Plot":
         drawing.legend(loc="upper left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, labelcolor=Ink.TEXT.value)
         return drawing
 
-    return canvas.draw("trainings", _describe_trainings(trainings), make)
+    return canvas.draw("trainings", _describe_trainings(trainings), draw_figure)

@@ -57,9 +57,9 @@ def _parameters(results: Sequence[Result]) -> list[str]:
     return [" ".join(escaped(line) for line in dict.fromkeys(lines))] if lines else []
 
 
-def _with_variants(result: Result, compared: frozenset[str]) -> Result:
+def _with_variants(result: Result, compared_variants: frozenset[str]) -> Result:
     """Return the result with the compared variants and the baseline only."""
-    names = {*compared, result.case.baseline}
+    names = {*compared_variants, result.case.baseline}
     return result.model_copy(
         update={"variants": tuple(variant for variant in result.variants if variant.name in names)}
     )

@@ -89,7 +89,7 @@ def distinguishing_name(result: Result, results: Sequence[Result]) -> str:
 
 
 def device_name(result: Result) -> str:
-    """Return the name of the device that the result was measured on; `CPU` for every CPU."""
+    """Return the name of the result's device; `CPU` for every CPU."""
     platform = result.case.accelerator.platform
     if platform == "cpu":
         return "CPU"

@@ -132,9 +132,9 @@ def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
 
 
 def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
-    """Load the results of a run; None if there are none, or if the manifest has changed since.
+    """Load the results of a run; None if it has none, if they cannot be read, or if the manifest has changed since.
 
-    If only the bounds have changed, the results still count, provided that the ledger has a change since then.
+    If only the bounds have changed, the results still count if the ledger's history has a change since then.
     """
     from accelbench.claims.page import measured_at
     from accelbench.local.results import read
@@ -159,7 +159,7 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
             err=True,
         )
         return None
-    # The ledger has the bounds of such a claim, so no run records them: only the history shows a change.
+    # If the bounds stand in the ledger, no run records them: only the history shows that they have changed.
     has_bounds_in_ledger = claim.ignores_manifest_expectations and not claim.own
     return MeasuredRun(
         [(result, evaluate(run.manifest.spec.expectations, result)) for result in loaded.results],

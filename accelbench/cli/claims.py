@@ -237,7 +237,7 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> No
 
 
 def _write_pictures(settled_claims: "list[SettledClaim]", directory: Path) -> None:
-    """Draw the page's pictures into the directory; end the process without matplotlib or after a failed write."""
+    """Draw the page's pictures into the directory; end the process if matplotlib is missing or a write fails."""
     from accelbench.claims import pictures
     from accelbench.local.directory import write_atomically
 

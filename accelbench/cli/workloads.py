@@ -76,7 +76,7 @@ def _load_or_explain(name: str) -> "Workload | str":
 
 
 def _describe_or_explain(name: str, workload_or_error: "Workload | str") -> dict[str, Any]:
-    """Return the description of a workload for JSON; a text is the error of a broken package."""
+    """Return the description of a workload for JSON, or the error's text if its package is broken."""
     if isinstance(workload_or_error, str):
         return {"name": name, "broken": workload_or_error}
     return describe(workload_or_error)
@@ -141,7 +141,10 @@ def _summary(workload: "Workload") -> str:
 
 
 def _list_table(workloads_or_errors: "Mapping[str, Workload | str]", width: int) -> "RenderableType":
-    """Return a table of all workloads that fits in `width` characters; a text is the error of a broken package."""
+    """Return a table of all workloads, at most `width` characters wide if possible.
+
+    For a broken package, the mapping has the error's text instead of a workload.
+    """
     from rich.text import Text
 
     table = _empty_table("workload", "what it computes", "variants")

@@ -22,7 +22,7 @@ Items = list[CompletionItem[str]]
 
 
 def complete(app: click.Group, arguments: Sequence[str]) -> None:
-    """Print the answer. After an error, print no choices: a message would appear in the command that the user types."""
+    """Print the choices for the last argument. After an error, print none, because a message would disturb the user."""
     try:
         lines = list(_answer_lines(app, arguments))
     except (Exception, SystemExit):  # noqa: BLE001 - see above

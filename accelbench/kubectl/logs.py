@@ -133,7 +133,7 @@ def _explain_no_pod(run: dict[str, Any], case: str | None) -> str:
     name = run["metadata"]["name"]
     subject = f"case {case} of benchmarkrun/{name}" if case else f"benchmarkrun/{name}"
     measured_cases = (run.get("status") or {}).get("measuredCases") or ()
-    if is_finished(run) or (case or "") in measured_cases:
+    if is_finished(run) or case in measured_cases:
         advice = f"its result stays: kubectl accelbench report {name}"
         return f"{subject} no longer has a pod, and its log went with the pod; {advice}"
     reason = condition(run, "Finished").get("message") or "no operator has picked up the run yet"

@@ -98,7 +98,10 @@ def _explain_unreadable(error: ValidationError) -> str:
 
 
 def read_results(client: Client, name: str) -> LoadedResults:
-    """Read the results of a run by `NAME` or `bmr/NAME`, also if the run was deleted; raise UnknownRunError."""
+    """Read the results of a run by `NAME` or `bmr/NAME`; a deleted run can still have results.
+
+    Raises UnknownRunError if neither a run nor a result has this name.
+    """
     run = _find_run(client, name)
     if run is None:
         return _to_loaded_results(_results_of_deleted_run(client, name), None)
