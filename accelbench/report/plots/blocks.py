@@ -1,5 +1,6 @@
 """Draw the blocks of every launch in the order in which they ran, with drift, steps and outliers."""
 
+import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 PANEL = 96
 """Height of a variant's panel in pixels."""
 MAXIMUM_LINEAR_RATIO = 5
-"""Ratio of the slowest to the quickest block of any variant above which the scale of all panels is logarithmic."""
+"""Maximum ratio of a variant's slowest block to its quickest on a linear scale; above it all panels are logarithmic."""
 MAXIMUM_BLOCKS = 4000
-"""Most blocks to draw in one plot, divided equally between launches; beyond it, extremes of stretches are drawn."""
+"""Maximum number of blocks in one plot, divided equally between launches; of more blocks, only extremes are drawn."""
 
 
 def plot(
@@ -27,38 +28,41 @@ def plot(
     *,
     quarantined: AbstractSet[int] = frozenset(),
 ) -> Plot | None:
-    """Draw a panel for each variant over the rounds, with discarded rounds shaded; None if nothing was timed.
+    """Draw a panel for each variant over the rounds; None if nothing was timed.
 
-    All panels have the same kind of scale, so that they can be compared.
+    Discarded rounds are shaded. All panels have the same kind of scale, so that they can be compared.
     """
-    shown = {variant: launches for variant, launches in series.items() if any(launch.seconds for launch in launches)}
-    if not shown:
+    timed = {variant: launches for variant, launches in series.items() if any(launch.seconds for launch in launches)}
+    if not timed:
         return None
-    ordered = list(shown)
-    rounds = sorted({launch.round for launches in shown.values() for launch in launches})
-    logarithmic = any(max(values) > MAXIMUM_LINEAR_RATIO * min(values) for values in map(_values, shown.values()))
-    most = max(4, MAXIMUM_BLOCKS // sum(len(launches) for launches in shown.values()))
+    rounds = sorted({launch.round for launches in timed.values() for launch in launches})
+    logarithmic = any(max(values) > MAXIMUM_LINEAR_RATIO * min(values) for values in map(_values, timed.values()))
+    wide_maximum_dots = max(4, MAXIMUM_BLOCKS // sum(len(launches) for launches in timed.values()))
 
     def make(width: int) -> "Figure":
-        height = PANEL * len(ordered) + 44
+        """Draw the panels below each other; the last panel has the labels of the rounds."""
+        maximum_dots = wide_maximum_dots if width == canvas.WIDE else wide_maximum_dots // 2
+        height = PANEL * len(timed) + 44
         figure = canvas.figure(width, height)
-        for number, variant in enumerate(ordered):
-            axes = canvas.place(
-                figure, left=62, right=14, top=number * PANEL + 26, bottom=height - (number + 1) * PANEL + 8
-            )
+        for index, (variant, launches) in enumerate(timed.items()):
+            top, bottom = index * PANEL + 26, height - (index + 1) * PANEL + 8
+            axes = canvas.place(figure, left=62, right=14, top=top, bottom=bottom)
             axes.set_yscale("log" if logarithmic else "linear")
-            _draw_panel(axes, shown[variant], rounds, quarantined, most if width == canvas.WIDE else most // 2)
+            _draw_panel(axes, launches, rounds, quarantined, maximum_dots)
             axes.set_title(variant, loc="left", fontsize=canvas.FONT_SIZE, weight="bold", x=-54 / (width - 76), pad=5)
-            if variant == ordered[-1]:
-                labelled = rounds[:: -(-len(rounds) // (8 if width == canvas.NARROW else 20))]
-                scale.set_ticks(
-                    axes, [rounds.index(round_) + 0.5 for round_ in labelled], lambda at: str(rounds[int(at)])
-                )
-                axes.tick_params(axis="x", length=0)
-                axes.set_xlabel("round (times are logarithmic)" if logarithmic else "round")
+        _label_rounds(axes, rounds, maximum=8 if width == canvas.NARROW else 20)
+        axes.set_xlabel("round (times are logarithmic)" if logarithmic else "round")
         return figure
 
-    return canvas.draw(name, _describe(shown, ordered), make)
+    return canvas.draw(name, _describe(timed), make)
+
+
+def _label_rounds(axes: "Axes", rounds: Sequence[int], *, maximum: int) -> None:
+    """Label at most `maximum` rounds below the axes; round number i of `rounds` is drawn from i to i + 1."""
+    every = math.ceil(len(rounds) / maximum)
+    positions = [index + 0.5 for index in range(0, len(rounds), every)]
+    scale.set_ticks(axes, positions, lambda position: str(rounds[int(position)]))
+    axes.tick_params(axis="x", length=0)
 
 
 def _draw_panel(
@@ -66,35 +70,35 @@ def _draw_panel(
     launches: Sequence[LaunchSeries],
     rounds: Sequence[int],
     quarantined: AbstractSet[int],
-    most: int,
+    maximum_dots: int,
 ) -> None:
-    """Draw a variant's launches side by side: blocks as dots, each launch's value as a line."""
+    """Draw a variant's launches side by side: blocks as dots, each launch's value as a line.
+
+    `maximum_dots` is the maximum number of dots in a launch.
+    """
     values = _values(launches)
     low, high = min(values), max(values)
+    # Leave 12 % of the axis free at both ends, and at least 0.2 % of a value if all values are almost equal.
     if axes.get_yscale() == "log":
-        room = max((high / low) ** 0.12, 1.002)
-        axes.set(xlim=(0, len(rounds)), ylim=(low / room, high * room))
+        margin = max((high / low) ** 0.12, 1.002)
+        axes.set(xlim=(0, len(rounds)), ylim=(low / margin, high * margin))
     else:
-        room = max((high - low) * 0.12, high * 0.002)
-        axes.set(xlim=(0, len(rounds)), ylim=(low - room, high + room))
-    for slot, round_ in enumerate(rounds):
-        if slot:
-            axes.axvline(slot, color=Ink.RULE.value, linewidth=0.5)
-        if round_ in quarantined:
-            axes.axvspan(slot, slot + 1, color=Ink.BAND.value, linewidth=0)
+        margin = max((high - low) * 0.12, high * 0.002)
+        axes.set(xlim=(0, len(rounds)), ylim=(low - margin, high + margin))
+    _draw_rounds(axes, rounds, quarantined)
     dots: dict[Ink, tuple[list[float], list[float]]] = {Ink.SERIES_1: ([], []), Ink.GREY: ([], [])}
     for launch in launches:
-        slot = rounds.index(launch.round)
-        ink = Ink.GREY if launch.round in quarantined else Ink.SERIES_1
-        if not launch.has_blocks:
-            axes.plot([slot + 0.5] * 2, [min(launch.seconds), max(launch.seconds)], color=ink.value, linewidth=2)
-        for index in sample_indices(launch.seconds, most) if launch.has_blocks else ():
-            at = slot + 0.06 + 0.88 * (index + 0.5) / len(launch.seconds)
-            # A line of zero length with round ends is a dot; this way all dots are one path.
-            dots[ink][0].extend((at, at, float("nan")))
-            dots[ink][1].extend((launch.seconds[index], launch.seconds[index], float("nan")))
-        line = Ink.MUTED if launch.round in quarantined else Ink.TEXT
-        axes.plot([slot + 0.06, slot + 0.94], [launch.value] * 2, color=line.value, linewidth=1.2)
+        left = rounds.index(launch.round)
+        ink, line_ink = Ink.SERIES_1, Ink.TEXT
+        if launch.round in quarantined:
+            ink, line_ink = Ink.GREY, Ink.MUTED
+        if launch.has_blocks:
+            xs, ys = _dots(launch, left, maximum_dots)
+            dots[ink][0].extend(xs)
+            dots[ink][1].extend(ys)
+        else:
+            axes.plot([left + 0.5] * 2, [min(launch.seconds), max(launch.seconds)], color=ink.value, linewidth=2)
+        axes.plot([left + 0.06, left + 0.94], [launch.value] * 2, color=line_ink.value, linewidth=1.2)
     for ink, (xs, ys) in dots.items():
         if xs:
             axes.plot(xs, ys, color=ink.value, linewidth=2.6, solid_capstyle="round", zorder=2)
@@ -104,33 +108,56 @@ def _draw_panel(
     axes.tick_params(axis="y", length=0)
 
 
+def _draw_rounds(axes: "Axes", rounds: Sequence[int], quarantined: AbstractSet[int]) -> None:
+    """Draw a line between two rounds, and shade discarded rounds."""
+    for left, round_number in enumerate(rounds):
+        if left > 0:
+            axes.axvline(left, color=Ink.RULE.value, linewidth=0.5)
+        if round_number in quarantined:
+            axes.axvspan(left, left + 1, color=Ink.BAND.value, linewidth=0)
+
+
+def _dots(launch: LaunchSeries, left: int, maximum_dots: int) -> tuple[list[float], list[float]]:
+    """Return the coordinates of a path that draws a dot for each block of a launch, between `left` and `left` + 1.
+
+    A line of zero length with round ends is a dot, and NaN interrupts the path.
+    """
+    xs, ys = [], []
+    for index in sample_indices(launch.seconds, maximum_dots):
+        x = left + 0.06 + 0.88 * (index + 0.5) / len(launch.seconds)
+        y = launch.seconds[index]
+        xs += [x, x, math.nan]
+        ys += [y, y, math.nan]
+    return xs, ys
+
+
 def _values(launches: Sequence[LaunchSeries]) -> list[float]:
     return [seconds for launch in launches for seconds in launch.seconds]
 
 
-def sample_indices(values: Sequence[float], most: int) -> list[int]:
-    """Return indices of at most `most` values: minimum and maximum of each stretch, so that outliers are kept."""
-    if len(values) <= most:
+def sample_indices(values: Sequence[float], maximum: int) -> list[int]:
+    """Return the indices of at most `maximum` values, among them the smallest and the largest value.
+
+    More values are divided into stretches of equal length; the minimum and the maximum of each are chosen.
+    """
+    if len(values) <= maximum:
         return list(range(len(values)))
-    stretches = max(1, most // 2)
+    stretches = max(1, maximum // 2)
     indices: set[int] = set()
     for number in range(stretches):
-        first, last = number * len(values) // stretches, (number + 1) * len(values) // stretches
-        stretch = range(first, last)
-        indices |= {min(stretch, key=values.__getitem__), max(stretch, key=values.__getitem__)}
+        first, end = number * len(values) // stretches, (number + 1) * len(values) // stretches
+        indices.add(min(range(first, end), key=lambda index: values[index]))
+        indices.add(max(range(first, end), key=lambda index: values[index]))
     return sorted(indices)
 
 
-def _describe(shown: Mapping[str, Sequence[LaunchSeries]], ordered: Sequence[str]) -> str:
-    """Describe the plot in words."""
+def _describe(timed: Mapping[str, Sequence[LaunchSeries]]) -> str:
+    """Describe the plot in words: the range of each variant's times."""
     ranges = []
-    for variant in ordered:
-        values = _values(shown[variant])
-        launches = f"{len(shown[variant])} launches"
-        ranges.append(f"{variant} {figures.seconds(min(values))} to {figures.seconds(max(values))} ({launches})")
-    what = (
-        "of every block"
-        if all(launch.has_blocks for variant in ordered for launch in shown[variant])
-        else "of launches"
-    )
-    return f"Time per step {what}, in run order: {'; '.join(ranges)}."
+    for variant, launches in timed.items():
+        values = _values(launches)
+        count = f"{len(launches)} launches"
+        ranges.append(f"{variant} {figures.seconds(min(values))} to {figures.seconds(max(values))} ({count})")
+    has_blocks = all(launch.has_blocks for launches in timed.values() for launch in launches)
+    subject = "of every block" if has_blocks else "of launches"
+    return f"Time per step {subject}, in run order: {'; '.join(ranges)}."

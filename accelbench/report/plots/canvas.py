@@ -54,7 +54,7 @@ class Ink(Enum):
 
     @property
     def variable(self) -> str:
-        """Return the name of its variable in the page's style sheet."""
+        """Return the name of this colour's variable in the page's style sheet."""
         return f"--{self.name.lower().replace('_', '-')}"
 
 
@@ -63,9 +63,11 @@ DASHES = ("solid", (0, (5, 2)), (0, (1, 1.5)))
 """Line styles; series after the eighth repeat the colours with the next style."""
 
 
-def series_style(number: int) -> tuple[str, Any]:
-    """Return colour and line style of the series with this number, from 0."""
-    return SERIES[number % len(SERIES)].value, DASHES[number // len(SERIES) % len(DASHES)]
+def series_style(index: int) -> tuple[str, Any]:
+    """Return the colour and the line style of the series with this index, from 0."""
+    colour = SERIES[index % len(SERIES)].value
+    dashes = DASHES[index // len(SERIES) % len(DASHES)]
+    return colour, dashes
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,10 @@ class Plot:
 
 
 def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
-    """Draw a plot with `make`, which takes a width in pixels; `name` is unique on its page."""
+    """Draw a plot once for each width; `make` takes a width in pixels and returns a figure.
+
+    `name` is unique on the page, because it prefixes the ids in the drawings.
+    """
     with _settings():
         wide, narrow = (_svg(make(width), f"{name}-{width}", description) for width in (WIDE, NARROW))
     return Plot(name=name, wide=wide, narrow=narrow, description=description)
@@ -88,21 +93,22 @@ def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
 def standalone(plot: Plot) -> str:
     """Return the wide drawing as an SVG file with the page's colours for both schemes."""
     css = files("accelbench.report").joinpath("page", "report.css").read_text(encoding="utf-8")
-    colours = css[: css.index("* {")]
+    colours = css[: css.index("* {")]  # the style sheet begins with the definitions of the colours
     style = f"<style>{colours}text {{ font-family: var(--font) }}</style>"
     root = '<svg xmlns="http://www.w3.org/2000/svg" style="background: var(--paper)" '
     return plot.wide.replace("<svg ", root, 1).replace("><", f">{style}<", 1) + "\n"
 
 
 def figure(width: int, height: float) -> "Figure":
-    """Return an empty figure of this size in pixels, without matplotlib's global state."""
+    """Return an empty figure of this size in pixels."""
+    # Unlike pyplot, Figure keeps no global state.
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width / POINTS_PER_INCH, height / POINTS_PER_INCH), facecolor="none")
 
 
 def place(target: "Figure", *, left: float, top: float, right: float, bottom: float) -> "Axes":
-    """Add axes without a frame, with margins in pixels."""
+    """Add axes to the figure, at these margins in pixels, with a line only at the bottom."""
     width, height = target.get_size_inches() * POINTS_PER_INCH
     axes = target.add_axes(
         (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
@@ -116,12 +122,13 @@ def place(target: "Figure", *, left: float, top: float, right: float, bottom: fl
 
 
 def text_width(text: str) -> float:
-    """Return an upper estimate of a text's width in pixels; fonts differ."""
+    """Return an upper estimate of a text's width in pixels; the real width depends on the reader's font."""
+    # Most fonts need less than 0.62 of their size for an average character.
     return 0.62 * FONT_SIZE * len(text)
 
 
 def _settings() -> AbstractContextManager[None]:
-    """Set matplotlib's options for drawings that are the same on every machine."""
+    """Return a context with matplotlib options for drawings that are the same on every machine."""
     import matplotlib as mpl
 
     return mpl.rc_context(
@@ -142,39 +149,45 @@ def _settings() -> AbstractContextManager[None]:
 
 
 def _svg(drawing: "Figure", name: str, description: str) -> str:
-    """Return the drawing as SVG for the page; `name` prefixes its ids."""
+    """Return the drawing as SVG for a page; `name` prefixes the ids in the SVG."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
     FigureCanvasSVG(drawing).print_svg(buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     root = ET.fromstring(buffer.getvalue())  # noqa: S314 - drawn one line above
-    return _adopt(root, name, description)
+    return _adapt_to_page(root, name, description)
 
 
-def _adopt(root: ET.Element, name: str, description: str) -> str:
-    """Return the drawing as a part of a page: with the page's colours and font, and ids that are unique there."""
-    _strip(root)
-    referenced: set[str] = set()
+def _adapt_to_page(root: ET.Element, name: str, description: str) -> str:
+    """Return the SVG for use inside a page: with the page's colours and font, and with ids that are unique there.
+
+    An id that no element refers to is removed.
+    """
+    _remove_metadata(root)
+    referenced_ids: set[str] = set()
     for element in root.iter():
         element.tag = element.tag.removeprefix(SVG)
-        referenced |= _rename_references(element, name)
+        referenced_ids |= _rename_references(element, name)
+        # A rotation by 0 degrees does nothing.
         if element.get("transform", "").startswith("rotate(-0 "):
             del element.attrib["transform"]
         if (path := element.get("d")) is not None:
-            element.set("d", re.sub(r"-?\d+\.\d+", _tenths, path))
+            element.set("d", re.sub(r"-?\d+\.\d+", _round_to_tenths, path))
         if (style := element.get("style")) is not None:
             element.set("style", _page_style(style))
     for element in root.iter():
-        if (identity := element.attrib.pop("id", None)) in referenced:
-            element.set("id", f"{name}-{identity}")
+        original_id = element.attrib.pop("id", None)
+        if original_id in referenced_ids:
+            element.set("id", f"{name}-{original_id}")
     for attribute in ("width", "height", "version"):
         root.attrib.pop(attribute, None)
     root.set("role", "img")
     root.set("aria-label", description)
-    return re.sub(r">\s+<", "><", ET.tostring(root, encoding="unicode"))
+    text = ET.tostring(root, encoding="unicode")
+    return re.sub(r">\s+<", "><", text)  # white space between elements
 
 
-def _strip(root: ET.Element) -> None:
+def _remove_metadata(root: ET.Element) -> None:
     """Remove matplotlib's metadata and style sheet."""
     for parent in list(root.iter()):
         for child in list(parent):
@@ -182,25 +195,27 @@ def _strip(root: ET.Element) -> None:
                 parent.remove(child)
 
 
-def _tenths(match: re.Match[str]) -> str:
+def _round_to_tenths(match: re.Match[str]) -> str:
     """Return a coordinate to a tenth of a pixel; six digits would double the size of the page."""
     return f"{float(match[0]):.1f}".removesuffix(".0")
 
 
 def _rename_references(element: ET.Element, name: str) -> set[str]:
     """Prefix the ids that this element refers to with the plot's name; return the original ids."""
-    identities = set()
-    if (target := element.attrib.pop(LINK, "")[1:]) != "":
-        element.set("href", f"#{name}-{target}")
-        identities.add(target)
-    if (clip := element.get("clip-path", "")[5:-1]) != "":  # url(#ID)
-        element.set("clip-path", f"url(#{name}-{clip})")
-        identities.add(clip)
-    return identities
+    original_ids = set()
+    link = element.attrib.pop(LINK, "")
+    if target_id := link.removeprefix("#"):
+        element.set("href", f"#{name}-{target_id}")
+        original_ids.add(target_id)
+    clip_path = element.get("clip-path", "")
+    if clip_id := clip_path.removeprefix("url(#").removesuffix(")"):
+        element.set("clip-path", f"url(#{name}-{clip_id})")
+        original_ids.add(clip_id)
+    return original_ids
 
 
 def _page_style(style: str) -> str:
-    """Return the style with CSS variables for placeholder colours and without a font."""
+    """Return the style with CSS variables instead of placeholder colours, and without a font."""
     for ink in Ink:
         style = style.replace(ink.value, f"var({ink.variable})")
     return re.sub(r"font-family: [^;]*; ?", "", style)

@@ -28,34 +28,37 @@ STACKED_ROW = 46
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw the speedups of one case; None without any."""
+    """Draw the speedups of one case; None if no variant has a speedup with an interval."""
     rows = view.compared_rows(result)
-    drawn = [row.bounds for row in rows if row.bounds]
-    if not drawn:
+    intervals = [row.bounds for row in rows if row.bounds]
+    if not intervals:
         return None
     margin = 1 + float(result.case.measurement.equivalence_margin)
-    low = min(1 / margin, *(bounds.lower for bounds in drawn))
-    high = max(margin, *(bounds.upper for bounds in drawn))
-    room = max((high / low) ** 0.06, 1.004)
-    low, high = low / room, high * room
+    low = min(1 / margin, *(bounds.lower for bounds in intervals))
+    high = max(margin, *(bounds.upper for bounds in intervals))
+    axis_margin = max((high / low) ** 0.06, 1.004)  # 6 % of the axis at both ends, at least 0.4 % of a speedup
+    low, high = low / axis_margin, high * axis_margin
 
     findings = [_finding(row) for row in rows]
-    gutters = (max(map(canvas.text_width, (row.name for row in rows))), max(map(canvas.text_width, findings)))
+    names_width = max(canvas.text_width(row.name) for row in rows)
+    findings_width = max(map(canvas.text_width, findings))
 
     def make(width: int) -> "Figure":
-        # Texts are on both sides of the interval, or above it if there is no room.
-        stacked = sum(gutters) > MAXIMUM_TEXT_SHARE * width
-        left, right = (8, 8) if stacked else (gutters[0] + 16, gutters[1] + 16)
-        height = STACKED_ROW if stacked else ROW
-        figure = canvas.figure(width, height * len(rows) + 66)
+        """Draw a row for each variant: the name, the interval, and the finding."""
+        # Texts are on both sides of the intervals; if there is not enough space, they are above the intervals.
+        stacked = names_width + findings_width > MAXIMUM_TEXT_SHARE * width
+        left, right = (8, 8) if stacked else (names_width + 16, findings_width + 16)
+        row_height = STACKED_ROW if stacked else ROW
+        figure = canvas.figure(width, row_height * len(rows) + 66)
         axes = canvas.place(figure, left=left, right=right, top=26, bottom=40)
         axes.set(xscale="log", xlim=(low, high), ylim=(len(rows), 0), yticks=[])
-        for number, row in enumerate(rows):
-            upper = number + (0.5 if stacked else 0)
-            axes.fill_between([1 / margin, margin], upper, number + 1, color=Ink.BAND.value, linewidth=0)
-            axes.plot([1, 1], [upper, number + 1], color=Ink.MUTED.value, linewidth=1)
-            _write_texts(axes, row, findings[number], at=number + (0.28 if stacked else 0.5), stacked=stacked)
-            _draw_interval(axes, row, at=number + (0.75 if stacked else 0.5))
+        # Positions inside a row, from 0 (its top) to 1 (its bottom).
+        band_top, text_position, interval_position = (0.5, 0.28, 0.75) if stacked else (0.0, 0.5, 0.5)
+        for top, (row, finding) in enumerate(zip(rows, findings, strict=True)):
+            axes.fill_between([1 / margin, margin], top + band_top, top + 1, color=Ink.BAND.value, linewidth=0)
+            axes.plot([1, 1], [top + band_top, top + 1], color=Ink.MUTED.value, linewidth=1)
+            _write_texts(axes, row, finding, y=top + text_position, stacked=stacked)
+            _draw_interval(axes, row, y=top + interval_position)
         label = f"{result.case.baseline} = 1x"
         axes.text(1, -0.12, label, ha=_label_alignment(low, high), color=Ink.MUTED.value, clip_on=False)
         scale.set_ticks(axes, scale.log_ticks(low, high, 5 if width == canvas.NARROW else 7), _ratio)
@@ -66,38 +69,52 @@ def plot(result: Result, name: str) -> Plot | None:
 
 
 def _finding(row: view.VariantRow) -> str:
-    """Return `2.04x (2.01 to 2.07) faster`, or only the verdict if there is no interval."""
-    return f"{row.speedup} ({row.interval}) {row.verdict}" if row.bounds else row.verdict or "not compared"
+    """Return `2.04x (2.01 to 2.07) faster`; only the verdict if there is no interval."""
+    if row.bounds:
+        return f"{row.speedup} ({row.interval}) {row.verdict}"
+    return row.verdict or "not compared"
 
 
-def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, at: float, stacked: bool) -> None:
-    """Write the variant's name at the left and its finding at the right."""
+def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, y: float, stacked: bool) -> None:
+    """Write the variant's name at the left and its finding at the right.
+
+    The texts are inside the axes if they are `stacked` above the interval, else outside.
+    """
     ink, _ = VERDICTS.get(row.verdict, (Ink.BAD, ""))
 
-    def write(text: str, side: float, aside: float, **style: Any) -> None:
+    def write(text: str, x: float, offset_points: float, **style: Any) -> None:
+        """Write a text at `x`, from 0 (left end) to 1 (right end)."""
         axes.annotate(
-            text, (side, at), xycoords=axes.get_yaxis_transform(), xytext=(0 if stacked else aside, 0),
+            text, (x, y), xycoords=axes.get_yaxis_transform(), xytext=(offset_points, 0),
             textcoords="offset points", va="center", annotation_clip=False, **style,
         )  # fmt: skip
 
-    write(row.name, 0, -12, ha="left" if stacked else "right", weight="bold")
-    write(finding, 1, 12, ha="right" if stacked else "left", color=ink.value)
+    if stacked:
+        write(row.name, 0, 0, ha="left", weight="bold")
+        write(finding, 1, 0, ha="right", color=ink.value)
+    else:
+        write(row.name, 0, -12, ha="right", weight="bold")
+        write(finding, 1, 12, ha="left", color=ink.value)
 
 
-def _draw_interval(axes: "Axes", row: view.VariantRow, *, at: float) -> None:
-    """Draw the interval as a bar and the estimate as a marker, empty if inconclusive."""
+def _draw_interval(axes: "Axes", row: view.VariantRow, *, y: float) -> None:
+    """Draw the interval as a bar and the estimate as a marker, which is empty for an inconclusive verdict."""
     if row.bounds is None:
         return
     ink, marker = VERDICTS.get(row.verdict, (Ink.BAD, "o"))
-    axes.plot([row.bounds.lower, row.bounds.upper], [at, at], color=ink.value, linewidth=3, solid_capstyle="butt")
-    face = Ink.PAPER.value if row.verdict == "inconclusive" else ink.value
-    axes.plot([row.bounds.estimate], [at], marker, markersize=8, color=ink.value, markerfacecolor=face)
+    axes.plot([row.bounds.lower, row.bounds.upper], [y, y], color=ink.value, linewidth=3, solid_capstyle="butt")
+    fill = Ink.PAPER.value if row.verdict == "inconclusive" else ink.value
+    axes.plot([row.bounds.estimate], [y], marker, markersize=8, color=ink.value, markerfacecolor=fill)
 
 
 def _label_alignment(low: float, high: float) -> str:
-    """Return the horizontal alignment that keeps the label at 1 inside the axis from `low` to `high`."""
-    share = math.log(1 / low) / math.log(high / low)
-    return "left" if share < 0.3 else "right" if share > 0.7 else "center"  # noqa: PLR2004
+    """Return the horizontal alignment that keeps a label at 1 inside the axis from `low` to `high`."""
+    position = math.log(1 / low) / math.log(high / low)  # from 0 (left end) to 1 (right end)
+    if position < 0.3:  # noqa: PLR2004 - near the left end
+        return "left"
+    if position > 0.7:  # noqa: PLR2004 - near the right end
+        return "right"
+    return "center"
 
 
 def _ratio(value: float) -> str:

@@ -4,6 +4,7 @@ The answer with its interval is the result's (`Comparison.pays_back`); the curve
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,34 +34,39 @@ BAR = 3
 
 @dataclass(frozen=True)
 class Curve:
-    """Hold the seconds of the first call, less those of a step, and of each step, for a baseline and a variant."""
+    """Hold the costs of a variant and of its baseline, from which the speedup after any number of steps follows."""
 
     variant: str
     pays_back: Payback
     first_seconds: tuple[float, float]
-    """The baseline's and the variant's."""
+    """Cost of the first call beyond a step, in seconds: the baseline's and the variant's."""
     step_seconds: tuple[float, float]
+    """Seconds per step: the baseline's and the variant's."""
 
     def speedup(self, steps: float) -> float:
-        """Return the speedup of all work up to this number of steps; NaN if a total is not positive."""
-        baseline, variant = (
-            first + steps * step for first, step in zip(self.first_seconds, self.step_seconds, strict=True)
-        )
-        return baseline / variant if baseline > 0 and variant > 0 else float("nan")
+        """Return the speedup of all work up to this number of steps; NaN if a total time is not positive."""
+        baseline_first, variant_first = self.first_seconds
+        baseline_step, variant_step = self.step_seconds
+        baseline_total = baseline_first + steps * baseline_step
+        variant_total = variant_first + steps * variant_step
+        return baseline_total / variant_total if baseline_total > 0 and variant_total > 0 else math.nan
 
 
 def curves(result: Result) -> tuple[Curve, ...]:
-    """Return a curve for each variant whose first call differs from the baseline's by at least `NEGLIGIBLE_SECONDS`."""
+    """Return a curve for each comparison that has one, as `_curve` decides."""
     candidates = (_curve(comparison, result) for comparison in result.comparisons)
     return tuple(curve for curve in candidates if curve is not None)
 
 
 def _curve(comparison: Comparison, result: Result) -> Curve | None:
-    """Return the curve of a comparison; None if its first call costs nothing more, or it has no times."""
+    """Return the curve of a comparison; None if the comparison has no times, or does not state when it pays back.
+
+    The answer is also None if the first calls differ by less than `NEGLIGIBLE_SECONDS`.
+    """
     answer = comparison.pays_back
     if answer is None or abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return None
-    # Like the answer, the curves use only rounds that both have; otherwise they would cross somewhere else.
+    # The answer and the curve use the same rounds; otherwise the curve would not cross 1x where the answer says.
     times = compared_seconds(result, comparison)
     if times is None:
         return None
@@ -74,24 +80,26 @@ def _curve(comparison: Comparison, result: Result) -> Curve | None:
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw the curves of all variants; None without one."""
-    drawn = curves(result)
-    if not drawn:
+    """Draw the curves of all variants; None if there is no curve."""
+    drawn_curves = curves(result)
+    if not drawn_curves:
         return None
-    answers = [steps for curve in drawn for steps in (curve.pays_back.steps, curve.pays_back.upper) if steps]
-    last = min(MAXIMUM_AXIS_STEPS, max([MINIMUM_AXIS_STEPS, *(steps * AXIS_FACTOR for steps in answers)]))
-    steps = [last ** (point / (POINTS - 1)) for point in range(POINTS)]
-    heights = [[curve.speedup(count) for count in steps] for curve in drawn]
-    shown = [1.0, *(height for line in heights for height in line if not math.isnan(height))]
-    low, high = min(shown) / 1.3, max(shown) * 1.3
+    last_step = _last_step(drawn_curves)
+    # The points are evenly spaced on the logarithmic axis, from 1 to the last step.
+    steps = [last_step ** (point / (POINTS - 1)) for point in range(POINTS)]
+    speedups_by_curve = [[curve.speedup(step) for step in steps] for curve in drawn_curves]
+    finite_speedups = [speedup for speedups in speedups_by_curve for speedup in speedups if not math.isnan(speedup)]
+    low = min([1.0, *finite_speedups]) / 1.3
+    high = max([1.0, *finite_speedups]) * 1.3
 
     def make(width: int) -> "Figure":
-        columns = 2 if width == canvas.NARROW else 4
-        legend = 22 * -(-len(drawn) // columns) + 30
-        figure = canvas.figure(width, legend + 290)
-        axes = canvas.place(figure, left=52, right=14, top=legend, bottom=44)
-        axes.set(xscale="log", yscale="log", xlim=(1, last), ylim=(low, high))
-        scale.set_ticks(axes, scale.log_ticks(1, last, 5 if width == canvas.NARROW else 10), _steps)
+        """Draw the curves, the line at 1x, each answer with its interval, and a legend."""
+        legend_columns = 2 if width == canvas.NARROW else 4
+        legend_height = 22 * math.ceil(len(drawn_curves) / legend_columns) + 30
+        figure = canvas.figure(width, legend_height + 290)
+        axes = canvas.place(figure, left=52, right=14, top=legend_height, bottom=44)
+        axes.set(xscale="log", yscale="log", xlim=(1, last_step), ylim=(low, high))
+        scale.set_ticks(axes, scale.log_ticks(1, last_step, 5 if width == canvas.NARROW else 10), _steps)
         scale.set_ticks(axes, scale.log_ticks(low, high, 8), _ratio, which="y")
         axes.grid(color=Ink.RULE.value, linewidth=0.5)
         axes.set_axisbelow(True)
@@ -99,8 +107,8 @@ def plot(result: Result, name: str) -> Plot | None:
         label = f"{result.case.baseline} = 1x"
         axes.annotate(
             label,
-            (last, 1),
-            xytext=(-4, -6 - BAR * len(drawn) / 2),
+            (last_step, 1),
+            xytext=(-4, -6 - BAR * len(drawn_curves) / 2),
             textcoords="offset points",
             ha="right",
             va="top",
@@ -109,12 +117,13 @@ def plot(result: Result, name: str) -> Plot | None:
         axes.set_xlabel(f"{result.unit}s, the first one included")
         title = "speedup, first call included"
         axes.set_title(title, loc="left", fontsize=canvas.FONT_SIZE, color=Ink.MUTED.value, x=-44 / (width - 66))
-        for number, (curve, line) in enumerate(zip(drawn, heights, strict=True)):
-            ink, dashes = canvas.series_style(number)
-            axes.plot(steps, line, color=ink, linestyle=dashes, linewidth=2, label=curve.variant)
-            _draw_answer(axes, curve.pays_back, ink, last, aside=BAR * (number - (len(drawn) - 1) / 2))
+        for index, (curve, speedups) in enumerate(zip(drawn_curves, speedups_by_curve, strict=True)):
+            colour, dashes = canvas.series_style(index)
+            axes.plot(steps, speedups, color=colour, linestyle=dashes, linewidth=2, label=curve.variant)
+            offset = BAR * (index - (len(drawn_curves) - 1) / 2)
+            _draw_answer(axes, curve.pays_back, colour, last_step, offset_pixels=offset)
         figure.legend(
-            loc="upper left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, handlelength=2.2,
+            loc="upper left", bbox_to_anchor=(0, 1), ncols=legend_columns, frameon=False, handlelength=2.2,
             columnspacing=1.4, handletextpad=0.5, borderpad=0.3, labelcolor=Ink.TEXT.value,
         )  # fmt: skip
         return figure
@@ -122,25 +131,38 @@ def plot(result: Result, name: str) -> Plot | None:
     return canvas.draw(name, describe(result), make)
 
 
-def _draw_answer(axes: "Axes", answer: Payback, ink: str, last: float, *, aside: float) -> None:
-    """Draw the answer as a ring and its interval as a bar, up to the end of the axis if it has no upper end.
+def _last_step(drawn_curves: Sequence[Curve]) -> float:
+    """Return the end of the axis of steps, which is `AXIS_FACTOR` times the last answer if the limits allow it."""
+    answers = [curve.pays_back for curve in drawn_curves]
+    steps = [count for answer in answers for count in (answer.steps, answer.upper) if count]
+    return min(MAXIMUM_AXIS_STEPS, max([MINIMUM_AXIS_STEPS, *(count * AXIS_FACTOR for count in steps)]))
 
-    Bars are `aside` pixels away from the line at 1x, so that they do not hide each other.
+
+def _draw_answer(axes: "Axes", answer: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
+    """Draw the answer as a ring and its interval as a bar.
+
+    The bar ends at `last_step` if the interval has no upper end. It is `offset_pixels` below the line at 1x, or above
+    if that is negative, so that the bars of several answers do not hide each other.
     """
     from matplotlib.transforms import ScaledTranslation
 
     if answer.steps is None:
         return
-    lower, upper = answer.lower or 1, min(answer.upper or last, last)
-    shifted = axes.transData + ScaledTranslation(0, -aside / canvas.POINTS_PER_INCH, axes.figure.dpi_scale_trans)
-    axes.plot([lower, upper], [1, 1], color=ink, linewidth=BAR, solid_capstyle="butt", zorder=3, transform=shifted)
-    axes.plot([answer.steps], [1], "o", markersize=8, markerfacecolor=Ink.PAPER.value, color=ink, zorder=4)
+    lower, upper = answer.lower or 1, min(answer.upper or last_step, last_step)
+    offset = ScaledTranslation(0, -offset_pixels / canvas.POINTS_PER_INCH, axes.figure.dpi_scale_trans)
+    axes.plot(
+        [lower, upper], [1, 1], color=colour, linewidth=BAR, solid_capstyle="butt", zorder=3,
+        transform=axes.transData + offset,
+    )  # fmt: skip
+    axes.plot([answer.steps], [1], "o", markersize=8, markerfacecolor=Ink.PAPER.value, color=colour, zorder=4)
 
 
 def _steps(value: float) -> str:
-    """Format a number of steps with k, M, G or T."""
-    power = max(0, min(4, math.floor(math.log10(value)) // 3))
-    return f"{value / 1000**power:g} {'kMGT'[power - 1]}" if power else f"{value:g}"
+    """Format a number of steps with k, M, G or T: `10 k` for 10,000."""
+    power_of_1000 = max(0, min(4, math.floor(math.log10(value)) // 3))
+    if power_of_1000 == 0:
+        return f"{value:g}"
+    return f"{value / 1000**power_of_1000:g} {'kMGT'[power_of_1000 - 1]}"
 
 
 def _ratio(value: float) -> str:
@@ -148,12 +170,13 @@ def _ratio(value: float) -> str:
 
 
 def describe(result: Result) -> str:
-    """Describe the plot in words."""
-    drawn = curves(result)
-    answers = "; ".join(
-        f"{curve.variant} pays back {details.pays_back(curve.pays_back, result.unit)}" for curve in drawn
+    """Describe the plot in words: when each variant pays back, and its speedup in the long run."""
+    answers, limits = [], []
+    for curve in curves(result):
+        answers.append(f"{curve.variant} pays back {details.pays_back(curve.pays_back, result.unit)}")
+        baseline_step, variant_step = curve.step_seconds
+        limits.append(f"{curve.variant} {figures.speedup(baseline_step / variant_step)}")
+    return (
+        f"Speedup over {result.case.baseline} with the first call counted: {'; '.join(answers)}. "
+        f"In the long run: {'; '.join(limits)}."
     )
-    ends = "; ".join(
-        f"{curve.variant} {figures.speedup(curve.step_seconds[0] / curve.step_seconds[1])}" for curve in drawn
-    )
-    return f"Speedup over {result.case.baseline} with the first call counted: {answers}. In the long run: {ends}."

@@ -1,5 +1,6 @@
 """Draw how long each phase of a launch takes."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from accelbench import figures
@@ -27,43 +28,44 @@ LEGEND_ROW = 22
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw the phases of each variant that reached one; None if none did."""
-    ordered = sorted(result.variants, key=lambda variant: variant.name != result.case.baseline)
+    """Draw how long each phase of each variant takes, as bars; None if no variant reached a phase."""
     rows = {
         variant.name: {time.phase: float(time.median_seconds) for time in variant.phases}
-        for variant in ordered
+        for variant in view.baseline_first(result)
         if variant.phases
     }
-    shown = view.phases_shown(result)
     if not rows:
         return None
-    longest = max(sum(times.values()) for times in rows.values())
+    phases = view.phases_shown(result)
+    longest_seconds = max(sum(times.values()) for times in rows.values())
 
     def make(width: int) -> "Figure":
+        """Draw a bar for each variant; the bar has a coloured piece for each phase."""
         from matplotlib.patches import Patch
 
-        columns = 3 if width == canvas.NARROW else len(shown)
-        legend = LEGEND_ROW * -(-len(shown) // columns) + 8
-        figure = canvas.figure(width, ROW * len(rows) + legend + 48)
-        axes = canvas.place(figure, left=8, right=8, top=legend, bottom=44)
-        axes.set(xlim=(0, longest * 1.02), ylim=(len(rows), 0), yticks=[])
-        scale.set_ticks(axes, scale.linear_ticks(longest, 4 if width == canvas.NARROW else 8), _seconds)
+        legend_columns = 3 if width == canvas.NARROW else len(phases)
+        legend_height = LEGEND_ROW * math.ceil(len(phases) / legend_columns) + 8
+        figure = canvas.figure(width, ROW * len(rows) + legend_height + 48)
+        axes = canvas.place(figure, left=8, right=8, top=legend_height, bottom=44)
+        axes.set(xlim=(0, longest_seconds * 1.02), ylim=(len(rows), 0), yticks=[])
+        scale.set_ticks(axes, scale.linear_ticks(longest_seconds, 4 if width == canvas.NARROW else 8), _seconds)
         axes.set_xlabel("median seconds of a launch")
-        across = axes.get_yaxis_transform()
+        full_width = axes.get_yaxis_transform()  # x from 0 (left end) to 1 (right end)
         edge: dict[str, Any] = {"edgecolor": Ink.PAPER.value, "linewidth": 1}
-        for number, (variant, times) in enumerate(rows.items()):
-            axes.text(0, number + 0.42, variant, transform=across, weight="bold")
+        for row, (variant, times) in enumerate(rows.items()):
+            axes.text(0, row + 0.42, variant, transform=full_width, weight="bold")
             total = figures.seconds(sum(times.values()))
-            axes.text(1, number + 0.42, total, transform=across, ha="right", color=Ink.MUTED.value)
-            left = 0.0
-            for phase in shown:
+            axes.text(1, row + 0.42, total, transform=full_width, ha="right", color=Ink.MUTED.value)
+            phase_begins = 0.0
+            for phase in phases:
                 seconds = times.get(phase, 0.0)
-                axes.barh(number + 0.7, seconds, height=0.34, left=left, color=INKS[phase].value, **edge)
-                left += seconds
-        handles = [Patch(color=INKS[phase].value, label=phase, linewidth=0) for phase in shown]
+                axes.barh(row + 0.7, seconds, height=0.34, left=phase_begins, color=INKS[phase].value, **edge)
+                phase_begins += seconds
+        handles = [Patch(color=INKS[phase].value, label=phase, linewidth=0) for phase in phases]
         figure.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, handlelength=1,
-            handleheight=1, columnspacing=1.4, handletextpad=0.5, borderpad=0.3, labelcolor=Ink.TEXT.value,
+            handles=handles, loc="upper left", bbox_to_anchor=(0, 1), ncols=legend_columns, frameon=False,
+            handlelength=1, handleheight=1, columnspacing=1.4, handletextpad=0.5, borderpad=0.3,
+            labelcolor=Ink.TEXT.value,
         )  # fmt: skip
         return figure
 
@@ -75,13 +77,13 @@ def _seconds(value: float) -> str:
 
 
 def _describe(rows: dict[str, dict[Phase, float]]) -> str:
-    """Describe in words how long each variant takes until its first step is done, and its longest phase."""
-    sums = []
+    """Describe the plot: how long each variant takes until its first step is done, and the longest phase until then."""
+    texts = []
     for variant, times in rows.items():
-        before = sum(seconds for phase, seconds in times.items() if phase not in {"warm-up", "steady"})
-        longest = max(
-            (phase for phase in times if phase not in {"warm-up", "steady"}), key=lambda p: times[p], default=""
-        )
-        most = f", most of it in {longest}" if longest else ""
-        sums.append(f"{variant} {figures.seconds(before)}{most}")
-    return f"Seconds of a launch until its first step is done: {'; '.join(sums)}."
+        first_phases = {phase: seconds for phase, seconds in times.items() if phase not in {"warm-up", "steady"}}
+        text = f"{variant} {figures.seconds(sum(first_phases.values()))}"
+        if first_phases:
+            longest_phase = max(first_phases, key=lambda phase: first_phases[phase])
+            text += f", most of it in {longest_phase}"
+        texts.append(text)
+    return f"Seconds of a launch until its first step is done: {'; '.join(texts)}."

@@ -8,47 +8,51 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DECADE = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.7, 2, 2.5, 3, 4, 5, 6, 8))
-_LINEAR_BELOW = 1.6
-"""Factor below which the ticks of a logarithmic axis are evenly spaced."""
+"""Ticks of a logarithmic axis between 1 and 10, from few to many."""
+_MINIMUM_LOG_RATIO = 1.6
+"""Minimum ratio of the ends of a logarithmic axis; below it ticks are evenly spaced."""
 
 
-def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """Return at most `most` round numbers between `low` and `high`, at least one if there is any."""
-    if high / low < _LINEAR_BELOW:
-        return _even_ticks(low, high, most)
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    best: list[float] = []
+def log_ticks(low: float, high: float, maximum: int) -> list[float]:
+    """Return at most `maximum` round numbers between `low` and `high`, for a logarithmic axis."""
+    if high / low < _MINIMUM_LOG_RATIO:
+        return _even_ticks(low, high, maximum)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    best_ticks: list[float] = []
     for digits in _DECADE:
-        ticks = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
-        ticks = [tick for tick in ticks if low <= tick <= high]
-        if len(ticks) > most:
+        candidates = [digit * 10.0**power for power in powers for digit in digits]
+        ticks = [tick for tick in candidates if low <= tick <= high]
+        if len(ticks) > maximum:
             break
-        best = ticks
-    if best:
-        return best
-    powers = [10.0**power for power in range(first, last + 1) if low <= 10.0**power <= high]
-    return powers[:: math.ceil(len(powers) / most)]
+        best_ticks = ticks
+    if best_ticks:
+        return best_ticks
+    # Even the powers of ten are too many: take every second one, or every third, and so on.
+    powers_of_ten = [10.0**power for power in powers if low <= 10.0**power <= high]
+    return powers_of_ten[:: math.ceil(len(powers_of_ten) / maximum)]
 
 
-def linear_ticks(high: float, most: int) -> list[float]:
-    """Return 0 and at most `most` round numbers up to `high`."""
-    return [0.0, *_even_ticks(high * 1e-9, high, most)]
+def linear_ticks(high: float, maximum: int) -> list[float]:
+    """Return 0 and at most `maximum` other round numbers up to `high`."""
+    just_above_zero = high * 1e-9
+    return [0.0, *_even_ticks(just_above_zero, high, maximum)]
 
 
-def _even_ticks(low: float, high: float, most: int) -> list[float]:
-    """Return at most `most` multiples of 1, 2 or 5 times a power of ten, between `low` and `high`."""
-    power = math.floor(math.log10((high - low) / most))
+def _even_ticks(low: float, high: float, maximum: int) -> list[float]:
+    """Return at most `maximum` multiples of 1, 2 or 5 times a power of ten, between `low` and `high`."""
+    power = math.floor(math.log10((high - low) / maximum))
     for exponent in (power, power + 1):
         for digit in (1, 2, 5):
             step = digit * 10.0**exponent
-            ticks = range(math.ceil(low / step), math.floor(high / step) + 1)
-            if len(ticks) <= most:
-                return [round(tick * step, 12 - exponent) for tick in ticks]
+            multiples = range(math.ceil(low / step), math.floor(high / step) + 1)
+            if len(multiples) <= maximum:
+                # The multiplication has rounding errors: keep 12 digits after the step's first digit.
+                return [round(multiple * step, 12 - exponent) for multiple in multiples]
     return []
 
 
 def set_ticks(axes: "Axes", ticks: Sequence[float], label: Callable[[float], str], *, which: str = "x") -> None:
-    """Set the ticks of an axis and remove minor ticks."""
+    """Set the ticks of the axis `which`, `x` or `y`, and remove minor ticks; `label` formats a tick."""
     from matplotlib.ticker import NullLocator
 
     axis = axes.xaxis if which == "x" else axes.yaxis
