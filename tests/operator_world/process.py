@@ -18,7 +18,7 @@ from accelbench_operator.rbac import LEASE, RULES
 from cluster.cluster import Cluster
 from cluster.errors import ToolMissingError
 from cluster.ports import free_port
-from cluster.wait import HANG_SECONDS
+from cluster.wait import HANG_SECONDS, NEEDED
 
 ACCOUNT = "accelbench-operator"
 
@@ -63,6 +63,7 @@ class OperatorProcess:
         environment = self._surroundings() | (_wrong_by(clock) if clock else {})
         with self._log.open("ab") as log:
             self._process = subprocess.Popen([sys.executable, *self._command], env=environment, stdout=log, stderr=log)
+        NEEDED[self._process] = self.log
 
     def _surroundings(self) -> dict[str, str]:
         """The environment of the process."""
@@ -89,6 +90,7 @@ class OperatorProcess:
     def kill(self) -> None:
         """End it as a node that loses power does."""
         assert self._process is not None
+        NEEDED.pop(self._process, None)
         self._process.kill()
         self._process.wait()
 
@@ -124,6 +126,7 @@ class OperatorProcess:
         """Ask it to end, as a kubelet does; returns the exit code."""
         if self._process is None:
             return 0
+        NEEDED.pop(self._process, None)
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         return self._process.wait(HANG_SECONDS)
