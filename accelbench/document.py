@@ -19,6 +19,7 @@ DecimalString = Annotated[str, StringConstraints(pattern=DECIMAL_PATTERN, max_le
 
 def decimal_string(value: float, digits: int = 6) -> str:
     """Format `value` with `digits` significant digits and no exponent; raises ValueError for NaN and infinity."""
+    # Scientific notation has one digit before the point.
     number = Decimal(f"{value:.{digits - 1}e}")
     if not number.is_finite():
         raise ValueError(f"{value} is not finite, so it cannot be stored as a decimal")
@@ -26,7 +27,7 @@ def decimal_string(value: float, digits: int = 6) -> str:
     return format(number.normalize() + 0, "f")
 
 
-def rounded(digits: int) -> BeforeValidator:
+def round_to_digits(digits: int) -> BeforeValidator:
     """Return a validator that turns a number into a decimal string of `digits` significant digits.
 
     A value that is no number stays as it is; the field's own checks refuse it if it is no decimal string.
@@ -40,8 +41,8 @@ def rounded(digits: int) -> BeforeValidator:
 
 TIME_DIGITS = 9
 """More digits than a clock resolves, so that the ratio of two stored times is the speedup to the digits shown."""
-SixDigits = Annotated[DecimalString, rounded(6)]
-TimeString = Annotated[DecimalString, rounded(TIME_DIGITS)]
+SixDigits = Annotated[DecimalString, round_to_digits(6)]
+TimeString = Annotated[DecimalString, round_to_digits(TIME_DIGITS)]
 
 
 def timestamp(time: datetime) -> str:
@@ -49,7 +50,7 @@ def timestamp(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """Return `text` with every character escaped that is neither printable nor a tab, line breaks included."""
     characters = []
     for character in text:
@@ -69,7 +70,7 @@ def on_one_line(text: str) -> str:
     if text.isprintable():
         return text
     one_line = " ".join(text.split())
-    return printable(one_line)
+    return escape_unprintable(one_line)
 
 
 Line = Annotated[str, AfterValidator(on_one_line)]

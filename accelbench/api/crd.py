@@ -208,29 +208,35 @@ def to_structural_schema(node: Mapping[str, Any], definitions: Mapping[str, Any]
     node = _inline_reference(node, definitions)
     if "anyOf" in node:
         return _convert_union(node, definitions, path)
-    unknown_keywords = set(node) - set(COPIED) - DROPPED - {"$defs"}
-    if unknown_keywords:
-        raise NotStructuralError(f"{path}: no structural schema has {', '.join(sorted(unknown_keywords))}")
-    if node.get("type") == "number":
-        raise NotStructuralError(f"{path}: no floats: use a DecimalString")
+    _refuse_inexpressible(node, path)
     schema = {key: node[key] for key in COPIED if key in node}
     if "const" in node:
         schema["enum"] = [node["const"]]
     if "description" in schema:
         schema["description"] = " ".join(schema["description"].split())
     if isinstance(node.get("properties"), dict):
-        schema["properties"] = {
-            name: _add_default(to_structural_schema(field, definitions, f"{path}.{name}"), field)
-            for name, field in node["properties"].items()
-        }
+        schema["properties"] = {}
+        for name, field in node["properties"].items():
+            field_schema = to_structural_schema(field, definitions, f"{path}.{name}")
+            schema["properties"][name] = _add_default(field_schema, field)
     elif isinstance(node.get("additionalProperties"), dict):
         schema["additionalProperties"] = to_structural_schema(node["additionalProperties"], definitions, f"{path}[]")
-    elif node.get("type") == "object" and ANY_FIELDS not in node:
-        raise NotStructuralError(f"{path}: an object needs properties, or one type for its values")
     if "items" in node:
         schema["items"] = to_structural_schema(node["items"], definitions, f"{path}[]")
         schema.setdefault("x-kubernetes-list-type", "atomic")
     return schema
+
+
+def _refuse_inexpressible(node: Schema, path: str) -> None:
+    """Raise NotStructuralError for a float, an object without declared fields, or a keyword that CRDs do not have."""
+    unknown_keywords = set(node) - set(COPIED) - DROPPED - {"$defs"}
+    if unknown_keywords:
+        raise NotStructuralError(f"{path}: no structural schema has {', '.join(sorted(unknown_keywords))}")
+    if node.get("type") == "number":
+        raise NotStructuralError(f"{path}: no floats: use a DecimalString")
+    declares_fields = isinstance(node.get("properties"), dict) or isinstance(node.get("additionalProperties"), dict)
+    if node.get("type") == "object" and not declares_fields and ANY_FIELDS not in node:
+        raise NotStructuralError(f"{path}: an object needs properties, or one type for its values")
 
 
 def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:

@@ -113,7 +113,7 @@ class Profile(Document):
         return not self.namespaces or namespace in self.namespaces
 
     @model_validator(mode="after")
-    def _target_needs_no_device(self) -> Self:
+    def _refuse_invalid_target(self) -> Self:
         """Refuse an unknown target. Refuse a target together with a device, or on a platform other than cpu."""
         if self.target is None:
             return self
@@ -126,7 +126,7 @@ class Profile(Document):
         return self
 
     @model_validator(mode="after")
-    def _one_way_to_get_devices(self) -> Self:
+    def _refuse_invalid_devices(self) -> Self:
         """Refuse both a resource and a device class, and a TPU slice without a resource."""
         if self.resource and self.device_class:
             raise ValueError("resource and deviceClass are two ways to get a device: keep one")

@@ -19,7 +19,7 @@ from accelbench.api.numbers import Numbers
 from accelbench.api.observation import Observations
 from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.run import Expectation
-from accelbench.document import DecimalString, Document, Line, SixDigits, TimeString, rounded
+from accelbench.document import DecimalString, Document, Line, SixDigits, TimeString, round_to_digits
 
 MAXIMUM_BYTES = 256 * 1024
 """Maximum size of a result's JSON: 16 variants in 50 rounds take about 200 KiB; etcd takes 1.5 MB (docs/adr/0008)."""
@@ -134,11 +134,11 @@ class Spread(Document):
 
     block_outliers: OutlierCounts = Field(description="Outliers among all blocks, by the fences of their launch.")
     launch_outliers: OutlierCounts = Field(description="Outliers among the launches' medians.")
-    between_launches: Annotated[DecimalString, rounded(2)] | None = Field(
+    between_launches: Annotated[DecimalString, round_to_digits(2)] | None = Field(
         default=None,
         description="Share of the blocks' variance that is between launches, 0 to 1; the rest is within launches.",
     )
-    effective_blocks: Annotated[DecimalString, rounded(3)] | None = Field(
+    effective_blocks: Annotated[DecimalString, round_to_digits(3)] | None = Field(
         default=None,
         description="How many independent blocks the blocks of a launch are worth: the median over launches.",
     )
@@ -236,7 +236,7 @@ class Comparison(SpeedupEstimate):
     )
 
     @model_validator(mode="after")
-    def _verdict_needs_interval(self) -> Self:
+    def _refuse_contradictions(self) -> Self:
         """Refuse a comparison whose verdict, speedup, interval and failed checks contradict each other."""
         in_order = (self.lower, self.speedup, self.upper)
         values = [float(text) for text in in_order if text is not None]
@@ -320,13 +320,13 @@ class Result(Document):
     )
     certificate: Certificate = Certificate()
     fingerprint: dict[Line, Line] = Field(default={}, description="Versions, hardware and settings.")
-    overhead: dict[Line, Annotated[DecimalString, rounded(4)]] = Field(
+    overhead: dict[Line, Annotated[DecimalString, round_to_digits(4)]] = Field(
         default={}, description="Where the case's wall seconds went: `total`, `steady`, and the rest by name."
     )
     notes: tuple[Line, ...] = Field(default=(), description="What else a reader should know.")
 
     @model_validator(mode="after")
-    def _verdict_needs_clean_certificate(self) -> Self:
+    def _refuse_verdict_despite_checks(self) -> Self:
         """Refuse a verdict without checks, with a failed check of the variant or the baseline, or with noisy rounds."""
         for comparison in (*self.comparisons, *self.tail_comparisons):
             if comparison.verdict is None:
@@ -340,7 +340,7 @@ class Result(Document):
         return self
 
     @model_validator(mode="after")
-    def _variants_are_unique(self) -> Self:
+    def _refuse_repeated_or_unknown_variants(self) -> Self:
         """Refuse a field that lists a variant twice, or lists a variant that the case does not have."""
         case_variants = [variant.name for variant in self.case.variants]
         for field, names in (
@@ -356,7 +356,7 @@ class Result(Document):
         return self
 
     @model_validator(mode="after")
-    def _compiled_case_has_no_time(self) -> Self:
+    def _refuse_times_of_compiled_case(self) -> Self:
         """Refuse times in a case that is compiled for a target; only the phases up to compile may have times."""
         is_measured = self.case.accelerator.target is None and self.protocol != "compile" and not self.compiled
         if is_measured:

@@ -350,6 +350,7 @@ def forbidden_field(field: str) -> Rule:
 def one_of(*fields: str) -> Rule:
     """Return the rule that exactly one of the fields is set."""
     presence_cel = ", ".join(f"has(self.{field})" for field in fields)
+    # In CEL, `exists_one(given, given)` is true if exactly one element of the list is true.
     return Rule(
         cel=f"[{presence_cel}].exists_one(given, given)",
         message=f"give exactly one of {', '.join(fields)}",

@@ -12,6 +12,7 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 _RESOURCE = re.compile(
     r"/(?:api|apis/[^/]+)/[^/]+/(?:namespaces/[^/]+/(?=.))?(?P<resource>[^/]+)(?P<name>/[^/]+)?(?P<subresource>/.+)?"
 )
+"""Matches a path such as `/api/v1/namespaces/team/pods/a/log`, with or without namespace, name and subresource."""
 
 
 @dataclass(frozen=True)

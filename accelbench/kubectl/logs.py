@@ -35,7 +35,7 @@ def logs(name: str, case: str | None, follow: bool, cluster: Cluster) -> None:
     left out here; `kubectl logs POD` shows them.
     """
     from accelbench.delivery.log import MARK, parse_event
-    from accelbench.document import printable
+    from accelbench.document import escape_unprintable
     from accelbench.kubectl.runs import get_run
     from accelbench.report.live import Lines
     from accelbench.terminal.console import console
@@ -48,7 +48,7 @@ def logs(name: str, case: str | None, follow: bool, cluster: Cluster) -> None:
             if (event := parse_event(line)) is not None:
                 progress.event(event)
             elif not line.startswith(f"{MARK} "):
-                click.echo(printable(line))
+                click.echo(escape_unprintable(line))
 
 
 def _read_lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:

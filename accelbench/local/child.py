@@ -18,7 +18,7 @@ from typing import IO
 from accelbench.api.case import Case
 from accelbench.api.result import Result
 from accelbench.delivery.log import Event, parse_event, read_log
-from accelbench.document import printable
+from accelbench.document import escape_unprintable
 from accelbench.local.interrupt import Signals
 
 TICK_SECONDS = 1.0
@@ -132,7 +132,7 @@ def _read_exit(code: int, log: Path) -> RunnerExit:
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         log_content = read_log(lines)
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
-        messages = [printable(line.rstrip()) for line in lines if not line.startswith("accelbench/")]
+        messages = [escape_unprintable(line.rstrip()) for line in lines if not line.startswith("accelbench/")]
     return RunnerExit(
         code=code,
         result=log_content.latest("result") or log_content.latest("checkpoint"),

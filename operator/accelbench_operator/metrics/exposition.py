@@ -119,7 +119,7 @@ async def serve_metrics(
 ) -> AsyncIterator[None]:
     """Serve `/metrics` while the context is open; raises OSError if the port or a file of `tls` cannot be used."""
 
-    async def metrics(request: web.Request) -> web.StreamResponse:
+    async def answer_scrape(request: web.Request) -> web.StreamResponse:
         """Answer a scrape: the metrics, or why the client may not read them."""
         status, refusal = await authorize(request.headers.get("Authorization", ""))
         if status != web.HTTPOk.status_code:
@@ -132,7 +132,7 @@ async def serve_metrics(
         return response
 
     application = web.Application()
-    application.add_routes([web.get("/metrics", metrics)])
+    application.add_routes([web.get("/metrics", answer_scrape)])
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     context = None

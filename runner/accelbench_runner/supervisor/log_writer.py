@@ -19,7 +19,7 @@ from accelbench.delivery.log import (
     encode_document,
     encode_event,
 )
-from accelbench.document import printable
+from accelbench.document import escape_unprintable
 from accelbench_runner.supervisor.children import Channel
 
 KIB = 1024
@@ -69,7 +69,7 @@ class LogWriter:
 
     def notice(self, text: str) -> None:
         """Write a message of the supervisor for people."""
-        self._write("notice", [f"accelbench: {printable(text)}"[:MAXIMUM_OUTPUT_LINE_BYTES]])
+        self._write("notice", [f"accelbench: {escape_unprintable(text)}"[:MAXIMUM_OUTPUT_LINE_BYTES]])
 
     def output(self, line: str) -> None:
         """Write a line that a launch printed; a prefix marks it."""
@@ -139,7 +139,7 @@ class OutputForwarder:
             self._dropped_bytes += len(clipped)
             return
         self._forwarded_bytes += len(clipped) + 1
-        text = printable(clipped.decode(errors="replace"))[:MAXIMUM_OUTPUT_LINE_BYTES]
+        text = escape_unprintable(clipped.decode(errors="replace"))[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._log.output(f"[{self._label} {channel}] {text}")
 
 
