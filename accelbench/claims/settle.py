@@ -24,7 +24,7 @@ class MeasuredRun:
     """Hold the results of one manifest's run."""
 
     measured_cases: MeasuredCases
-    planned_cases: int
+    planned_case_count: int
     """Number of cases that the manifest plans."""
     name: str = ""
     """Name of the manifest and of its results' directory."""
@@ -38,7 +38,7 @@ class MeasuredRun:
     @property
     def is_complete(self) -> bool:
         """Return True if every planned case was measured to its end."""
-        has_all_cases = len(self.measured_cases) == self.planned_cases
+        has_all_cases = len(self.measured_cases) == self.planned_case_count
         return has_all_cases and all(result.complete for result, _ in self.measured_cases)
 
     @property
@@ -109,8 +109,8 @@ def settle(
 def _can_decide(claim: Claim, manifest: ClaimManifest, hardware: Hardware) -> bool:
     """Return True if the manifest's run can decide the claim.
 
-    Its targets must be of the claim's hardware; if it has none, `hardware` must be. If the claim is about one machine,
-    the manifest also needs a run, and all its results must be from that machine.
+    If it has targets, one of them must be of the claim's hardware. If it has none, `hardware` must be of the claim's
+    hardware. If the claim is about one machine, such a manifest also needs a run with all results from that machine.
     """
     if manifest.targets:
         return any(hardware_of_target(target) in claim.hardware for target in manifest.targets)

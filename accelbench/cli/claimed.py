@@ -163,7 +163,7 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     has_bounds_in_ledger = claim.ignores_manifest_expectations and not claim.own
     return MeasuredRun(
         [(result, evaluate(run.manifest.spec.expectations, result)) for result in loaded.results],
-        planned_cases=len(loaded.record.cases),
+        planned_case_count=len(loaded.record.cases),
         name=run.name,
         parent_directory=run.parent_directory,
         has_older_source=any(has_older_source(result) for result in loaded.results),
