@@ -122,7 +122,10 @@ def _time(result: Result, variant: VariantResult) -> str:
 
 
 def _comparison_text(result: Result, variant: VariantResult) -> str:
-    """Return how the variant compares with the baseline, or why it has no ratio. Empty if no other variant exists."""
+    """Return how the variant compares with the baseline, or why it has no ratio.
+
+    For the baseline itself, return `baseline`, or nothing if no other variant exists.
+    """
     if variant.name == result.case.baseline:
         return "baseline" if len(result.variants) > 1 else ""
     comparison = next((comparison for comparison in result.comparisons if comparison.variant == variant.name), None)
