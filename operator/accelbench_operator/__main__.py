@@ -39,7 +39,7 @@ async def run(settings: Settings) -> None:
         port, tls = settings.metrics_port, settings.metrics_tls
         async with (
             serve_metrics(exposition, operator.snapshot, port, tls=tls, authorize=authorize),
-            serve_probes(operator.readings, operator.unready, settings.health_port),
+            serve_probes(operator.readings, operator.readiness_problems, settings.health_port),
             asyncio.TaskGroup() as group,
         ):
             work = group.create_task(_run_operator(operator, exposition))
@@ -47,7 +47,7 @@ async def run(settings: Settings) -> None:
             await operator.crds_fit.wait()
             controllers = operator.controllers
             await watch(
-                controllers.kinds, settings.namespaces, controllers.changed, controllers.deleted, ending=work.cancel
+                controllers.kinds, settings.namespaces, controllers.changed, controllers.deleted, on_end=work.cancel
             )
 
 

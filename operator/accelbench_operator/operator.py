@@ -66,8 +66,8 @@ class Operator:
             Applier(self._cluster, self._objects, api.clock),
             settings,
             api.clock,
-            acted=self.controllers.queue.record_step,
-            failed=self._count_failed_attempt,
+            on_action=self.controllers.queue.record_step,
+            on_failed_attempt=self._count_failed_attempt,
             requeue=self.controllers.queue.add,
         )
         self.controllers.add(self._runs)
@@ -105,7 +105,7 @@ class Operator:
         """Return a context that takes part in the election while it is open; without a Lease it does nothing."""
         return take_part(self._election) if self._election else nullcontext()
 
-    def unready(self) -> tuple[str, ...]:
+    def readiness_problems(self) -> tuple[str, ...]:
         """Return the reasons why this replica is not ready, a sentence each; empty if it is ready."""
         reasons = []
         unlisted_paths = [str(reflector) for reflector in self.controllers.reflectors if not reflector.synced.is_set()]

@@ -116,7 +116,7 @@ def _told(held: Mapping[str, Summary], lost: AttemptFailure | None = None) -> No
     if lost:
         words = {"reason": lost.reason, "message": lost.message}
         attempts.append(ATTEMPT.model_copy(update={"finished": True, **words}))
-    progress = RunProgress(tuple(attempts), tuple(held), held, now=MOMENT, stop=None, busy=False, pending="")
+    progress = RunProgress(tuple(attempts), tuple(held), held, now=MOMENT, stop=None, is_busy=False, pending_reason="")
     status = progress_status(PLAN, BenchmarkRunStatus(), progress)
     for said in (status.headline, *(each.message for each in status.conditions)):
         assert_line(said)

@@ -359,7 +359,7 @@ def test_a_job_that_is_refused_for_now_says_so_in_the_servers_words(world: World
             world.do(CREATE)
 
     observed = world.objects.observed(KEY, world.applier.memory(UID))
-    assert state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending == (
+    assert state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending_reason == (
         f"{CASE}: Its Job cannot be created: exceeded quota: pods. Wait for others to end, have the quota raised, or "
         "ask for less."
     )
@@ -374,7 +374,7 @@ def test_a_stored_result_of_another_version_is_named_and_stops_nothing_else(worl
             world.do(CREATE)
     observed = world.objects.observed(KEY, world.applier.memory(UID))
     waiting = replace(observed, jobs={}, pods={})
-    assert "exists and cannot be read: delete it" in state_of(ATTEMPT, PLAN, waiting, world.cluster.now).pending
+    assert "exists and cannot be read: delete it" in state_of(ATTEMPT, PLAN, waiting, world.cluster.now).pending_reason
 
 
 def test_a_stored_result_with_more_than_is_known_is_read(world: World) -> None:
@@ -392,7 +392,7 @@ def test_a_bug_in_building_a_job_is_what_the_case_waits_for(world: World, monkey
         with pytest.raises(KeyError):
             world.do(CREATE)
     observed = world.objects.observed(KEY, world.applier.memory(UID))
-    assert "KeyError: 'image'" in state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending
+    assert "KeyError: 'image'" in state_of(ATTEMPT, PLAN, observed, world.cluster.now).pending_reason
 
 
 def test_a_log_and_a_result_that_are_both_refused_end_the_case(world: World) -> None:

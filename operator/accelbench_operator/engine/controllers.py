@@ -67,7 +67,7 @@ class Controllers:
         namespaces: Sequence[str],
         leading: Callable[[], bool],
         clock: Callable[[], float],
-        timed: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        measure_reconcile: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         """Prepare to run controllers, which `add` adds.
 
@@ -77,13 +77,13 @@ class Controllers:
             namespaces: The namespaces to read; empty for all.
             leading: Returns True while this replica leads; otherwise nothing is reconciled.
             clock: Returns seconds of a monotonic clock.
-            timed: Returns a context manager that measures the duration of one reconcile.
+            measure_reconcile: Returns a context manager that measures the duration of one reconcile.
         """
         self._api = api
         self._store = store
         self._namespaces = tuple(namespaces) or (None,)
         self._leading = leading
-        self._timed = timed
+        self._measure_reconcile = measure_reconcile
         self._controllers: dict[str, Controller] = {}
         self.keys: dict[str, Key] = {}
         """The objects that are reconciled, by UID."""
@@ -153,7 +153,7 @@ class Controllers:
         reflectors = [reflector for reflector in self._reflectors[key.kind] if reflector.namespace in namespaces]
         if not all(reflector.synced.is_set() for reflector in reflectors):
             return RETRY_UNLISTED_SECONDS
-        with self._timed():
+        with self._measure_reconcile():
             return await self._controllers[key.kind].reconcile(key)
 
     def _queue_owner(self, before: StoredObject | None, after: StoredObject | None) -> None:

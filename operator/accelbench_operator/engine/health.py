@@ -22,13 +22,13 @@ Readings = Mapping[str, tuple[float, float]]
 
 @asynccontextmanager
 async def serve_probes(
-    readings: Callable[[], Readings], unready: Callable[[], Sequence[str]], port: int
+    readings: Callable[[], Readings], readiness_problems: Callable[[], Sequence[str]], port: int
 ) -> AsyncIterator[None]:
     """Serve `/healthz` and `/readyz` while the context is open; raise OSError if the port is in use.
 
     Args:
         readings: Returns the durations by which the process counts as hanging or not.
-        unready: Returns the reasons why the process is not ready; empty if it is ready.
+        readiness_problems: Returns the reasons why the process is not ready; empty if it is ready.
         port: The port to serve on, at every address of the pod.
     """
 
@@ -41,7 +41,7 @@ async def serve_probes(
 
     async def readyz(_: web.Request) -> web.Response:
         """Answer 200 if the process is ready, else 503; the body has the reasons."""
-        problems = list(unready())
+        problems = list(readiness_problems())
         return web.json_response({"ready": not problems, "problems": problems}, status=503 if problems else 200)
 
     application = web.Application()

@@ -30,7 +30,7 @@ async def watch(
     namespaces: Sequence[str],
     changed: Callable[[Key, Manifest], None],
     deleted: Callable[[Key], None],
-    ending: Callable[[], object],
+    on_end: Callable[[], object],
 ) -> None:
     """Watch the objects of `kinds`; return after the process is signalled to end.
 
@@ -39,7 +39,7 @@ async def watch(
         namespaces: The namespaces to watch; empty for all.
         changed: Called for each object that exists at the start, is created or changes.
         deleted: Called for each object that is deleted.
-        ending: Called at the end to stop other tasks, for which kopf waits 5 s.
+        on_end: Called at the end to stop other tasks, for which kopf waits 5 s.
     """
     # kopf identifies itself by the user's name, and a container's user may have none.
     os.environ.setdefault("LOGNAME", "accelbench")
@@ -57,7 +57,7 @@ async def watch(
     async def cleanup(**_: Any) -> None:
         """Stop the other tasks when kopf shuts down."""
         asyncio.get_running_loop().set_exception_handler(_ignore_closed_connections)
-        ending()
+        on_end()
 
     await kopf.operator(
         registry=registry,

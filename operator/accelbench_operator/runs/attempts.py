@@ -57,7 +57,7 @@ class EventQuestion:
     wait: Wait
     about_uid: str
     """UID of the Job or the pod."""
-    at: datetime
+    read_at: datetime
     """Time of the next read."""
 
 
@@ -69,9 +69,9 @@ class AttemptState:
     until: datetime | None = None
     """Latest end of the phase, or time of the next read of the queue."""
     failure: AttemptFailure | None = None
-    suspected: AttemptFailure | None = None
+    suspected_failure: AttemptFailure | None = None
     """A failure that the API server has to confirm, because the watches may be behind."""
-    pending: str = ""
+    pending_reason: str = ""
     """Reason why the attempt waits; empty if it does not."""
     reads_queue: bool = False
     """True if a queue has not admitted the Job, and it is time to read why."""
@@ -92,7 +92,7 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
     job_is_gone = job is None and bool(attempt.job_uid)
     has_ended = (job is not None and job.has_ended) or (pod is not None and pod.is_over)
     if job_is_gone or has_ended:
-        return AttemptState(AttemptPhase.OVER, pending=_problem_after_end(attempt, observed))
+        return AttemptState(AttemptPhase.OVER, pending_reason=_problem_after_end(attempt, observed))
     if pod and (pod.started_at or pod.deletion_time):
         return _running_state(pod, plan, now)
     return _waiting_state(attempt, job, pod, plan, observed, now)
@@ -110,7 +110,7 @@ def _readmitted_state(
     if earlier_pod.is_over:
         return state
     ending = f"Pod {earlier_pod.key.name} has not ended yet, although its queue has taken the Job back."
-    return replace(state, pending=ending, question=None)
+    return replace(state, pending_reason=ending, question=None)
 
 
 def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
@@ -135,7 +135,7 @@ def _running_state(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
     """Return the state of an attempt whose pod runs or is being deleted; if the pod is overdue, suspect its node."""
     latest_end = _latest_end(pod, plan)
     suspected = node_lost(pod, latest_end) if now >= latest_end else None
-    return AttemptState(AttemptPhase.RUNNING, latest_end, suspected=suspected)
+    return AttemptState(AttemptPhase.RUNNING, latest_end, suspected_failure=suspected)
 
 
 def _waiting_state(
@@ -157,7 +157,7 @@ def _waiting_state(
     deadline = since + limit
     suspected = start_deadline_exceeded(pending, limit) if now >= deadline else None
     question = _event_question(job, pod, obstacle)
-    return AttemptState(phase, deadline, suspected=suspected, pending=pending, question=question)
+    return AttemptState(phase, deadline, suspected_failure=suspected, pending_reason=pending, question=question)
 
 
 def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
@@ -198,11 +198,11 @@ def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetim
     pending = explain_suspended(job, report)
     read_at = next_read_time(since, report, deadline)
     if now >= read_at:
-        return AttemptState(AttemptPhase.WAITING, now, pending=pending, reads_queue=True)
+        return AttemptState(AttemptPhase.WAITING, now, pending_reason=pending, reads_queue=True)
     is_late = deadline is not None and now >= deadline
     suspected = start_deadline_exceeded(pending, limit) if limit and is_late else None
     until = min(read_at, deadline) if deadline else read_at
-    return AttemptState(AttemptPhase.WAITING, until, suspected=suspected, pending=pending)
+    return AttemptState(AttemptPhase.WAITING, until, suspected_failure=suspected, pending_reason=pending)
 
 
 def find_ending_pod(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:

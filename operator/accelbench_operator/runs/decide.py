@@ -170,12 +170,12 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
             waits[attempt.case] = wait
     progress = RunProgress(
         attempts=attempts,
-        measured=tuple(name for name in plan.names if name in situation.measured_cases),
+        measured_cases=tuple(name for name in plan.names if name in situation.measured_cases),
         results=observed.results,
         now=now,
         stop=stop,
-        busy=any(states[case].phase in BUSY for case in in_flight & states.keys()),
-        pending=_first_pending_reason(attempts, states, waits),
+        is_busy=any(states[case].phase in BUSY for case in in_flight & states.keys()),
+        pending_reason=_first_pending_reason(attempts, states, waits),
     )
     status = situation.status if is_active else _stop_active_time(situation.status, situation.pods, now)
     actions = _actions(plan, situation.recorded_attempts, attempts, observed, states, stop, now)
@@ -184,7 +184,7 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
     requeue_at = _earliest(
         situation.active_until if is_active else None,
         *(state.until for state in states.values()),
-        *(question.at for question in questions if question.at > now),
+        *(question.read_at for question in questions if question.read_at > now),
         *(wait.until for wait in waits.values()),
     )
     return Decision(progress_status(plan, status, progress), (*actions, *deletions), requeue_at)
@@ -224,8 +224,8 @@ def _first_pending_reason(
     """Return why the first case that waits does so; empty if no case waits."""
     for attempt in attempts:
         state = states.get(attempt.case)
-        if state and state.pending and _in_flight(attempt):
-            return state.pending
+        if state and state.pending_reason and _in_flight(attempt):
+            return state.pending_reason
         wait = waits.get(attempt.case)
         if wait:
             return wait.reason
@@ -350,11 +350,11 @@ def _actions(
         if state and state.phase is AttemptPhase.OVER and state.failure is None:
             is_last = stop is not None or attempt.retries >= maximum_retries
             actions.append(Collect(attempt, is_last=is_last))
-        elif state and state.suspected:
-            actions.append(ConfirmFailure(attempt, state.suspected))
+        elif state and state.suspected_failure:
+            actions.append(ConfirmFailure(attempt, state.suspected_failure))
         elif state and state.reads_queue:
             actions.append(ReadQueue(attempt))
-        elif state and state.question and now >= state.question.at:
+        elif state and state.question and now >= state.question.read_at:
             actions.append(ReadEvents(attempt, state.question))
         elif attempt.job not in observed.jobs and attempt.job_uid is None:
             actions.append(CreateJob(attempt.case, attempt.number, is_first=attempt.case not in recorded_cases))

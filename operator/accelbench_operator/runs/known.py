@@ -31,13 +31,13 @@ class KnownRun:
     version: str
     generation: int
     plan: Plan | Refused
-    written: BenchmarkRunStatus
+    written_status: BenchmarkRunStatus
     """The status that the API server has."""
     status: BenchmarkRunStatus
     """The status as decided. It may have progress that is not written yet."""
-    foreign: Manifest
+    foreign_fields: Manifest
     """Fields of the status that this release does not define; a newer release may."""
-    confirmed: bool
+    is_confirmed: bool
     """True if this operator has read or written this version; False if only a watch has reported it."""
     unwritten_since: datetime | None = None
     """Time since which `status` has progress that is not written; None if all is written."""
@@ -78,7 +78,7 @@ class KnownRuns:
     def keep(self, uid: str, run: KnownRun) -> None:
         """Remember a run; if its version is confirmed, remember that too."""
         self._runs[uid] = run
-        if run.confirmed:
+        if run.is_confirmed:
             versions = self._versions.setdefault(uid, [])
             if run.version not in versions:
                 versions.append(run.version)

@@ -38,14 +38,14 @@ class RunObjects:
     """Find the objects of one run in the store, and the latest results of all runs."""
 
     def __init__(
-        self, store: Store, started: Callable[[ObservedJob | None, ObservedPod], None] = lambda _job, _pod: None
+        self, store: Store, on_start: Callable[[ObservedJob | None, ObservedPod], None] = lambda _job, _pod: None
     ) -> None:
-        """Read from `store`. If the container of a stored pod starts, call `started` with the Job and the pod.
+        """Read from `store`. If the container of a stored pod starts, call `on_start` with the Job and the pod.
 
         The Job is None if it is not stored.
         """
         self.store = store
-        self._on_start = started
+        self._on_start = on_start
         self._disruptions: dict[Name, str] = {}
         """Disruptions of pods that are deleted, by namespace and name of their Job."""
         self._latest: _LatestResults | None = None

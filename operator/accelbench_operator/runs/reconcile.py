@@ -51,8 +51,8 @@ class Reconciler:
         applier: Applier,
         settings: RunSettings,
         clock: Callable[[], datetime],
-        acted: Callable[[Key], None] = lambda _: None,
-        failed: Callable[[Attempt], None] = lambda _: None,
+        on_action: Callable[[Key], None] = lambda _: None,
+        on_failed_attempt: Callable[[Attempt], None] = lambda _: None,
         requeue: Callable[[Key, float], None] = lambda _key, _seconds: None,
     ) -> None:
         """Create a reconciler that reports to three callbacks.
@@ -63,8 +63,8 @@ class Reconciler:
             applier: What carries out actions.
             settings: The operator's settings for runs.
             clock: The API server's time.
-            acted: Called after each action, because the actions of a run with many cases can take minutes.
-            failed: Called with each failed attempt once its failure is in the written status.
+            on_action: Called after each action, because the actions of a run with many cases can take minutes.
+            on_failed_attempt: Called with each failed attempt once its failure is in the written status.
             requeue: Called with the seconds until the next step of a run, if an action raises.
         """
         self.kind = RUN
@@ -74,8 +74,8 @@ class Reconciler:
         self._applier = applier
         self._settings = settings
         self._clock = clock
-        self._on_action = acted
-        self._on_failed_attempt = failed
+        self._on_action = on_action
+        self._on_failed_attempt = on_failed_attempt
         self._requeue = requeue
         self._known = KnownRuns()
         self._idle: set[Key] = set()
@@ -120,7 +120,7 @@ class Reconciler:
         observed = self._objects.observed(key, self._applier.memory(key.uid))
         decision = decide(plan, known.status, observed, now, known.generation)
         self.phases[key] = decision.status.phase
-        has_just_finished = finished_at(decision.status) is not None and finished_at(known.written) is None
+        has_just_finished = finished_at(decision.status) is not None and finished_at(known.written_status) is None
         if has_just_finished and isinstance(plan, Plan):
             measured_cases = known.status.measured_cases
             if await self._applier.load_missing_results(plan, measured_cases, observed):
@@ -128,7 +128,7 @@ class Reconciler:
         known.status = decision.status
         write_at = self._delay_write_until(known, now)
         is_up_to_date = write_at is not None or await self._write_changes(key, known)
-        if not is_up_to_date or (decision.actions and not known.confirmed):
+        if not is_up_to_date or (decision.actions and not known.is_confirmed):
             # The run has changed. Or it may have, because its version comes from an event: read it before acting.
             self._known.drop(key.uid)
             return 0.0
@@ -149,7 +149,7 @@ class Reconciler:
 
     async def _write_changes(self, key: Key, known: KnownRun) -> bool:
         """Write the status if it has changed; return False if the API server has another version or no such run."""
-        if known.status == known.written:
+        if known.status == known.written_status:
             return True
         try:
             await self._write(key, known)
@@ -165,7 +165,7 @@ class Reconciler:
         event, known = self._known.take_event(key.uid), self._known.get(key.uid)
         if event is None and known is not None:
             return known
-        if event is not None and (known is None or not known.confirmed):
+        if event is not None and (known is None or not known.is_confirmed):
             run, is_confirmed = event, False
         else:
             # An event may be older than a confirmed version, and resource versions have no reliable order.
@@ -181,7 +181,7 @@ class Reconciler:
             await self._post_event(key, Transition("Warning", "StatusUnreadable", str(error)))
             raise
         generation = run["metadata"]["generation"]
-        if known is not None and (known.generation, known.written.runner) == (generation, status.runner):
+        if known is not None and (known.generation, known.written_status.runner) == (generation, status.runner):
             plan = known.plan
         else:
             # In a thread: hundreds of cases take a while to plan, and the first run imports the catalogue.
@@ -190,10 +190,10 @@ class Reconciler:
             version=run["metadata"]["resourceVersion"],
             generation=generation,
             plan=plan,
-            written=status,
+            written_status=status,
             status=status,
-            foreign=foreign_fields(run),
-            confirmed=is_confirmed,
+            foreign_fields=foreign_fields(run),
+            is_confirmed=is_confirmed,
         )
         self._known.keep(key.uid, loaded)
         return loaded
@@ -203,7 +203,7 @@ class Reconciler:
 
         None if the status must be written now, or is the same as the written one.
         """
-        if known.status == known.written or not differs_only_in_progress(known.written, known.status):
+        if known.status == known.written_status or not differs_only_in_progress(known.written_status, known.status):
             known.unwritten_since = None
             return None
         known.unwritten_since = known.unwritten_since or now
@@ -270,9 +270,9 @@ class Reconciler:
 
     async def _write(self, key: Key, known: KnownRun) -> None:
         """Write the status, or a shorter one if the API server refuses it; then report failures and transitions."""
-        before = known.written
+        before = known.written_status
         try:
-            await self._put(key, known, known.foreign, known.status)
+            await self._put(key, known, known.foreign_fields, known.status)
         except (InvalidError, TooLargeError) as error:
             # The CRD may be of another release and lack a field, or the status may be too large for the API server.
             await self._post_event(key, Transition("Warning", "StatusRefused", error.message))
@@ -289,8 +289,8 @@ class Reconciler:
         # The API server drops fields that its CRD does not define.
         written = status if stored["status"] == document else read_status(stored)
         known.version = stored["metadata"]["resourceVersion"]
-        known.confirmed = True
-        known.written = written
+        known.is_confirmed = True
+        known.written_status = written
         known.status = status
         known.unwritten_since = None
         if finished_at(status):

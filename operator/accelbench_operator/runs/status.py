@@ -50,15 +50,15 @@ class RunProgress:
 
     attempts: tuple[Attempt, ...]
     """Attempts at cases without a result, in the plan's order."""
-    measured: tuple[str, ...]
+    measured_cases: tuple[str, ...]
     """Cases whose result was stored, in the plan's order; the result may have been deleted since."""
     results: Mapping[str, Summary]
     """Summaries of the results that exist, by case."""
     now: datetime
     stop: Stop | None
-    busy: bool
+    is_busy: bool
     """True if a case runs, or has ended and its result is being read."""
-    pending: str
+    pending_reason: str
     """Reason of the first case that waits; empty if no case waits."""
 
 
@@ -160,7 +160,7 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
     The run is done if every case has ended, or if it was stopped and no attempt is in flight.
     """
     generation = plan.metadata.generation
-    done_cases = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured)
+    done_cases = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured_cases)
     in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in done_cases]
     is_done = len(done_cases) == len(plan.names) or (progress.stop is not None and not in_flight)
     if is_done:
@@ -197,7 +197,7 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
             "workload_source": ", ".join(_sources(plan, progress)),
             "start_time": status.start_time or first_start,
             "completion_time": timestamp(progress.now) if is_done else None,
-            "measured_cases": progress.measured,
+            "measured_cases": progress.measured_cases,
             "attempts": progress.attempts,
             "comparisons": tuple(itertools.islice(rows, MAXIMUM_COMPARISONS)),
             "comparisons_omitted": max(0, comparison_count - MAXIMUM_COMPARISONS),
@@ -221,8 +221,8 @@ def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -
     count = f"{len(done_cases)} of {len(plan.names)} cases done"
     if plan.policy.suspend:
         return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
-    message = f"{count}. {progress.pending}".rstrip(". ") + "."
-    return ConditionState("False", ConditionReason.RUNNING if progress.busy else ConditionReason.QUEUED, message)
+    message = f"{count}. {progress.pending_reason}".rstrip(". ") + "."
+    return ConditionState("False", ConditionReason.RUNNING if progress.is_busy else ConditionReason.QUEUED, message)
 
 
 def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
@@ -253,7 +253,7 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
     """
     failed = [attempt for attempt in progress.attempts if attempt.finished]
     yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in failed]
-    deleted = [case for case in progress.measured if case not in progress.results]
+    deleted = [case for case in progress.measured_cases if case not in progress.results]
     missing = ConditionReason.RESULT_MISSING
     yield missing, [missing.explain(f"{case}: its result is gone") for case in deleted]
     yield (
