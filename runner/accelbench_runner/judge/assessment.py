@@ -42,7 +42,8 @@ def judge(request: JudgeRequest) -> Assessment:
     )
     if not request.timed:
         return check(request.case, launches, parity)
-    split = split_disturbed(request.case, [launch for launch in launches if launch.failure is None])
+    successful = [launch for launch in launches if launch.failure is None]
+    split = split_disturbed(request.case, successful)
     evidence = Evidence(case=request.case, launches=split.counted, quarantined=split.quarantined)
     judged = JudgedCase(request.case, launches, certify(evidence), split)
     return Assessment(
@@ -65,7 +66,10 @@ def judge(request: JudgeRequest) -> Assessment:
 
 
 def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
-    """Assess the outputs of launches that were not timed; other load cannot disturb outputs."""
+    """Return the assessment of launches that were not timed: only their outputs count.
+
+    No round is disturbed, because other load does not change outputs.
+    """
     successful = tuple(launch for launch in launches if launch.failure is None)
     rounds = len({launch.round for launch in launches})
     return Assessment(
@@ -78,28 +82,33 @@ def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, Parity
 
 
 def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
-    """Return the spread of the times of each variant with timed blocks.
+    """Return the spread of each variant's times; a variant without timed blocks has none.
 
-    The interval of a variant's own time misses it with probability `alpha`.
+    A spread has an interval of the variant's time, which misses the true time with probability `alpha`.
     """
-    blocks: dict[str, list[list[float]]] = {}
-    times: dict[str, list[float]] = {}
+    blocks_by_variant: dict[str, list[list[float]]] = {}
+    times_by_variant: dict[str, list[float]] = {}
     for launch in launches:
-        if (seconds := launch.seconds()) is not None:
-            series = [block.seconds / block.units for block in launch.blocks]
-            blocks.setdefault(launch.variant, []).append(series)
-            times.setdefault(launch.variant, []).append(seconds)
-    return {variant: _spread(series, times[variant], alpha) for variant, series in blocks.items()}
+        time = launch.seconds()
+        if time is not None:
+            blocks = [block.seconds / block.units for block in launch.blocks]
+            blocks_by_variant.setdefault(launch.variant, []).append(blocks)
+            times_by_variant.setdefault(launch.variant, []).append(time)
+    return {
+        variant: _spread(blocks_by_launch, times_by_variant[variant], alpha)
+        for variant, blocks_by_launch in blocks_by_variant.items()
+    }
 
 
-def _spread(launches: Sequence[Sequence[float]], times: Sequence[float], alpha: float) -> Spread:
-    """Return the spread of one variant by its launches' blocks and times, in seconds per unit."""
+def _spread(blocks_by_launch: Sequence[Sequence[float]], times: Sequence[float], alpha: float) -> Spread:
+    """Return the spread of one variant from its launches' blocks and times, all in seconds per unit."""
     interval = student_interval([math.log(time) for time in times], alpha)
+    medians = [statistics.median(blocks) for blocks in blocks_by_launch]
     return Spread(
-        block_outliers=_outlier_counts(total(find_outliers(blocks) for blocks in launches)),
-        launch_outliers=_outlier_counts(find_outliers([statistics.median(blocks) for blocks in launches])),
-        between_launches=between_launch_share(launches),
-        effective_blocks=statistics.median(effective_size(blocks) for blocks in launches),
+        block_outliers=_outlier_counts(total(find_outliers(blocks) for blocks in blocks_by_launch)),
+        launch_outliers=_outlier_counts(find_outliers(medians)),
+        between_launches=between_launch_share(blocks_by_launch),
+        effective_blocks=statistics.median(effective_size(blocks) for blocks in blocks_by_launch),
         lower_seconds=interval.lower if interval else None,
         upper_seconds=interval.upper if interval else None,
     )
@@ -120,7 +129,7 @@ class JudgedCase:
 
     @cached_property
     def rule(self) -> StoppingRule:
-        """Return the stopping rule with the case's settings."""
+        """Return the stopping rule with the case's settings; each quantity of a comparison counts as a comparison."""
         measurement = self.case.measurement
         return StoppingRule(
             rounds_min=measurement.rounds_min,
@@ -132,12 +141,18 @@ class JudgedCase:
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Return the compared quantities, the deciding one first; they divide a comparison's share of alpha."""
-        return next((QUANTITIES[launch.protocol] for launch in self.launches if launch.failure is None), ())
+        """Return the quantities that the launches' protocol compares; the first one decides the verdict.
+
+        Empty if every launch failed.
+        """
+        for launch in self.launches:
+            if launch.failure is None:
+                return QUANTITIES[launch.protocol]
+        return ()
 
     @cached_property
     def only_observes(self) -> bool:
-        """Return True if the launches observe, and time nothing."""
+        """Return True if the successful launches observe and time nothing; False if none is successful."""
         successful = [launch for launch in self.launches if launch.failure is None]
         return bool(successful) and all(launch.observes for launch in successful)
 
@@ -152,42 +167,44 @@ class JudgedCase:
 
     @cached_property
     def rounds(self) -> tuple[int, ...]:
-        """Return the undisturbed rounds in which every variant was launched or had failed before."""
-        launched = {(launch.round, launch.variant) for launch in self.launches}
-        return tuple(
-            round_number
-            for round_number in sorted({launch.round for launch in self.launches} - self.split.reasons.keys())
-            if all(
-                (round_number, variant.name) in launched
-                or (variant.name in self.failures and self.failures[variant.name].round < round_number)
-                for variant in self.case.variants
-            )
-        )
+        """Return the complete rounds that were not disturbed.
+
+        A round is complete if each variant was launched in it, or has failed in an earlier round.
+        """
+        undisturbed_rounds = {launch.round for launch in self.launches} - self.split.reasons.keys()
+        return tuple(round_number for round_number in sorted(undisturbed_rounds) if self._is_complete(round_number))
+
+    def _is_complete(self, round_number: int) -> bool:
+        """Return True if each variant was launched in the round, or has failed in an earlier round."""
+        launched = {launch.variant for launch in self.launches if launch.round == round_number}
+        failed_earlier = {name for name, failure in self.failures.items() if failure.round < round_number}
+        return all(variant.name in launched | failed_earlier for variant in self.case.variants)
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """Return seconds per unit by the deciding quantity, by variant and undisturbed round.
+        """Return each variant's seconds per unit by round, for the deciding quantity.
 
-        A round that was cut short is included, because a variant and the baseline in it make a pair.
+        Incomplete rounds are included, because a variant and the baseline in one round make a pair. Disturbed rounds
+        are not.
         """
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
-        """Return seconds per unit by variant and undisturbed round; by the deciding quantity if `quantity` is None."""
-        return {
-            variant.name: {
-                launch.round: value
-                for launch in self.launches
-                if launch.variant == variant.name and launch.failure is None
-                if launch.round not in self.split.reasons
-                if (value := launch.seconds(quantity)) is not None
-            }
-            for variant in self.case.variants
-        }
+        """Return each variant's seconds per unit by undisturbed round; None means the deciding quantity."""
+        seconds: dict[str, dict[int, float]] = {variant.name: {} for variant in self.case.variants}
+        for launch in self.launches:
+            is_disturbed = launch.round in self.split.reasons
+            if launch.failure is not None or is_disturbed or launch.variant not in seconds:
+                continue
+            value = launch.seconds(quantity)
+            if value is not None:
+                seconds[launch.variant][launch.round] = value
+        return seconds
 
     def _measured_variants(self, quantity: Quantity | None = None) -> MeasuredVariants:
-        """Return the variants' times by `quantity`, by default the deciding one."""
-        shown_quantity = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
+        """Return the variants' times and how to compare them, for `quantity` or else for the deciding one."""
+        # With a single quantity, comparisons do not name it.
+        named_quantity = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
         return MeasuredVariants(
             seconds=self._seconds(quantity) if quantity else self.seconds,
             failures=self.failures,
@@ -195,30 +212,32 @@ class JudgedCase:
             rule=self.rule,
             margin=float(self.case.measurement.equivalence_margin),
             noisy=bool(self.split.noisy),
-            quantity=shown_quantity,
+            quantity=named_quantity,
         )
 
     def comparisons(self) -> Iterator[Comparison]:
         """Compare each variant with the baseline, in the case's order; nothing if the launches only observe."""
         if not self.only_observes:
-            yield from self._with_baseline(None)
+            yield from self._compare_with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
         """Compare each variant with the baseline by the quantities that do not decide."""
         for quantity in self.quantities[1:]:
-            yield from self._with_baseline(quantity)
+            yield from self._compare_with_baseline(quantity)
 
-    def _with_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
-        """Compare each variant with the baseline; comparisons with a verdict get the payback."""
+    def _compare_with_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
+        """Compare each variant with the baseline; add the payback to a comparison that has a verdict."""
         baseline, measured = self.case.baseline, self._measured_variants(quantity)
-        for name in (variant.name for variant in self.case.variants if variant.name != baseline):
-            comparison = measured.compare(name, baseline)
-            yield comparison if comparison.verdict is None else self._with_payback(comparison)
+        for variant in self.case.variants:
+            if variant.name != baseline:
+                comparison = measured.compare(variant.name, baseline)
+                yield comparison if comparison.verdict is None else self._add_payback(comparison)
 
-    def _with_payback(self, comparison: Comparison) -> Comparison:
+    def _add_payback(self, comparison: Comparison) -> Comparison:
         """Add the number of steps after which a slower first call has paid for itself, if it can be estimated."""
-        sides = self._counted_launches(comparison.baseline), self._counted_launches(comparison.variant)
-        finding = payback(*sides, self.rule.nominal_alpha)
+        baseline_launches = self._counted_launches(comparison.baseline)
+        variant_launches = self._counted_launches(comparison.variant)
+        finding = payback(baseline_launches, variant_launches, self.rule.nominal_alpha)
         if finding is None:
             return comparison
         sentence = " ".join(filter(None, [comparison.sentence, finding.sentence]))
@@ -227,9 +246,9 @@ class JudgedCase:
     def stop(self) -> StopReason | None:
         """Return why measuring may end now; None if another round is needed.
 
-        Every comparison has to be as precise as the target. If the baseline failed or is invalid, every variant's own
-        time has to be. Fewer than two valid variants leave nothing to compare. While every round so far was disturbed,
-        another is needed. Launches that only observe need `rounds_min` rounds, which show whether they agree.
+        Measuring ends if too few variants are valid to compare them, if every deciding interval is as narrow as the
+        target, or after the maximum number of rounds. While every round so far was disturbed, another one is needed.
+        Launches that only observe need `rounds_min` rounds.
         """
         if self.only_observes:
             return StopReason.TARGET_MET if len(self.rounds) >= self.rule.rounds_min else None
@@ -239,35 +258,40 @@ class JudgedCase:
             return StopReason.NOTHING_TO_COMPARE
         if self.split.all_disturbed:
             return None
-        opponents = [name for name in valid if name != self.case.baseline] if self.case.baseline in valid else []
-        intervals = (
-            [self._measured_variants().speedup(name, self.case.baseline) for name in opponents]
-            if opponents
-            else [self._own_interval(name) for name in valid]
-        )
         rounds = len(self.rounds)
         if all(
             interval is not None
             and self.rule.should_stop(rounds=rounds, relative_half_width=interval.relative_half_width)
-            for interval in intervals
+            for interval in self._deciding_intervals(valid)
         ):
             return StopReason.TARGET_MET
         return StopReason.MAXIMUM_ROUNDS_REACHED if rounds >= self.rule.rounds_max else None
 
+    def _deciding_intervals(self, valid: Sequence[str]) -> list[Interval | None]:
+        """Return the intervals that must be as narrow as the target: each valid variant's speedup over the baseline.
+
+        If the baseline is not valid, or is the only variant, these are the intervals of each valid variant's time.
+        """
+        baseline = self.case.baseline
+        opponents = [name for name in valid if name != baseline]
+        if baseline in valid and opponents:
+            return [self._measured_variants().speedup(name, baseline) for name in opponents]
+        return [self._time_interval(name) for name in valid]
+
     def _is_rejected(self, variant: str) -> bool:
-        """Return True if a check failed that no further round can pass."""
+        """Return True if the variant failed a check that further rounds cannot mend."""
         return any(
             check.name not in self._measured_variants().excused_checks
             for check in self.certificate.failed_checks(variant)
         )
 
-    def _own_interval(self, variant: str) -> Interval | None:
-        """Return the interval of the variant's own time, in logarithms; None with too few rounds."""
-        logs = [math.log(value) for value in self.seconds[variant].values()]
-        return student_interval(logs, self.rule.nominal_alpha)
+    def _time_interval(self, variant: str) -> Interval | None:
+        """Return the interval of the logarithm of the variant's time; None with too few rounds."""
+        logarithms = [math.log(value) for value in self.seconds[variant].values()]
+        return student_interval(logarithms, self.rule.nominal_alpha)
 
     def _counted_launches(self, variant: str) -> Mapping[int, LaunchRecord]:
-        """Return the variant's launches in complete rounds that count, by round."""
+        """Return the variant's successful launches in complete, undisturbed rounds, by round."""
         return {
             launch.round: launch
             for launch in self.split.counted

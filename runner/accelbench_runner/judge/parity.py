@@ -19,7 +19,10 @@ FLOAT16_HINT = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
 
 
 def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
-    """Return a reading for each of the request's outputs, by `ROUND/VARIANT`; an error is a reading too."""
+    """Return the parity reading of each launch with outputs, by `ROUND/VARIANT`.
+
+    If outputs cannot be read or compared, the reading says why. Launches that only observe have none.
+    """
     launches = {f"{launch.round}/{launch.variant}": launch for launch in request.launches}
     readings: dict[str, ParityReading] = {}
     for key, directory in request.outputs.items():
@@ -40,25 +43,34 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
             readings[key] = _add_remedy(reading, launch)
         except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
             readings[key] = mismatch(units, f"the reference cannot be computed: {script.format_error(error)}")
-        if launch and (unseen := read_unseen(request, launch, Path(directory))):
+        unseen = read_unseen(request, launch, Path(directory)) if launch else None
+        if unseen is not None:
             readings[key] = readings[key].model_copy(update={"unseen": unseen})
     return _add_agreement_hint(request, readings)
 
 
 def _add_remedy(reading: ParityReading, launch: LaunchRecord | None) -> ParityReading:
-    """Add advice to the reading of a baseline that differs from its own program in float64."""
-    if launch is None or reading.own_program != launch.variant or reading.worst_ratio <= 1:
+    """Add advice to the reading of a baseline that is its own reference, and yet differs from it.
+
+    Such a reference is the baseline's own program, run in float64.
+    """
+    is_own_reference = launch is not None and reading.own_program == launch.variant
+    if not is_own_reference or reading.worst_ratio <= 1:
         return reading
     return reading.model_copy(update={"detail": f"in float64 it computes something else: {REMEDY}; {reading.detail}"})
 
 
 def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:
-    """Add a hint if all variants differ from the reference, but not from each other."""
-    units, *other_units = {reading.units for reading in readings.values()} or {0}
-    # Numbers that overflow in all variants alike prove nothing against the reference.
-    all_wrong = all(reading.finite and reading.worst_ratio > 1 for reading in readings.values())
-    if len(readings) < 2 or other_units or not all_wrong:  # noqa: PLR2004
+    """Add a hint to all readings if all outputs agree with each other and differ from the reference.
+
+    Outputs of different numbers of units are not compared with each other.
+    """
+    unit_counts = {reading.units for reading in readings.values()}
+    # If all variants overflow alike, that says nothing about the reference.
+    all_differ = all(reading.finite and reading.worst_ratio > 1 for reading in readings.values())
+    if len(readings) < 2 or len(unit_counts) > 1 or not all_differ:  # noqa: PLR2004 - one output cannot agree
         return readings
+    [units] = unit_counts
     try:
         reference = reference_for(request.case, units, Path(request.directory))
         if not agree([read_outputs(Path(request.outputs[key])) for key in readings], reference):
@@ -73,26 +85,32 @@ def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading
 
 
 def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
-    """Compare the outputs for inputs that the launch had not seen; None if it got no such inputs."""
+    """Compare a launch's outputs for unseen inputs with their reference; None if the launch has no such outputs.
+
+    The reading also says whether the reference changes with the inputs. If it cannot be read, it counts as changing.
+    """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable) or dependence.units is None:
         return None
     units, directory = dependence.units, Path(request.directory)
     try:
-        expected = reference_for(request.case, units, directory, unseen_seed=request.unseen_seed)
-        expected_for_own_inputs = reference_for(request.case, units, directory)
-        reading = compare(read_outputs(outputs, UNSEEN), expected, units)
-        return UnseenReading(reading=reading, changes=not is_within_tolerance(expected_for_own_inputs.values, expected))
+        unseen_reference = reference_for(request.case, units, directory, unseen_seed=request.unseen_seed)
+        original_reference = reference_for(request.case, units, directory)
+        reading = compare(read_outputs(outputs, UNSEEN), unseen_reference, units)
+        changes = not is_within_tolerance(original_reference.values, unseen_reference)
+        return UnseenReading(reading=reading, changes=changes)
     except Exception as error:  # noqa: BLE001 - the reference is a workload author's code, the outputs a launch's
         return UnseenReading(reading=mismatch(units, f"cannot be compared: {script.format_error(error)}"), changes=True)
 
 
 def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:
-    """Compare a launch's exported arrays with the reference after `units` units.
+    """Compare a launch's exported arrays with the reference after `units` units of work.
 
-    Returns the largest error divided by its tolerance, and where it is.
+    Returns the reading of the array with the largest error relative to its tolerance. The reading is a mismatch if
+    names or shapes differ, or if the tolerance is so wide that any output would pass.
     """
-    if problem := _shape_problem(outputs, reference.values):
+    problem = _shape_problem(outputs, reference.values)
+    if problem:
         return mismatch(units, problem)
     if not any(np.size(value) for value in reference.values.values()):
         return mismatch(units, "nothing is exported: there is no number to compare")
@@ -124,26 +142,28 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
 
 
 def is_within_tolerance(outputs: NamedArrays, reference: Reference) -> bool:
-    """Return True if outputs are within the tolerance of the reference."""
+    """Return True if outputs are within the tolerance of the reference; NaN and infinity must be in the same places."""
     return compare(outputs, replace(reference, non_finite=True), 0).worst_ratio <= 1
 
 
 def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
-    """Return True if outputs of several variants agree with each other, even if all differ from the reference.
+    """Return True if the outputs of several variants agree with each other, whether or not the reference is right.
 
-    They may differ by roundings of their own size, or by the spreads of the reference, which may be wrong as well.
+    The first outputs serve as the reference of the others. The spread of an array is one ulp of its typical size, or
+    else the reference's spread, which may be as wrong as its values.
     """
     first, *others = outputs
     ulp = EPSILON[reference.precision]
-    rounded = {name: np.full(value.shape, ulp * root_mean_square(value)) for name, value in first.items()}
-    own_spreads = {
-        name: own if (own := reference.spreads.get(name, spread)).shape == spread.shape else spread
-        for name, spread in rounded.items()
-    }
-    return bool(others) and any(
-        all(is_within_tolerance(other, replace(reference, values=first, spreads=spreads)) for other in others)
-        for spreads in (rounded, own_spreads)
-    )
+    ulp_spreads = {name: np.full(value.shape, ulp * root_mean_square(value)) for name, value in first.items()}
+    reference_spreads = {}
+    for name, ulp_spread in ulp_spreads.items():
+        spread = reference.spreads.get(name, ulp_spread)
+        reference_spreads[name] = spread if spread.shape == ulp_spread.shape else ulp_spread
+    for spreads in (ulp_spreads, reference_spreads):
+        expected = replace(reference, values=first, spreads=spreads)
+        if others and all(is_within_tolerance(other, expected) for other in others):
+            return True
+    return False
 
 
 def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
@@ -153,7 +173,7 @@ def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
 
 
 def _shape_problem(outputs: NamedArrays, values: NamedArrays) -> str:
-    """Describe the first difference of names or shapes, or an array without numbers; empty if there is none."""
+    """Describe the first array whose name or shape differs, or that contains no numbers; empty if there is none."""
     if outputs.keys() != values.keys():
         return f"it exports {_list_names(outputs)}, the reference has {_list_names(values)}"
     for name, value in values.items():
@@ -175,24 +195,22 @@ def mismatch(units: int, detail: str) -> ParityReading:
 
 
 def _compare_array(name: str, output: Array, value: Array, reference: Reference, units: int) -> ParityReading:
-    """Return the largest error of one array over its tolerance.
+    """Return the reading of one array: its largest error, divided by the tolerance at the same place.
 
     NaN and infinity are a mismatch, unless the workload declares them and the reference has them in the same places.
     """
     finite = np.isfinite(output)
-    unexpected = finite != np.isfinite(value) if reference.non_finite else ~finite
+    unexpected = (finite != np.isfinite(value)) if reference.non_finite else ~finite
     if unexpected.any():
         problem = "NaN or infinity elsewhere than the reference" if reference.non_finite else "NaN or infinity"
+        first_index = _format_index(unexpected.argmax(), value)
+        hint = FLOAT16_HINT if reference.precision == "float16" else ""
         return ParityReading(
             units=units,
             finite=False,
             worst_ratio=MISMATCH,
             worst_array=name,
-            detail=(
-                f"{name}{_format_index(unexpected.argmax(), value)}: {problem} in {int(unexpected.sum())} of "
-                f"{value.size}"
-                f"{FLOAT16_HINT if reference.precision == 'float16' else ''}"
-            ),
+            detail=f"{name}{first_index}: {problem} in {int(unexpected.sum())} of {value.size}{hint}",
         )
     if value.size and not finite.any():
         detail = f"{name}: nothing finite to compare; NaN and infinity stand where the reference has them"
@@ -204,19 +222,20 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
     ratio = np.nan_to_num(ratio, nan=MISMATCH, posinf=MISMATCH)
     if not ratio.size:
         return ParityReading(units=units, finite=True, worst_ratio=0.0, worst_array=name, detail=f"{name} is empty")
-    index = int(ratio.argmax())
+    worst = int(ratio.argmax())
+    steps = "1 step" if units == 1 else f"{units:,} steps"
+    where = f"{name}{_format_index(worst, value)}"
     return ParityReading(
         units=units,
         finite=True,
-        worst_ratio=float(ratio.flat[index]),
+        worst_ratio=float(ratio.flat[worst]),
         worst_array=name,
-        detail=(
-            f"{name}{_format_index(index, value)} differs from the reference by {error.flat[index]:.2g} after "
-            f"{'1 step' if units == 1 else f'{units:,} steps'}"
-        ),
+        detail=f"{where} differs from the reference by {error.flat[worst]:.2g} after {steps}",
     )
 
 
-def _format_index(index: Any, value: Array) -> str:
-    """Format a flat index as `[2, 0]`; empty for a scalar."""
-    return str([int(part) for part in np.unravel_index(int(index), value.shape)]) if value.ndim else ""
+def _format_index(flat_index: Any, value: Array) -> str:
+    """Format an index of the flattened array as `[2, 0]`; empty for a scalar."""
+    if not value.ndim:
+        return ""
+    return str([int(position) for position in np.unravel_index(int(flat_index), value.shape)])

@@ -16,7 +16,7 @@ FIRST_CALL: tuple[Phase, ...] = ("compile", "first-step")
 
 @dataclass(frozen=True)
 class PaybackFinding:
-    """Hold the estimate and its sentence, which is empty if the first calls hardly differ."""
+    """Hold the estimate and a sentence about it; the sentence is empty if the first calls hardly differ."""
 
     document: Payback
     sentence: str
@@ -25,61 +25,71 @@ class PaybackFinding:
 def payback(
     baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRecord], alpha: float
 ) -> PaybackFinding | None:
-    """Compare the launches of both sides, by round; None with fewer than two rounds of known cost."""
-    costs_of_baseline = {round_number: cost for round_number, launch in baseline.items() if (cost := cost_of(launch))}
-    costs_of_variant = {round_number: cost for round_number, launch in variant.items() if (cost := cost_of(launch))}
-    rounds = sorted(costs_of_baseline.keys() & costs_of_variant.keys())
-    variant_costs, baseline_costs = (
-        _match_geometric_mean([costs[round_number] for round_number in rounds])
-        for costs in (costs_of_variant, costs_of_baseline)
-    )
-    estimate = estimate_payback(baseline_costs, variant_costs, alpha)
+    """Estimate the payback from each side's launches by round; None with fewer than two rounds of known cost."""
+    baseline_costs_by_round = _known_costs(baseline)
+    variant_costs_by_round = _known_costs(variant)
+    rounds = sorted(baseline_costs_by_round.keys() & variant_costs_by_round.keys())
+    baseline_costs = [baseline_costs_by_round[round_number] for round_number in rounds]
+    variant_costs = [variant_costs_by_round[round_number] for round_number in rounds]
+    estimate = estimate_payback(_match_geometric_mean(baseline_costs), _match_geometric_mean(variant_costs), alpha)
     if estimate is None:
         return None
-    first_call = statistics.mean(costs_of_variant[round_number].first_call for round_number in rounds)
+    first_call_seconds = statistics.mean(cost.first_call for cost in variant_costs)
+    name, unit = _variant_and_unit(variant.values())
     return PaybackFinding(
-        document=_document(estimate, first_call),
-        sentence=payback_sentence(estimate, *_variant_and_unit(variant.values())),
+        document=_document(estimate, first_call_seconds),
+        sentence=payback_sentence(estimate, name, unit),
     )
+
+
+def _known_costs(launches: Mapping[int, LaunchRecord]) -> dict[int, LaunchCost]:
+    """Return the costs of launches by round, without launches of unknown cost."""
+    costs = {round_number: cost_of(launch) for round_number, launch in launches.items()}
+    return {round_number: cost for round_number, cost in costs.items() if cost is not None}
 
 
 def _variant_and_unit(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
-    """Return the variant of the launches, and their name for a unit of work."""
+    """Return the name of the launches' variant, and the name of their unit of work."""
     launch = next(iter(launches))
-    return launch.variant, "step" if isinstance(launch.facts.unit, Unreadable) else launch.facts.unit
+    unit = launch.facts.unit
+    return launch.variant, "step" if isinstance(unit, Unreadable) else unit
 
 
 def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
-    """Return the costs with step times whose arithmetic mean is the variant's time, a geometric mean over launches.
+    """Replace step times so that their arithmetic mean is the geometric mean of the original step times.
 
-    Each is the tangent of the geometric mean at its launch, so that the variance of the steps is that of the geometric
-    mean (the delta method). The saving per step is then the difference of the times that are shown.
+    Reports show the geometric mean as a variant's time; so the saving per step is the difference of two such times.
+    The new step times linearise the geometric mean (delta method), so their mean has the same variance.
     """
     if not costs:
         return []
-    time = geometric_mean(cost.step for cost in costs)
-    return [replace(cost, step=time * (1 + math.log(cost.step / time))) for cost in costs]
+    mean_step = geometric_mean(cost.step for cost in costs)
+    return [replace(cost, step=mean_step * (1 + math.log(cost.step / mean_step))) for cost in costs]
 
 
 def cost_of(launch: LaunchRecord) -> LaunchCost | None:
-    """Return the cost of a launch; None if it timed nothing, or did not report its first call."""
-    phases: dict[str, float] = {phase.phase: phase.seconds for phase in launch.phases}
-    step = launch.seconds()
-    if step is None or not phases.keys() >= set(FIRST_CALL):
+    """Return the cost of a launch; None if the launch timed nothing, or did not report its first call.
+
+    The cost of the first call is what it takes in addition to the steps that it computes.
+    """
+    phase_seconds: dict[str, float] = {phase.phase: phase.seconds for phase in launch.phases}
+    step_seconds = launch.seconds()
+    if step_seconds is None or not all(phase in phase_seconds for phase in FIRST_CALL):
         return None
-    units = launch.facts.units_per_call
-    calls = 1 if isinstance(units, Unreadable) else units
-    return LaunchCost(first_call=sum(phases[name] for name in FIRST_CALL) - calls * step, step=step)
+    units_per_call = launch.facts.units_per_call
+    steps_in_call = 1 if isinstance(units_per_call, Unreadable) else units_per_call
+    first_call_seconds = sum(phase_seconds[phase] for phase in FIRST_CALL)
+    return LaunchCost(first_call=first_call_seconds - steps_in_call * step_seconds, step=step_seconds)
 
 
-def _document(estimate: PaybackEstimate, first_call: float) -> Payback:
-    """Return the estimate as results store it; `first_call` is the mean of the variant's, in seconds."""
-    estimated = estimate.answer in {"after", "until"}
+def _document(estimate: PaybackEstimate, first_call_seconds: float) -> Payback:
+    """Return the estimate as a result stores it; `first_call_seconds` is the mean over the variant's launches."""
+    steps = estimate.steps if estimate.answer in {"after", "until"} else None
     return Payback(
         answer=estimate.answer,
-        steps=whole_steps(estimate.steps) if estimated and estimate.steps is not None else None,
+        steps=None if steps is None else whole_steps(steps),
         lower=None if estimate.lower is None else whole_steps(estimate.lower),
         upper=None if estimate.upper is None else whole_steps(estimate.upper),
-        first_call_seconds=first_call,
+        first_call_seconds=first_call_seconds,
         extra_seconds=estimate.extra_seconds,
     )

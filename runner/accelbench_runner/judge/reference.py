@@ -1,11 +1,12 @@
 """Compute the float64 reference, and the tolerance of a correct result: the effect of one ulp on the outputs.
 
-The reference starts from the bits that the variants start from: the workload's arrays, rounded to the policy's type.
-How far a correct result may differ depends on the computation. So the reference runs again with every number of its
-inputs moved up or down at random by one unit in the last place of the policy's type. The state is rounded once in each
-unit of work; n roundings add up like a random walk, so the state is moved by sqrt(n) ulp for n units. How far an output
-moves is its spread, and `FACTORS` is the number of spreads that it may be off. A computation that amplifies errors, as
-a long training does, widens its own tolerance. Integers have to be exact unless the reference's own integers move.
+The reference starts from the same numbers as the variants: the workload's arrays, rounded to the policy's type. How far
+a correct result may differ depends on the computation. So the reference runs again, with every number of its inputs
+moved up or down at random by one ulp (unit in the last place) of the policy's type. The state is rounded once in each
+unit of work; n roundings add up like a random walk, so the state is moved by sqrt(n) ulp for n units. The distance by
+which an output moves is its spread, and an output may be off by at most `FACTORS` spreads. A computation that amplifies
+errors, such as a long training, therefore has a wide tolerance. Integers must be exact unless the reference's integers
+move too.
 
 Parker, "Monte Carlo Arithmetic" (1997), for rounding as a random perturbation; Higham, "Accuracy and Stability of
 Numerical Algorithms" (2002), chapters 1 to 3, for how roundings add up.
@@ -51,18 +52,18 @@ SMALLEST: Mapping[Precision, float] = {
 """The smallest normal number; smaller numbers may be flushed to zero."""
 
 FACTORS: Mapping[Precision, float] = {"float64": 64, "float32": 64, "tf32": 16, "bfloat16": 4, "float16": 16}
-"""Allowed error in spreads; docs/results/parity.md has the measured errors of correct programs.
+"""Maximum error in spreads; docs/results/parity.md has the measured errors of correct programs.
 
 float64 and float32 round at every addition: the worst of 260,000 sums of 512 terms is 25 spreads off (matmul-chain in
 JAX; 20 for sums of 2048), and 10,000 epochs of xor are 10 off. With narrow types, products are summed in float32 and
 only results are rounded: 0.7 for products. Updates below half an ulp vanish, all in the same direction: 3 in bfloat16
 and 5 in float16 over 100 epochs of xor. Wrong outputs are off by their own size: by 20,000 spreads or more in float32,
-by 5,000 if it was computed in TF32, and by 8 after 100 products in bfloat16, so that 4 is the most that bfloat16 may
-have.
+by 5,000 if it was computed in TF32, and by 8 after 100 products in bfloat16. So the factor of bfloat16 must be well
+below 8.
 """
 
 OUTPUT_ULPS: Mapping[Precision, float] = {"float64": 16, "float32": 16, "tf32": 1, "bfloat16": 1, "float16": 1}
-"""Additional allowed error, in units in the last place of the output itself.
+"""Additional maximum error, in units in the last place of the output itself.
 
 If every addition rounds, a sum of many terms is rounded at its own size, which the moved inputs do not show, because
 their moves cancel: for 260,000 squares they move the mean by 0.01 ulp, and one kernel of Inductor is 5 ulp off
@@ -74,59 +75,66 @@ PERTURBATIONS = 4
 MAXIMUM_RERUN_DIFFERENCE = 1e-9
 """Maximum difference of two runs of the reference, relative to the array: sums may run in another order."""
 FLOAT64_STEP_ULPS = 2.0**12
-"""For float64, inputs are moved by this many ulp and spreads divided by it, because the reference's own roundings hide
-the effect of one ulp. Outputs are still linear in so small a step."""
+"""Number of ulp by which inputs are moved for float64; spreads are divided by it. The reference itself rounds in
+float64, which would hide the effect of one ulp. Outputs are still linear in so small a step."""
 OWN_PROGRAM_PLATFORM = "cpu"
 REMEDY = "write a reference() in NumPy, or make arrays with dtype=x.dtype"
-"""What to do if a baseline fails in float64, or computes something else than in the requested precision."""
+"""Advice if a baseline's own program fails in float64, or differs there from its outputs in the requested precision."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Hold the right outputs after some number of units, and how far they move if the inputs move by one ulp.
+    """Hold the right outputs after some units of work, and the distance that each moves if the inputs move by one ulp.
 
-    `values` and `spreads` have the same names and shapes: values as the workload returns them, spreads in float64.
+    `values` and `spreads` have the same names and shapes. Values have the workload's types; spreads are float64.
     """
 
     values: NamedArrays
     spreads: NamedArrays
     precision: Precision
     non_finite: bool = False
-    """True: the workload declares NaN and infinity, and their places are compared."""
+    """True if the workload declares NaN and infinity: then outputs must have them in the same places."""
     frameworks: tuple[str, ...] = ()
-    """The frameworks that the reference imported; it may share an error with their variants."""
+    """The frameworks that the reference imported. The reference may share an error with their variants."""
     own_program: str = ""
     """The variant whose own program is the reference; empty if the workload has a reference."""
     leaves_state_unchanged: bool = False
-    """True: the right state is the initial one within the tolerance, so that a step that does nothing would pass."""
+    """True if the right state equals the initial one within the tolerance: a step that does nothing would pass."""
     counts_units: bool = True
-    """False: half as many units give the same outputs, so that outputs do not show how many units a program ran."""
+    """False if half as many units give the same outputs: then outputs do not show how many units a program ran."""
 
     def tolerance(self, name: str) -> Array:
-        """Return the allowed absolute error of each element, in float64."""
+        """Return the maximum absolute error of each element, in float64.
+
+        The tolerance of a float is `FACTORS` spreads, plus `OUTPUT_ULPS` ulp of the value, plus the smallest normal
+        number. At least the root mean square of the array's spreads counts as an element's spread.
+        """
         value, spread = self.values[name], self.spreads[name]
         if not is_float(value):
             return spread
         finite = np.isfinite(value) & np.isfinite(spread)
-        typical = np.sqrt(np.mean(np.square(spread[finite]))) if finite.any() else 0.0
-        moved = FACTORS[self.precision] * np.maximum(spread, typical)
+        typical_spread = np.sqrt(np.mean(np.square(spread[finite]))) if finite.any() else 0.0
+        effect_of_inputs = FACTORS[self.precision] * np.maximum(spread, typical_spread)
         output_rounding = OUTPUT_ULPS[self.precision] * EPSILON[self.precision] * np.abs(value)
-        return moved + output_rounding + SMALLEST[self.precision]
+        return effect_of_inputs + output_rounding + SMALLEST[self.precision]
 
     def accepts_anything(self) -> bool:
-        """Return True if every floating-point array has a tolerance above its own size: anything would pass."""
-        floats = [name for name, value in self.values.items() if is_float(value) and np.isfinite(value).any()]
-        return bool(floats) and all(
-            np.nanmedian(self.tolerance(name)) > root_mean_square(self.values[name]) > 0 for name in floats
+        """Return True if the tolerance of every floating-point array exceeds its size, so that any output would pass.
+
+        Arrays without a finite number are left out. False if no array is left.
+        """
+        names = [name for name, value in self.values.items() if is_float(value) and np.isfinite(value).any()]
+        return bool(names) and all(
+            np.nanmedian(self.tolerance(name)) > root_mean_square(self.values[name]) > 0 for name in names
         )
 
 
 def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
-    """Return the reference of `case` after `units` units; it is computed once, and kept in `directory`.
+    """Return the reference of `case` after `units` units of work, computed once and then read from `directory`.
 
-    With `unseen_seed`, the inputs are others, from which no program was built. Without a reference of the workload, the
-    baseline's own program is the reference. Raises what the reference raises, InvalidWorkloadError if the baseline's
-    own program fails, and ValueError if two runs of the reference differ.
+    With `unseen_seed`, the reference starts from other inputs, from which no program was built. Without a reference in
+    the workload, the baseline's own program is the reference. Raises what the workload's reference raises,
+    InvalidWorkloadError if the baseline's own program fails, and ValueError if two runs of the reference differ.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
@@ -154,15 +162,15 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
                 raise
             message = f"{case.baseline}'s own program fails in float64 ({REMEDY}): {script.format_error(error)}"
             raise InvalidWorkloadError(message) from error
-        imported_meanwhile = (sys.modules.keys() & packages.keys()) - imported_before
+        imported_by_reference = (sys.modules.keys() & packages.keys()) - imported_before
         computed = Reference(values, spreads, precision, non_finite)
         properties = {
-            "frameworks": sorted({packages[package] for package in imported_meanwhile}),
+            "frameworks": sorted({packages[package] for package in imported_by_reference}),
             "leaves_state_unchanged": leaves_state_unchanged(start.state, computed),
             "counts_units": counts_units(run, start, units, computed),
         }
         properties_file.write_text(json.dumps(properties))
-        _save(file, values, spreads)
+        _save(file, values, spreads)  # last, because the next call takes the reference as complete if this file exists
     return Reference(
         values=values,
         spreads=spreads,
@@ -176,9 +184,9 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
 
 
 def leaves_state_unchanged(state: NamedArrays, computed: Reference) -> bool:
-    """Return True if all outputs that are arrays of the state equal their initial values within the tolerance.
+    """Return True if the outputs that are arrays of the state equal their initial values within the tolerance.
 
-    False if no output is an array of the state.
+    An output is an array of the state if a state array has its name and shape. False if there is no such output.
     """
     names = [name for name, value in computed.values.items() if name in state and np.shape(state[name]) == value.shape]
     return bool(names) and all(
@@ -187,11 +195,11 @@ def leaves_state_unchanged(state: NamedArrays, computed: Reference) -> bool:
 
 
 def counts_units(run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, computed: Reference) -> bool:
-    """Return True if the reference `run` gives other outputs, beyond the tolerance, after half of the units.
+    """Return True if the outputs after half of the units differ from those after all units by more than the tolerance.
 
-    True as well for a single unit, which has no half.
+    `run` is the reference. A single unit has no half, so the result is True.
     """
-    if not units // 2:
+    if units < 2:  # noqa: PLR2004 - a half needs two
         return True
     with np.errstate(all="ignore"):
         halfway = as_real({name: np.asarray(value) for name, value in run(start, units // 2).items()})
@@ -203,16 +211,17 @@ def counts_units(run: Callable[[Arrays, int], NamedArrays], start: Arrays, units
 def compute(
     run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, precision: Precision
 ) -> tuple[NamedArrays, NamedArrays]:
-    """Return the values of the reference `run` and their spreads in float64, from 2 + `PERTURBATIONS` runs.
+    """Return the values and the spreads of the reference `run`, which runs 2 + `PERTURBATIONS` times.
 
-    `start` is rounded to `precision`. Few arrays are alive at a time, because the weights of a large network would fill
-    a machine's memory.
+    `start` must be rounded to `precision`. Few arrays are alive at a time, because the weights of a large network would
+    fill a machine's memory.
     """
     rng = np.random.default_rng(0)
     step_ulps = FLOAT64_STEP_ULPS if precision == "float64" else 1.0
     step = EPSILON[precision] * step_ulps
 
     def perturbed_inputs() -> Arrays:
+        """Return all inputs moved by `step`; the state is moved further, as it is rounded once in each unit."""
         return Arrays(
             state={name: _perturb(array, step * math.sqrt(units), rng) for name, array in start.state.items()},
             batches=tuple(
@@ -221,6 +230,7 @@ def compute(
         )
 
     def run_once(arrays: Arrays) -> NamedArrays:
+        """Return the outputs of one run, as real numbers."""
         return as_real({name: np.asarray(value) for name, value in run(arrays, units).items()})
 
     with np.errstate(all="ignore"):
@@ -235,16 +245,19 @@ def compute(
     return values, spreads
 
 
-def _check_repeatable(values: NamedArrays, again: NamedArrays) -> None:
-    """Raise ValueError if two runs differ: random numbers of the reference's own would widen its tolerance."""
+def _check_repeatable(values: NamedArrays, rerun_values: NamedArrays) -> None:
+    """Raise ValueError if two runs from the same inputs differ: random numbers would widen the tolerance."""
     for name, value in values.items():
-        difference = np.abs(np.asarray(again[name]).astype(np.float64) - value.astype(np.float64))
+        difference = np.abs(np.asarray(rerun_values[name]).astype(np.float64) - value.astype(np.float64))
         if np.any(difference > MAXIMUM_RERUN_DIFFERENCE * root_mean_square(value)):
             raise ValueError(f"{name} comes out different when it is computed again from the same inputs")
 
 
 def _perturb(array: Array, step: float, rng: np.random.Generator) -> Array:
-    """Return the array with every real number moved up or down by `step` of its size, complex ones in both parts."""
+    """Return the array with each float moved up or down at random by the fraction `step` of its size.
+
+    Complex numbers move in both parts. Integers and booleans do not move.
+    """
     if np.iscomplexobj(array):
         return _perturb(array.real, step, rng) + 1j * _perturb(array.imag, step, rng)
     signs = rng.integers(0, 2, size=array.shape) * 2.0 - 1.0
@@ -253,25 +266,27 @@ def _perturb(array: Array, step: float, rng: np.random.Generator) -> Array:
 
 def _load(file: Path) -> tuple[NamedArrays, NamedArrays]:
     """Return the values and the spreads that `_save` wrote."""
+    values: dict[str, Array] = {}
+    spreads: dict[str, Array] = {}
     with np.load(file, allow_pickle=False) as archive:
-        parts = {name: archive[name] for name in archive.files}
-    values, spreads = (
-        {name.removeprefix(part): array for name, array in parts.items() if name.startswith(part)}
-        for part in ("value:", "spread:")
-    )
+        for key in archive.files:
+            kind, _, name = key.partition(":")
+            arrays = values if kind == "value" else spreads
+            arrays[name] = archive[key]
     return values, spreads
 
 
 def _save(file: Path, values: NamedArrays, spreads: NamedArrays) -> None:
-    """Write values and spreads to one archive, which appears under its name only when it is complete."""
-    parts = {"value:": values, "spread:": spreads}
+    """Write values and spreads to one archive. The file gets its name only when it is complete."""
     partial_file = file.with_suffix(".partial.npz")
-    save(partial_file, {part + name: array for part, arrays in parts.items() for name, array in arrays.items()})
+    value_entries = {f"value:{name}": array for name, array in values.items()}
+    spread_entries = {f"spread:{name}": array for name, array in spreads.items()}
+    save(partial_file, value_entries | spread_entries)
     partial_file.replace(file)
 
 
 def round_arrays(arrays: Arrays, precision: Precision) -> Arrays:
-    """Return all arrays rounded to `precision`, as programs get them."""
+    """Return all arrays rounded to the policy's type, as programs get them."""
     return Arrays(
         state={name: round_array(array, precision) for name, array in arrays.state.items()},
         batches=tuple(
@@ -281,13 +296,13 @@ def round_arrays(arrays: Arrays, precision: Precision) -> Arrays:
 
 
 def round_array(array: Array, precision: Precision) -> Array:
-    """Return `array` with each float rounded to the policy's type, half to even, as float64.
+    """Return `array` as float64, with each float rounded to the policy's type (half to even); integers do not change.
 
-    Parts of complex numbers are rounded to float32 at least, because frameworks have no narrower complex types.
+    Complex numbers are rounded to complex64 unless the policy is float64: frameworks have no narrower complex types.
     """
     if np.iscomplexobj(array):
-        parts: Precision = "float64" if precision == "float64" else "float32"
-        return round_array(array.real, parts) + 1j * round_array(array.imag, parts)
+        part_precision: Precision = "float64" if precision == "float64" else "float32"
+        return round_array(array.real, part_precision) + 1j * round_array(array.imag, part_precision)
     if not is_float(array) or precision == "float64":
         return array
     with np.errstate(over="ignore"):
@@ -295,31 +310,40 @@ def round_array(array: Array, precision: Precision) -> Array:
             return array.astype(np.float16).astype(np.float64)
         single = array.astype(np.float32)
         if precision == "bfloat16":
+            # A bfloat16 has the upper 16 bits of a float32. Adding almost half of its last bit, or exactly half if
+            # that bit is set, and then cutting off the lower bits rounds half to even.
             bits = single.view(np.uint32)
-            even = (bits >> 16) & 1
-            bits = np.where(np.isfinite(single), (bits + 0x7FFF + even) & 0xFFFF0000, bits).astype(np.uint32)
-            single = bits.view(np.float32)
+            last_bit = (bits >> 16) & 1
+            rounded_bits = (bits + 0x7FFF + last_bit) & 0xFFFF0000
+            single = np.where(np.isfinite(single), rounded_bits, bits).astype(np.uint32).view(np.float32)
         return single.astype(np.float64)
 
 
-def _accumulate(total: Array, outputs: Array, value: Array) -> Array:
-    """Add one run's differences from `value`: floats to the sum of squares, integers to the maximum."""
-    moves = np.abs(outputs.astype(np.float64) - value.astype(np.float64))
-    return np.asarray(total + np.square(moves) if is_float(value) else np.maximum(total, moves))
+def _accumulate(total: Array, output: Array, value: Array) -> Array:
+    """Return `total` with the differences of one run from `value`: the sum of squares for floats, else the maximum."""
+    differences = np.abs(output.astype(np.float64) - value.astype(np.float64))
+    if is_float(value):
+        return np.asarray(total + np.square(differences))
+    return np.asarray(np.maximum(total, differences))
 
 
 def _finish_spread(total: Array, value: Array, step_ulps: float) -> Array:
-    """Return the root mean square per ulp for floats, the maximum for integers."""
-    return np.asarray(np.sqrt(total / PERTURBATIONS) / step_ulps) if is_float(value) else total
+    """Return the spread from the total of all runs.
+
+    For floats it is the root mean square of the differences, for one ulp; for integers, the largest difference.
+    """
+    if is_float(value):
+        return np.asarray(np.sqrt(total / PERTURBATIONS) / step_ulps)
+    return total
 
 
 def is_float(array: Array) -> bool:
-    """Return True for an array of floating-point numbers; other types have to be exact."""
+    """Return True for an array of real floating-point numbers; outputs of other types must be exact."""
     return bool(np.issubdtype(array.dtype, np.floating))
 
 
 def root_mean_square(value: Array) -> float:
-    """Return the root mean square of the finite elements; 0 if there are none."""
+    """Return the root mean square of the finite elements; 0 if no element is finite."""
     finite = value[np.isfinite(value)]
     return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
 
@@ -328,7 +352,7 @@ class OwnProgram:
     """Run a baseline's own program in float64 on the CPU, step by step, without jit or compile."""
 
     def __init__(self, case: Case, workload: Workload, parameters: Any) -> None:
-        """Import the baseline's framework and initialise it; raise what either raises."""
+        """Import the baseline's framework and initialise it; raise what the framework raises."""
         variant = next(variant for variant in case.variants if variant.name == case.baseline)
         self._kind = workload.variants()[variant.use]
         framework = frameworks.find(self._kind.framework)
@@ -347,10 +371,11 @@ class OwnProgram:
         self._adapter.initialise()
 
     def run(self, arrays: Arrays, units: int) -> NamedArrays:
-        """Return what the program exports after `units` units."""
+        """Return the arrays that the program exports after `units` units of work."""
         build = getattr(self._workload, self._kind.method)
         program = workload_checks.call_method(build, Program, self._parameters, arrays, self._adapter)
         state, out = program.state, None
         for index in range(units // program.units):
-            state, out = program.step(state, program.batches[index % program.inner % len(program.batches)])
+            step_in_call = index % program.inner  # every call starts again with the first batch
+            state, out = program.step(state, program.batches[step_in_call % len(program.batches)])
         return self._adapter.to_numpy(workload_checks.call_export(program, state, out))
