@@ -1,7 +1,8 @@
 """Plan and time blocks: runs of calls between two synchronisations.
 
-The code depends on a clock and on calls, not on any framework. What decides how much is measured is fixed before the
-first measured block and never depends on the times of measured blocks.
+The code depends on a clock and on calls, not on any framework. How much is measured is planned before the first
+measured block. If a block is far too short, there is a new plan, and all blocks are measured anew. How the times of
+measured blocks compare never matters.
 """
 
 import gc
@@ -19,12 +20,12 @@ BLOCK_SECONDS = 0.010
 """Minimum length of a block: ten thousand times a monotonic clock's resolution, and longer than the scheduling slice of
 another process."""
 OVERHEAD_SHARE = 0.001
-"""Maximum share of a block for reading the clock and synchronising: a tenth of the smallest margin in use."""
+"""Maximum share of a block for reading the clock and synchronising: a tenth of the smallest equivalence margin."""
 LATE_SHARE = 0.04
 """Maximum share of a block for work that its last call leaves behind untimed, such as freeing memory; a little less
 than the check `unsynchronised` allows."""
 FEW_CALLS = 1 / LATE_SHARE
-"""Minimum calls in a block for which the work that the last one leaves behind stays below that share."""
+"""Number of calls in a block from which on the late work of its last call is below `LATE_SHARE`."""
 WARM_UP_SECONDS = 0.3
 """Minimum time for caches, allocators and the processor's frequency to settle, after the first call and parity."""
 WARM_UP_CALLS = 2
@@ -39,9 +40,9 @@ LONG_BUDGET_SECONDS = 3.0
 MINIMUM_LONG_BLOCKS = 3
 """Minimum number of long blocks: a median of two is a mean."""
 MAXIMUM_REPLANS = 3
-"""Maximum number of plans that are voided before the launch measures by the last one, whatever its blocks' length."""
+"""Maximum number of plans that are voided. The launch then measures by the next plan, even if its blocks are short."""
 LATENCY_CALLS = 1000
-"""Number of calls of a launch: ten of them lie above the 99th percentile."""
+"""Planned number of calls of a launch: ten of them lie above the 99th percentile."""
 LATENCY_BUDGET_SECONDS = 30.0
 """Maximum seconds of calls after which another call begins, once there are `MINIMUM_LATENCY_CALLS`."""
 MINIMUM_LATENCY_CALLS = 100
@@ -60,9 +61,9 @@ class BlockPlan:
     """Calls in a block."""
     blocks: int
     length: float = 0.0
-    """Minimum planned seconds of a block; a block under half of it voids the plan."""
+    """Minimum planned seconds of a block. A block under half of this length voids the plan."""
     minimum_blocks: int = MINIMUM_LONG_BLOCKS
-    """Number of blocks that are measured whatever the budget."""
+    """Number of blocks that are measured even beyond the budget."""
     budget: float = LONG_BUDGET_SECONDS
     """Maximum seconds of blocks after which another block begins, once there are `minimum_blocks`."""
     keep_garbage: bool = True
@@ -76,13 +77,13 @@ LATENCY = BlockPlan(
     budget=LATENCY_BUDGET_SECONDS,
     keep_garbage=False,
 )
-"""Plan of the protocol `latency`: every call is a block, synchronised, from a fresh state."""
+"""Plan of the protocol `latency`: every block is one call, from a fresh state."""
 
 
 def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> float:
-    """Return the seconds of `calls` calls in a row, from a fresh state on.
+    """Return the seconds of `calls` calls in a row; the first call gets a fresh state.
 
-    `inspect` gets the last call's result once the clock has stopped.
+    `inspect` gets the last call's result after the clock has stopped.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -107,27 +108,28 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
 
 
 def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> float:
-    """Make calls in growing runs for the minimum time and number; return the seconds per call of the fastest run.
+    """Make runs of calls until everything has settled; return the seconds per call of the fastest run.
 
-    Blocks planned by the fastest run rarely turn out too short once everything has settled. Runs grow until they take
-    `longest_run` seconds; with 0, every run is a single call.
+    The runs together have at least `WARM_UP_CALLS` calls and take at least `WARM_UP_SECONDS`. Each run has twice as
+    many calls as the one before, until a run takes `longest_run` seconds; with 0, every run is a single call. Blocks
+    that are planned by the fastest run are rarely too short.
     """
-    calls, elapsed, calls_made, fastest = 1, 0.0, 0, math.inf
-    while elapsed < WARM_UP_SECONDS or calls_made < WARM_UP_CALLS:
+    calls, elapsed_seconds, calls_so_far, fastest_seconds = 1, 0.0, 0, math.inf
+    while elapsed_seconds < WARM_UP_SECONDS or calls_so_far < WARM_UP_CALLS:
         seconds = time_calls(work, calls, clock)
-        elapsed += seconds
-        calls_made += calls
-        if seconds > 0:  # otherwise the clock's resolution is too low
-            fastest = min(fastest, seconds / calls)
+        elapsed_seconds += seconds
+        calls_so_far += calls
+        if seconds > 0:  # 0 if the clock's resolution is too low
+            fastest_seconds = min(fastest_seconds, seconds / calls)
         if seconds < longest_run:
             calls *= 2
-    return fastest
+    return fastest_seconds
 
 
 def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
-    """Return the median cost of timing a block: two clock readings, and a synchronisation with nothing to wait for.
+    """Return the median seconds that timing a block costs: two clock readings, and a synchronisation of an idle device.
 
-    With a mean, one interruption by another process could make every block a hundred times longer.
+    If it were the mean, one interruption by another process could make every block a hundred times longer.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -141,50 +143,53 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
 
 
 def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) -> BlockPlan:
-    """Plan blocks within the budget, so long that overhead and late work are small shares of a block.
+    """Plan blocks that are so long that overhead and late work are small shares of a block.
 
-    `overhead` is the seconds of timing one block, `late_seconds` the work that a block's last call leaves behind
-    untimed. Late work lengthens a block to at most `LONG_BUDGET_SECONDS`: more cannot come from the last call alone.
+    `overhead` is the seconds that timing one block costs. `late_seconds` is the work that a block's last call leaves
+    behind untimed. For late work, a block is at most `LONG_BUDGET_SECONDS` long: the last call alone cannot leave more.
     """
-    late_work_length = min(late_seconds / LATE_SHARE, LONG_BUDGET_SECONDS)
-    return _plan(seconds_per_call, max(BLOCK_SECONDS, overhead / OVERHEAD_SHARE, late_work_length))
+    length_for_late_work = min(late_seconds / LATE_SHARE, LONG_BUDGET_SECONDS)
+    length_for_overhead = overhead / OVERHEAD_SHARE
+    return _plan(seconds_per_call, max(BLOCK_SECONDS, length_for_overhead, length_for_late_work))
 
 
 def _plan(seconds_per_call: float, length: float) -> BlockPlan:
-    """Plan blocks of at least `length` seconds."""
+    """Plan blocks of at least `length` seconds: as many as fit the budget, within the limits of their number."""
     calls = max(1, math.ceil(length / seconds_per_call))
-    block = calls * seconds_per_call
-    blocks = min(MAXIMUM_BLOCKS, max(MINIMUM_BLOCKS, round(BUDGET_SECONDS / block)))
+    block_seconds = calls * seconds_per_call
+    blocks_in_budget = round(BUDGET_SECONDS / block_seconds)
+    blocks = min(MAXIMUM_BLOCKS, max(MINIMUM_BLOCKS, blocks_in_budget))
     return BlockPlan(calls=calls, blocks=blocks, length=length)
 
 
 @dataclass(frozen=True)
 class MeasuredBlocks:
-    """Hold the blocks of a launch, and the number of plans that were voided."""
+    """Hold the measured blocks of a launch."""
 
     units: int
     """Units of work in each block."""
     seconds: tuple[float, ...]
     """Seconds of each block."""
     replanned: int = 0
+    """Number of plans that were voided before these blocks."""
 
 
 def measure_as_planned(
     work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
 ) -> MeasuredBlocks:
-    """Measure the planned blocks, and replan if one turns out far too short.
+    """Measure the planned blocks; if a block is far too short, measure all blocks anew with more calls each.
 
-    Other load during the warm-up makes calls look slow, so blocks turn out short once the machine is quiet. A block
-    under half of its planned length voids the plan: its blocks count as warm-up, and all are measured anew with more
-    calls each, as in torch.utils.benchmark's blocked_autorange. Only the length of blocks decides this, never how
-    blocks compare.
+    Other load during the warm-up makes calls look slow, so blocks are too short when the machine is quiet again. A
+    block under half of its planned length voids the plan, and the plan's blocks count as warm-up, as in
+    torch.utils.benchmark's blocked_autorange. Only the length of blocks decides this, never how blocks compare.
     """
     for replanned in range(MAXIMUM_REPLANS):
         blocks: list[float] = []
         for seconds in measure(work, planned, clock, inspect):
             if seconds < planned.length / 2:
-                measurable = seconds or planned.length / 4
-                planned = _plan(measurable / planned.calls, planned.length)
+                # 0 if the clock's resolution is too low: four times as many calls are tried then.
+                nonzero_seconds = seconds or planned.length / 4
+                planned = _plan(nonzero_seconds / planned.calls, planned.length)
                 break
             blocks.append(seconds)
         else:
@@ -194,10 +199,14 @@ def measure_as_planned(
 
 
 def measure(work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Iterator[float]:
-    """Yield the seconds of the planned blocks within the budget, with garbage collection between blocks if planned."""
+    """Yield the seconds of each planned block.
+
+    After the minimum number of blocks, measuring ends when the budget is spent. If the plan keeps garbage, garbage is
+    collected before each block.
+    """
     elapsed = 0.0
-    for number in range(planned.blocks):
-        if number >= planned.minimum_blocks and elapsed >= planned.budget:
+    for finished_blocks in range(planned.blocks):
+        if finished_blocks >= planned.minimum_blocks and elapsed >= planned.budget:
             return
         if planned.keep_garbage:
             gc.collect()
@@ -207,13 +216,13 @@ def measure(work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any
 
 
 def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[MeasuredBlocks, Any]:
-    """Time one pass over the batches from a fresh state, a block per call, compilation included.
+    """Time one pass over the batches, from a fresh state. Every call is a block, including its compilation.
 
     Returns the blocks and the last call's result.
     """
     state = work.fresh()
     work.synchronise(state)
-    timed: list[float] = []
+    block_seconds: list[float] = []
     out: Any = None
     for batch in batches:
         began = clock.seconds()
@@ -221,13 +230,16 @@ def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[MeasuredB
         work.check(result)
         state, out = result
         work.synchronise((state, out))
-        timed.append(clock.seconds() - began)
-    return MeasuredBlocks(work.units, tuple(timed)), (state, out)
+        block_seconds.append(clock.seconds() - began)
+    return MeasuredBlocks(work.units, tuple(block_seconds)), (state, out)
 
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Disable automatic garbage collection, and freeze existing objects so that explicit collections are quick."""
+    """Disable automatic garbage collection inside the context.
+
+    Existing objects are frozen, so that explicit collections inside the context are quick.
+    """
     gc.collect()
     gc.freeze()
     gc.disable()

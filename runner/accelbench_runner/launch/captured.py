@@ -11,40 +11,46 @@ MAXIMUM_DEPTH = 3
 
 
 def captured_arrays(step: Callable[..., Any]) -> list[str]:
-    """Describe arrays in the step's closure, defaults and globals, at most `MAXIMUM_ARRAYS`: `w (512, 512) float32`."""
-    named: dict[int, str] = {}
+    """Describe the arrays in the step's closure, defaults and globals, such as `w (512, 512) float32`.
+
+    Each array is named once. At most `MAXIMUM_ARRAYS` are returned.
+    """
+    descriptions: dict[int, str] = {}
     for name, array in _captured_by(step, MAXIMUM_DEPTH, set()):
-        dtype = str(array.dtype).rpartition(".")[2]
-        named.setdefault(id(array), f"{name} {tuple(array.shape)} {dtype}")
-    return sorted(named.values())[:MAXIMUM_ARRAYS]
+        dtype = str(array.dtype).rpartition(".")[2]  # `float32` of `torch.float32`
+        descriptions.setdefault(id(array), f"{name} {tuple(array.shape)} {dtype}")
+    return sorted(descriptions.values())[:MAXIMUM_ARRAYS]
 
 
-def _captured_by(function: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield name and array of each array that a function captures, itself or through functions that it uses."""
+def _captured_by(function: Any, depth: int, visited: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the array for each array that a function captures.
+
+    Functions that the function uses are searched too, at most `depth` levels deep. `visited` holds the ids of functions
+    that have been searched.
+    """
     if isinstance(function, functools.partial):
         for name, value in [*enumerate(function.args), *function.keywords.items()]:
-            yield from _arrays(f"argument {name}", value, depth, seen)
-        yield from _captured_by(function.func, depth, seen)
+            yield from _arrays_in(f"argument {name}", value, depth, visited)
+        yield from _captured_by(function.func, depth, visited)
         return
-    unwrapped = inspect.unwrap(function)
-    if inspect.ismethod(unwrapped):
-        unwrapped = unwrapped.__func__
-    if id(unwrapped) in seen or not inspect.isfunction(unwrapped):
+    plain_function = inspect.unwrap(function)
+    if inspect.ismethod(plain_function):
+        plain_function = plain_function.__func__
+    if id(plain_function) in visited or not inspect.isfunction(plain_function):
         return
-    seen.add(id(unwrapped))
-    cells = zip(unwrapped.__code__.co_freevars, unwrapped.__closure__ or (), strict=True)
-    captured = [(name, cell.cell_contents) for name, cell in cells if _is_set(cell)]
-    captured += [
-        (name, unwrapped.__globals__[name]) for name in unwrapped.__code__.co_names if name in unwrapped.__globals__
-    ]
-    defaults = unwrapped.__defaults__ or ()
+    visited.add(id(plain_function))
+    code, module_globals = plain_function.__code__, plain_function.__globals__
+    cells = zip(code.co_freevars, plain_function.__closure__ or (), strict=True)
+    captured = [(name, cell.cell_contents) for name, cell in cells if _has_value(cell)]
+    captured += [(name, module_globals[name]) for name in code.co_names if name in module_globals]
+    defaults = plain_function.__defaults__ or ()
     captured += [(f"default {index}", value) for index, value in enumerate(defaults)]
     for name, value in captured:
-        yield from _arrays(name, value, depth, seen)
+        yield from _arrays_in(name, value, depth, visited)
 
 
-def _is_set(cell: Any) -> bool:
-    """Return True if a closure's cell holds a value; that of a name that is not assigned yet is empty."""
+def _has_value(cell: Any) -> bool:
+    """Return True if a cell of a closure has a value; it has none before its variable is assigned."""
     try:
         cell.cell_contents  # noqa: B018 - an empty cell raises
     except ValueError:
@@ -52,22 +58,28 @@ def _is_set(cell: Any) -> bool:
     return True
 
 
-def _arrays(name: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield name and array of each array in a captured value; scalars, modules and classes have none."""
+def _arrays_in(name: str, value: Any, depth: int, visited: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the array for each array in a captured value; scalars, modules and classes are left out.
+
+    Containers and functions are searched at most `depth` levels deep.
+    """
     if inspect.ismodule(value) or inspect.isclass(value):
         return
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         if len(value.shape):
             yield name, value
     elif depth > 0:
-        for key, item in _items(value):
-            yield from _arrays(f"{name}{key}", item, depth - 1, seen)
+        for suffix, item in _items(value):
+            yield from _arrays_in(f"{name}{suffix}", item, depth - 1, visited)
         if callable(value):
-            yield from _captured_by(value, depth - 1, seen)
+            yield from _captured_by(value, depth - 1, visited)
 
 
 def _items(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the items of a container and the parameters of a torch.nn.Module, each with its suffix of the name."""
+    """Yield the items of a container or the parameters of a torch.nn.Module.
+
+    Each comes with the suffix that its name has: `['key']`, `[0]` or `.weight`.
+    """
     if isinstance(value, Mapping):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, tuple | list):

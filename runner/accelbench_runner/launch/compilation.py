@@ -1,6 +1,6 @@
 """Compile a variant for a target and run nothing; report facts about the program and its compilation.
 
-The kernel enforces a memory limit of the process, so that a compiler that needs more fails without harm to others.
+The kernel enforces a memory limit for this process. If a compiler needs more memory, only this process fails.
 """
 
 import resource
@@ -30,7 +30,10 @@ class Compilation:
         self._target = find_target(request.case.accelerator.target or "")
 
     def run(self) -> None:
-        """Import, set up and compile; raise what the variant raises, and UnsupportedError if it cannot be compiled."""
+        """Import the framework, set up the program and compile it; raise what the variant raises.
+
+        Raises UnsupportedError if the framework cannot compile for the target.
+        """
         task, reporter = self._task, self._reporter
         adapter, _ = import_framework(task)
         self.adapter = adapter
@@ -45,23 +48,24 @@ class Compilation:
         reporter.send(Measured())
 
     def _compile(self, adapter: Adapter, targets: Targets) -> None:
-        """Build and compile the program, and report the facts about it and the compiler's peak memory."""
+        """Build and compile the program; report facts about the program and the compiler's peak memory."""
         task, reporter = self._task, self._reporter
-        held_before = cpu.resident_bytes()
+        bytes_before = cpu.resident_bytes()
         program, work = set_up_to_compile(task, adapter, targets)
         cpu.restart_peak()
-        before = adapter.accounting.compilations().seconds
+        seconds_before = adapter.accounting.compilations().seconds
         with reporter.phase("compile") as parts:
             compiled, executable = targets.compile(program, work, self._target)
-            after = adapter.accounting.compilations().seconds
-            spent = {part: seconds - before.get(part, 0.0) for part, seconds in after.items()}
-            parts |= {part: seconds for part, seconds in spent.items() if seconds > 0}
-        written = adapter.accounting.arithmetic(work).written
-        flops = None if written is None else round(written)
+            for part, seconds_after in adapter.accounting.compilations().seconds.items():
+                seconds = seconds_after - seconds_before.get(part, 0.0)
+                if seconds > 0:
+                    parts[part] = seconds
+        written_flops = adapter.accounting.arithmetic(work).written
+        flops = None if written_flops is None else round(written_flops)
         reporter.facts(
             Facts(
                 compiled=compiled,
                 executable=executable.model_copy(update={"flops_per_call": flops}),
-                compile_peak_memory_bytes=max(0, cpu.peak_bytes() - held_before),
+                compile_peak_memory_bytes=max(0, cpu.peak_bytes() - bytes_before),
             )
         )

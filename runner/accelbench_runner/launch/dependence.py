@@ -1,12 +1,12 @@
 """Check that a step depends on its inputs and does its work in every call, after its blocks have been timed.
 
 A program that computes with captured arrays, or returns remembered results, is right on the inputs that it was built
-from. So it gets other inputs of the same shapes, from a seed that it has not seen, and the judge compares the results.
-Operations are counted as the framework runs them: repeated calls on the same inputs must run as many as the first.
+from. So the launch gives it other inputs of the same shapes, and the judge compares the results. The launch also counts
+the operations that the framework runs: repeated calls on the same inputs must run as many as the first call.
 
-A program may inspect the call stack to detect timing. So one more block is made by the functions that make timed
-blocks: its results must equal those of untimed calls, and its operations are counted too. Operations of the export,
-which is not timed, are counted as well.
+A program may inspect the call stack to detect timing. So the functions that make timed blocks make one more block: its
+results must equal those of untimed calls, and its operations are counted too. Operations of the export, which is not
+timed, are counted as well.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,15 +25,15 @@ from accelbench_runner.launch.captured import captured_arrays
 from accelbench_runner.outputs import UNSEEN, as_real, save
 
 ROUNDS = 2
-"""Number of first rounds that are checked: a program treats its inputs alike in every launch."""
+"""Number of rounds that are checked, from the first on: a program treats its inputs alike in every launch."""
 RUNS = (1, 2, 3, 4)
-"""Number of calls in each run on inputs that were used before."""
+"""Number of calls in each repeated run on the other inputs."""
 MINIMUM_CALLS, MAXIMUM_CALLS = 16, 64
-"""Range of the calls in a longer run if a block has fewer; the number is random, so no program can expect it."""
+"""Range of the calls in the long run if a block has fewer. The number is random, so that no program can expect it."""
 QUICK_SECONDS = 0.25
-"""Maximum seconds of a call that is repeated often and replayed; a longer one is repeated once."""
+"""Maximum seconds of a call that is repeated often and replayed; a longer call is repeated once."""
 MANY_SECONDS = 0.02
-"""Maximum seconds of a call whose operations are counted in a long run."""
+"""Maximum seconds of a call for which the long run is made."""
 MAXIMUM_REPLAYED_CALLS = 4096
 """Maximum calls of a block that are replayed, twice and untimed: a program may be fast only while it is timed."""
 
@@ -43,7 +43,7 @@ Export = Callable[[Any, Any], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Subject:
-    """Hold a variant's timed program without the inputs that it was built from."""
+    """Hold what is needed to run a variant's timed program on other inputs."""
 
     workload: Workload
     parameters: Any
@@ -57,50 +57,53 @@ class Subject:
 
 
 def without_inputs(work: Work) -> Work:
-    """Return the work without its inputs, so that their memory can be freed before other inputs are made."""
+    """Return the work without its state and batches, so that their memory can be freed before other inputs are made."""
     return replace(work, fresh=lambda: None, batches=None)
 
 
 def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
-    """Run the step on other inputs, and write what the judge compares to `unseen.npz`.
+    """Run the timed program on other inputs; return its operations, and write its outputs to a file for the judge.
 
-    An exception on unseen inputs is reported, not raised: the step has passed on its own inputs.
+    If no other inputs can be made, or if the program raises on them, the result says so.
     """
     captured = captured_arrays(subject.step) or adapter.accounting.constants()
     try:
-        own_arrays = inputs.generate(subject.workload, subject.parameters, subject.seed)
-        arrays = inputs.generate_unseen(subject.workload, subject.parameters, own_arrays, unseen_seed)
-        if inputs.digest(arrays) == inputs.digest(own_arrays):
+        original_arrays = inputs.generate(subject.workload, subject.parameters, subject.seed)
+        arrays = inputs.generate_unseen(subject.workload, subject.parameters, original_arrays, unseen_seed)
+        if inputs.digest(arrays) == inputs.digest(original_arrays):
             unable = "no other inputs can be made: no array of floats is other than zero"
             return Dependence(captured=captured, unable=unable)
-        # A new instance: building a second program must not refresh what the timed one remembers in its workload.
+        # Build from a new instance of the workload: what the timed program remembers in its instance must not change.
         build = getattr(type(subject.workload)(), subject.kind.method)
         program = workload_checks.call_method(build, Program, subject.parameters, arrays, adapter)
-        del own_arrays, arrays
-        other = adapter.prepare(program)
-        work = replace(subject.work, fresh=other.fresh, batches=other.batches)
+        del original_arrays, arrays
+        other_work = adapter.prepare(program)
+        work = replace(subject.work, fresh=other_work.fresh, batches=other_work.batches)
     except workload_checks.ERRORS as error:
         unable = f"no other inputs can be made: {workload_checks.describe(error)}"
         return Dependence(captured=captured, unable=unable)
-    # Export with the timed program: one built from these inputs could export the right result whatever its step does.
+    # Export with the timed program: a program that was built from these inputs could export the right result whatever
+    # its step does.
     trial = _Trial(adapter, subject.export, work, clock)
     fields: dict[str, Any] = {"captured": captured}
     try:
         began = clock.seconds()
-        fields["dispatched"], first = trial.run(1)
+        fields["dispatched"], first_result = trial.run(1)
         seconds = clock.seconds() - began
-        save(directory / UNSEEN, trial.export_result(first))
+        save(directory / UNSEEN, trial.export_result(first_result))
         fields["units"] = work.units
         if seconds > QUICK_SECONDS:
-            return Dependence(**fields, again=[trial.run(1)[0]])
-        export_counts = [trial.count_export(first)]
-        del first
+            repeated_counts, _ = trial.run(1)
+            return Dependence(**fields, again=[repeated_counts])
+        first_export_counts = trial.count_export(first_result)
+        del first_result  # frees its memory
         repetitions = [trial.run(calls) for calls in RUNS]
         fields["again"] = [counts for counts, _ in repetitions]
-        fields["exported"] = [*export_counts, trial.count_export(repetitions[-1][1])]
+        _, last_result = repetitions[-1]
+        fields["exported"] = [first_export_counts, trial.count_export(last_result)]
     except workload_checks.ERRORS as error:
-        ran_out = isinstance(error, MemoryError) or adapter.out_of_memory(error)
-        fields["unable" if ran_out else "raised"] = workload_checks.describe(error)
+        is_out_of_memory = isinstance(error, MemoryError) or adapter.out_of_memory(error)
+        fields["unable" if is_out_of_memory else "raised"] = workload_checks.describe(error)
     return Dependence(**fields)
 
 
@@ -114,7 +117,7 @@ class _Trial:
     clock: Clock
 
     def run(self, calls: int) -> tuple[dict[str, int], Any]:
-        """Make a block of calls; return its operations and the last call's result."""
+        """Make a block of calls; return the block's operations and the last call's result."""
         results: list[Any] = []
 
         def block() -> None:
@@ -127,8 +130,8 @@ class _Trial:
         return _export_arrays(self.adapter, self.export, self.work, result)
 
     def count_export(self, result: Any) -> dict[str, int]:
-        """Count the operations of an export, after a first one has compiled it."""
-        self.export_result(result)
+        """Count the operations of an export."""
+        self.export_result(result)  # compiles the export, so that only its operations are counted
         return self.adapter.accounting.count_dispatched(lambda: self.export_result(result))
 
 
@@ -141,8 +144,9 @@ class ExtraBlock:
     """Hold the operations and the outputs of one more block, made by the functions that make timed blocks."""
 
     counts: Mapping[str, Any]
-    """Operations, by fields of `Dependence`."""
+    """Operations, as fields of `Dependence`."""
     calls: int = 0
+    """Calls of the block whose outputs are kept; 0 without outputs."""
     outputs: NamedArrays | None = None
     """None if a call takes too long to be repeated."""
 
@@ -150,18 +154,18 @@ class ExtraBlock:
 def make_extra_block(
     adapter: Adapter, program: Program, work: Work, block: Block, calls: int, seconds: float, unseen_seed: int
 ) -> ExtraBlock:
-    """Count the operations of one call and of a long run, and export the result of a block of `calls`.
+    """Count the operations of one call and of a long run, and export the result of a block of about `calls` calls.
 
-    `seconds` is the length of a call: the long run is left out above `MANY_SECONDS`, and the block above
-    `QUICK_SECONDS`.
+    The block has at least 2 and at most `MAXIMUM_REPLAYED_CALLS` calls. If a call takes more `seconds` than
+    `MANY_SECONDS`, the long run is left out; if it takes more than `QUICK_SECONDS`, the block is left out too.
     """
     counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, lambda _: None))}
     if seconds > QUICK_SECONDS:
         return ExtraBlock(counts)
     if seconds <= MANY_SECONDS:
-        counts["many_calls"] = many_calls = max(
-            min(calls, MAXIMUM_REPLAYED_CALLS), MINIMUM_CALLS + unseen_seed % (MAXIMUM_CALLS - MINIMUM_CALLS)
-        )
+        random_calls = MINIMUM_CALLS + unseen_seed % (MAXIMUM_CALLS - MINIMUM_CALLS)
+        many_calls = max(min(calls, MAXIMUM_REPLAYED_CALLS), random_calls)
+        counts["many_calls"] = many_calls
         counts["many"] = count_operations(adapter, work, lambda: block(many_calls, lambda _: None))
     calls = max(2, min(calls, MAXIMUM_REPLAYED_CALLS))
     results: list[Any] = []
@@ -170,26 +174,30 @@ def make_extra_block(
 
 
 def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
-    """Return the block's counts with `replay`: the distance of its results from those of untimed calls.
+    """Return the block's counts, and a `replay` that compares the block's outputs with those of untimed calls.
 
-    A second run of untimed calls shows how far results differ by themselves. Nothing is timed here.
+    Untimed calls are made twice, because outputs may differ from run to run. If the block has no outputs, there is no
+    replay.
     """
     if block.outputs is None:
         return dict(block.counts)
-    untimed = [_export_arrays(adapter, program.export, work, _run_untimed(work, block.calls)) for _ in range(2)]
+    first_outputs, second_outputs = (
+        _export_arrays(adapter, program.export, work, _run_untimed(work, block.calls)) for _ in range(2)
+    )
     replay = Replay(
         calls=block.calls,
-        timed=relative_distance(block.outputs, untimed[0]),
-        untimed=relative_distance(untimed[1], untimed[0]),
+        timed=relative_distance(block.outputs, first_outputs),
+        untimed=relative_distance(second_outputs, first_outputs),
     )
     return {**block.counts, "replay": replay}
 
 
 def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) -> dict[str, int]:
-    """Count each operation in `run`, without those that create the fresh state."""
-    fresh = adapter.accounting.count_dispatched(lambda: work.synchronise(work.fresh()))
-    total = adapter.accounting.count_dispatched(run)
-    return {name: added for name, number in total.items() if (added := number - fresh.get(name, 0)) > 0}
+    """Count by name the operations in `run`, without those that create the fresh state."""
+    state_counts = adapter.accounting.count_dispatched(lambda: work.synchronise(work.fresh()))
+    total_counts = adapter.accounting.count_dispatched(run)
+    counts = {name: count - state_counts.get(name, 0) for name, count in total_counts.items()}
+    return {name: count for name, count in counts.items() if count > 0}
 
 
 def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) -> NamedArrays:
@@ -199,7 +207,7 @@ def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) ->
 
 
 def _run_untimed(work: Work, calls: int) -> Any:
-    """Make calls from a fresh state on, without the functions that time blocks; return the last result."""
+    """Make calls from a fresh state on, but not by the functions that time blocks; return the last call's result."""
     state, out = work.fresh(), None
     for _ in range(calls):
         state, out = work.call(state, work.batches)
@@ -207,23 +215,25 @@ def _run_untimed(work: Work, calls: int) -> Any:
     return state, out
 
 
-def relative_distance(one: NamedArrays, other: NamedArrays) -> float | None:
-    """Return the largest difference between two numbers, relative to their array; None if no number is finite in both.
+def relative_distance(outputs: NamedArrays, expected_outputs: NamedArrays) -> float | None:
+    """Return the largest difference between two numbers, relative to the root mean square of the expected array.
 
-    The scale is the root mean square of the numbers of `other` that are finite in both, or 1 if all are zero. Arrays of
-    different shapes are at the largest distance.
+    Only numbers that are finite in both count; None if there are none. If all expected numbers are 0, the difference is
+    absolute. If shapes differ, the distance is the largest float.
     """
     import numpy as np
 
-    worst: float | None = None
-    for name, values in other.items():
-        array = np.asarray(one[name])
-        if array.shape != np.shape(values):
+    largest: float | None = None
+    for name, expected_array in expected_outputs.items():
+        array = np.asarray(outputs[name])
+        if array.shape != np.shape(expected_array):
             return float(np.finfo(np.float64).max)
-        both = np.isfinite(array) & np.isfinite(values)
-        if not both.any():
+        is_finite = np.isfinite(array) & np.isfinite(expected_array)
+        if not is_finite.any():
             continue
-        expected, actual = values[both].astype(np.float64), array[both].astype(np.float64)
+        actual = array[is_finite].astype(np.float64)
+        expected = expected_array[is_finite].astype(np.float64)
         scale = float(np.sqrt(np.mean(np.square(expected)))) or 1.0
-        worst = max(worst or 0.0, float(np.max(np.abs(actual - expected))) / scale)
-    return worst
+        distance = float(np.max(np.abs(actual - expected))) / scale
+        largest = max(largest or 0.0, distance)
+    return largest

@@ -1,4 +1,4 @@
-"""Measure what a framework reaches on its device: a large matrix product and a stream triad, after the steady phase.
+"""Measure the rates that a framework reaches on its device: by a large matrix product and a stream triad.
 
 The fastest call counts, because other processes and cold caches only slow a call down. The triad is that of J.
 McCalpin's STREAM: two reads and one write per element.
@@ -17,17 +17,17 @@ from accelbench_runner.devices.monitor import DeviceMonitor
 from accelbench_runner.frameworks.adapter import Adapter
 
 ROUNDS = 2
-"""Number of first rounds that measure limits; the best launch of a case sets them."""
+"""Number of rounds that measure limits, from the first on. The fastest launch of a case determines the limits."""
 BUDGET_SECONDS = 0.1
-"""Seconds for the triad, and a third of it per size of the product; first calls may compile and are extra."""
+"""Minimum seconds of the triad's calls; a third of this for each size of the product. Untimed first calls are extra."""
 SMALLEST_PRODUCT = 512
 """Rows of the first product."""
 LONG_SECONDS = 0.010
-"""Minimum seconds of a product that is large enough."""
+"""Minimum seconds of a product that is large enough; no larger product is measured."""
 CACHE_MULTIPLE = 4
-"""Size of the triad's two arrays together, as a multiple of the last-level cache."""
+"""Size of the triad's two arrays together, as a multiple of the last-level cache's size."""
 ROOM_SHARE = 0.25
-"""Maximum share of the free memory: a launch that has measured must not run out of memory here."""
+"""Maximum share of the free memory that the triad's arrays use: a launch must not run out of memory here."""
 
 Call = Callable[[], None]
 
@@ -35,9 +35,9 @@ Call = Callable[[], None]
 def measure_undisturbed(
     adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock, processors: cpu.Processors = cpu
 ) -> Limits | None:
-    """Measure the limits; return None if other processes used the processors meanwhile, or if a data sheet has them.
+    """Return the limits; None if a data sheet has them, or if other processes used the processors meanwhile.
 
-    Limits that are too low would make an honest program look impossibly fast.
+    Other processes make limits too low, and then an honest program looks impossibly fast.
     """
     import numpy as np
 
@@ -53,9 +53,10 @@ def measure_undisturbed(
 def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
     """Return FLOP/s of the product and bytes/s of the triad; None if either cannot be measured."""
     try:
-        flops_per_second = _product(adapter, platform.largest_product, clock)
+        flops_per_second = _product_rate(adapter, platform.largest_product, clock)
         cache_bytes = adapter.accounting.cache_bytes() or monitor.cache_bytes()
-        bytes_per_second = _triad(adapter, _triad_bytes(platform.triad_bytes, cache_bytes, monitor.room_bytes()), clock)
+        triad_bytes = _triad_bytes(platform.triad_bytes, cache_bytes, monitor.room_bytes())
+        bytes_per_second = _triad_rate(adapter, triad_bytes, clock)
     except (MemoryError, RuntimeError, ZeroDivisionError):
         return None  # too large for the device, not supported by the type, or too short for the clock
     if not flops_per_second or not bytes_per_second:
@@ -63,36 +64,45 @@ def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock:
     return Limits(flops_per_second=flops_per_second, bytes_per_second=bytes_per_second)
 
 
-def _product(adapter: Adapter, largest: int, clock: Clock) -> float:
-    """Return the best FLOP/s of products of growing size, up to one of `largest` rows or of `LONG_SECONDS`."""
-    best, size = 0.0, SMALLEST_PRODUCT
-    while size <= largest:
-        fastest = _fastest(adapter.product(size), BUDGET_SECONDS / 3, clock)
-        best = max(best, 2.0 * size**3 / fastest)
-        if fastest >= LONG_SECONDS:
+def _product_rate(adapter: Adapter, maximum_rows: int, clock: Clock) -> float:
+    """Return the highest FLOP/s of square products, each with twice as many rows as the one before.
+
+    The last product has at most `maximum_rows` rows, or is the first that takes at least `LONG_SECONDS`.
+    """
+    best_rate, rows = 0.0, SMALLEST_PRODUCT
+    while rows <= maximum_rows:
+        seconds = _fastest_seconds(adapter.product(rows), BUDGET_SECONDS / 3, clock)
+        best_rate = max(best_rate, 2.0 * rows**3 / seconds)
+        if seconds >= LONG_SECONDS:
             break
-        size *= 2
-    return best
+        rows *= 2
+    return best_rate
 
 
-def _triad(adapter: Adapter, size: int, clock: Clock) -> float:
-    """Return the bytes/s of the triad on two arrays of `size` bytes together."""
-    elements = size // (2 * adapter.float_bytes)
-    return 3.0 * elements * adapter.float_bytes / _fastest(adapter.triad(elements), BUDGET_SECONDS, clock)
+def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
+    """Return the bytes/s of the triad on two arrays that have `total_bytes` together."""
+    elements = total_bytes // (2 * adapter.float_bytes)
+    moved_bytes = 3.0 * elements * adapter.float_bytes  # two reads and one write
+    return moved_bytes / _fastest_seconds(adapter.triad(elements), BUDGET_SECONDS, clock)
 
 
-def _triad_bytes(maximum: int, cache_bytes: int | None, room_bytes: int | None) -> int:
-    """Return the size of the triad's arrays, within the platform's maximum and a share of the free memory."""
-    size = min(maximum, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum
-    room = size if room_bytes is None else int(ROOM_SHARE * room_bytes)
-    return max(1024**2, min(size, room))
+def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | None) -> int:
+    """Return the size of the triad's two arrays together, at least 1 MiB.
+
+    Their size is `CACHE_MULTIPLE` caches, but at most `maximum_bytes` and at most `ROOM_SHARE` of the free memory. With
+    a cache of unknown size it is `maximum_bytes`.
+    """
+    size = min(maximum_bytes, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum_bytes
+    if free_bytes is not None:
+        size = min(size, int(ROOM_SHARE * free_bytes))
+    return max(1024**2, size)
 
 
-def _fastest(call: Call, budget: float, clock: Clock) -> float:
-    """Return the seconds of the fastest call within the budget, of at least two, after an untimed one."""
+def _fastest_seconds(call: Call, budget_seconds: float, clock: Clock) -> float:
+    """Make an untimed call, then time at least two calls within the budget; return the seconds of the fastest."""
     call()
     began, fastest, calls = clock.seconds(), float("inf"), 0
-    while calls < 2 or clock.seconds() - began < budget:  # noqa: PLR2004 - two at least
+    while calls < 2 or clock.seconds() - began < budget_seconds:  # noqa: PLR2004 - at least two
         start = clock.seconds()
         call()
         fastest = min(fastest, clock.seconds() - start)

@@ -1,4 +1,4 @@
-"""Detect programs that meddle with their measurement: accelbench's functions, and flags that frameworks read."""
+"""Detect programs that change their measurement: accelbench's functions, or flags that frameworks read."""
 
 import os
 import sys
@@ -17,19 +17,19 @@ Functions = Mapping[str, tuple[object, object]]
 
 
 def functions() -> Functions:
-    """Return the functions of accelbench's imported modules and of their classes."""
+    """Return the functions and methods of accelbench's imported modules, each with its code object."""
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES]
-    return {
-        f"{name}.{attribute}": (value, getattr(value, "__code__", None))
-        for module in modules
-        for name, owner in _modules_and_classes(module)
-        for attribute, value in list(vars(owner).items())
-        if isinstance(value, FunctionType)
-    }
+    found: dict[str, tuple[object, object]] = {}
+    for module in modules:
+        for owner_name, owner in _modules_and_classes(module):
+            for attribute, value in list(vars(owner).items()):
+                if isinstance(value, FunctionType):
+                    found[f"{owner_name}.{attribute}"] = (value, getattr(value, "__code__", None))
+    return found
 
 
 def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType | type]]:
-    """Yield the module and its own classes, with their qualified names."""
+    """Yield the module and the classes that it defines, with their qualified names."""
     yield module.__name__, module
     for name, value in list(vars(module).items()):
         if isinstance(value, type) and value.__module__ == module.__name__:
@@ -37,14 +37,18 @@ def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType |
 
 
 def replaced_functions(before: Functions) -> list[str]:
-    """Return the names of functions that were replaced or removed, or got other code, since `before`."""
+    """Return the names of the functions in `before` that were replaced or removed, or have other code now."""
     now = functions()
     return sorted(name for name, function in before.items() if not _is_same(function, now.get(name)))
 
 
-def _is_same(one: tuple[object, object], other: tuple[object, object] | None) -> bool:
-    """Return True if both are the same function with the same code."""
-    return other is not None and one[0] is other[0] and one[1] is other[1]
+def _is_same(before: tuple[object, object], now: tuple[object, object] | None) -> bool:
+    """Return True if both are the same function with the same code object; None is a function that was removed."""
+    if now is None:
+        return False
+    function_before, code_before = before
+    function_now, code_now = now
+    return function_before is function_now and code_before is code_now
 
 
 def flags() -> dict[str, str]:

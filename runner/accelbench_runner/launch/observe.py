@@ -1,7 +1,7 @@
-"""Run the protocol `observe`: make one pass over the batches, a call per batch, and report what happened untimed.
+"""Run the protocol `observe`: make one call for each batch, and report what happened. Nothing is timed.
 
 An exception that a call raises is an observation: its type and first line are reported, and the next call starts from
-the state before. Only lack of memory and an invalid step fail the launch.
+the same state as the call that failed. Only lack of memory and an invalid step fail the launch.
 """
 
 import math
@@ -22,7 +22,7 @@ OUT = "out"
 
 @dataclass(frozen=True)
 class Call:
-    """Hold a call's out or its exception, and the number of programs that were compiled for it."""
+    """Hold the out or the exception of one call, and the number of compilations during the call."""
 
     out: Any
     raised: Exception | None
@@ -30,7 +30,10 @@ class Call:
 
 
 def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> Facts:
-    """Make the calls; return the observations and the device of the arrays."""
+    """Make a call for each batch; return the observations, and the device of the arrays.
+
+    `declared` has a description for each name that the program may observe.
+    """
     check_names(declared)
     calls, state = make_calls(adapter, program, work)
     return Facts(
@@ -44,40 +47,47 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
     state = work.fresh()
     work.synchronise(state)
     calls: list[Call] = []
-    for batch in program.batches if program.inner == 1 else (work.batches,):
-        before = len(adapter.accounting.compilations().causes)
+    # With several steps in a call, one call takes all batches.
+    batch_of_call = program.batches if program.inner == 1 else (work.batches,)
+    for batch in batch_of_call:
+        compilations_before = len(adapter.accounting.compilations().causes)
         out: Any = None
         raised: Exception | None = None
         try:
             result = work.call(state, batch)
             work.check(result)
-            after, out = result
-            work.synchronise((after, out))
-            state = after
+            next_state, out = result
+            work.synchronise((next_state, out))
+            state = next_state
         except Exception as error:
             if isinstance(error, MemoryError | InvalidWorkloadError) or adapter.out_of_memory(error):
                 raise
             out, raised = None, error
-        calls.append(Call(out, raised, len(adapter.accounting.compilations().causes) - before))
+        compilations = len(adapter.accounting.compilations().causes) - compilations_before
+        calls.append(Call(out, raised, compilations))
     return calls, state
 
 
 def observations(
     adapter: Adapter, program: Program, calls: Sequence[Call], declared: Mapping[str, str]
 ) -> dict[str, Scalar]:
-    """Return the standard and the program's observations by name; raise ValueError or TypeError for invalid ones."""
-    raised = [call.raised for call in calls if call.raised is not None]
+    """Return the observations by name: the standard ones, and those of the program.
+
+    Raises ValueError for a name that the workload does not declare, and TypeError for a value of an invalid type.
+    """
+    exceptions = [call.raised for call in calls if call.raised is not None]
     observed: dict[str, Scalar] = {
         "calls": len(calls),
         "compilations": sum(call.compilations for call in calls),
-        "compilationsByCall": _text([call.compilations for call in calls]),
-        "raised": type(raised[0]).__name__ if raised else NOTHING,
-        "raisedCalls": len(raised),
+        "compilationsByCall": _format_list([call.compilations for call in calls]),
+        "raised": type(exceptions[0]).__name__ if exceptions else NOTHING,
+        "raisedCalls": len(exceptions),
     }
-    if raised:
-        observed["message"] = _clip(next(iter(str(raised[0]).strip().splitlines()), ""))
-    own = program.observe([_in_numpy(adapter, call.out) for call in calls])
-    for name, value in own.items():
+    if exceptions:
+        message_lines = str(exceptions[0]).strip().splitlines()
+        observed["message"] = _clip(message_lines[0] if message_lines else "")
+    outs = [_to_numpy(adapter, call.out) for call in calls]
+    for name, value in program.observe(outs).items():
         if name not in declared:
             raise ValueError(f"the program observes {name}, which `observes` of the workload does not name")
         observed[name] = _scalar(name, value)
@@ -85,7 +95,7 @@ def observations(
 
 
 def check_names(declared: Mapping[str, str]) -> None:
-    """Raise ValueError for too many names, and for names that a result cannot hold."""
+    """Raise ValueError if the workload declares too many observations, or a name that is taken or invalid."""
     if len(declared) > MAXIMUM_OWN:
         raise ValueError(f"a workload observes {len(declared)} things of its own, at most {MAXIMUM_OWN}")
     for name in declared:
@@ -93,15 +103,20 @@ def check_names(declared: Mapping[str, str]) -> None:
             raise ValueError(f"{name}: taken, or no name in camelCase of at most 32 letters and digits")
 
 
-def _in_numpy(adapter: Adapter, out: Any) -> Any:
-    """Return an out with its arrays in NumPy; Python scalars, texts and None are unchanged."""
+def _to_numpy(adapter: Adapter, out: Any) -> Any:
+    """Convert the out of a call, an array or a mapping of arrays, to NumPy; Python scalars, texts and None stay."""
     if out is None or isinstance(out, bool | int | float | str):
         return out
-    return adapter.to_numpy(out) if isinstance(out, Mapping) else adapter.to_numpy({OUT: out})[OUT]
+    if isinstance(out, Mapping):
+        return adapter.to_numpy(out)
+    return adapter.to_numpy({OUT: out})[OUT]
 
 
 def _scalar(name: str, value: Any) -> Scalar:
-    """Return an observed value as a result holds it, lists as text; raise TypeError for other types."""
+    """Convert an observed value to a number, a boolean or a text, which a result can hold.
+
+    A list, NaN or infinity becomes a text. Raises TypeError for a value of another type.
+    """
     import numpy as np
 
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
@@ -113,15 +128,15 @@ def _scalar(name: str, value: Any) -> Scalar:
     if isinstance(value, str):
         return _clip(value)
     if isinstance(value, np.ndarray | Sequence):
-        return _clip(_text(value))
+        return _clip(_format_list(value))
     raise TypeError(f"{name} is observed as a {type(value).__name__}: a number, a truth, a text or a list of these")
 
 
-def _text(values: Any) -> str:
-    """Format values as `1, 0, 1`, with a dash for a call that raised."""
+def _format_list(values: Any) -> str:
+    """Format values as `1, 0, 1`, with a dash for None, which stands for a call that raised."""
     return ", ".join("-" if value is None else format_value(_scalar("a value", value)) for value in values)
 
 
 def _clip(text: str) -> str:
-    """Shorten a text to `MAXIMUM_CHARACTERS`, with an ellipsis."""
+    """Shorten a text to at most `MAXIMUM_CHARACTERS`; an ellipsis replaces its end."""
     return text if len(text) <= MAXIMUM_CHARACTERS else text[: MAXIMUM_CHARACTERS - 1] + "…"

@@ -19,7 +19,11 @@ from accelbench_runner.protocol import PhaseEnded, PhaseStarted
 
 
 def import_framework(task: Task) -> tuple[Adapter, float]:
-    """Return the adapter, not yet initialised, and the seconds to import its compiler; raise UnsupportedError."""
+    """Import the framework and the workload's libraries; return the adapter and the seconds to import its compiler.
+
+    The adapter is not initialised yet. Raises UnsupportedError if the framework or a library is not installed, or if
+    the platform lacks the framework or the precision.
+    """
     framework, precision = frameworks.find(task.kind.framework), task.request.case.measurement.precision
     try:
         backend = framework.backend(task.platform.name, task.platform.backends)
@@ -47,12 +51,13 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
                 raise UnsupportedError(frameworks.install_message(error.name, framework.extra)) from None
             raise
     began = task.clock.seconds()
-    imported = adapter.import_compiler()
-    return adapter, task.clock.seconds() - began if imported else 0.0
+    has_compiler = adapter.import_compiler()
+    compiler_seconds = task.clock.seconds() - began if has_compiler else 0.0
+    return adapter, compiler_seconds
 
 
 def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
-    """Build the workload's program on its inputs, and prepare it on the device."""
+    """Build the workload's program from its inputs, prepare the program on the device, and report facts about it."""
     observes = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
@@ -65,19 +70,20 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
             work = replace(work, evict=task.monitor.evictor(adapter.overwrite))
         work.synchronise((work.fresh(), work.batches))
     facts = _program_facts(task, adapter, program, work, arrays)
-    task.reporter.facts(
-        facts.model_copy(
-            update={
-                "inputs_digest": inputs.digest(arrays),
-                "cold": work.evict is not None if task.measure.cold else NOT_REPORTED,
-            }
-        )
-    )
+    evicts_caches = work.evict is not None
+    input_facts = {
+        "inputs_digest": inputs.digest(arrays),
+        "cold": evicts_caches if task.measure.cold else NOT_REPORTED,
+    }
+    task.reporter.facts(facts.model_copy(update=input_facts))
     return program, work
 
 
 def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[Program, Work]:
-    """Build and prepare the program for a target; no numbers are drawn if the workload declares its shapes."""
+    """Build and prepare the program for a target, and report facts about it.
+
+    If the workload declares the shapes of its inputs, no numbers are drawn; otherwise the real inputs are used.
+    """
     shapes = task.workload.shapes(task.parameters)
     if shapes is None:
         return set_up(task, adapter)
@@ -95,7 +101,7 @@ def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[P
 
 
 def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> Facts:
-    """Describe what a call of the program has to do; only the shapes of `arrays` matter."""
+    """Return the facts about a call's work and memory; of `arrays`, only shapes and types matter."""
     observes = task.measure.protocol == "observe"
     cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
     return Facts(
@@ -111,16 +117,17 @@ def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, a
     )
 
 
-def make_first_call(task: Task, adapter: Adapter, work: Work, imported_seconds: float) -> tuple[Any, Any]:
-    """Compile, make the first call and return its result.
+def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: float) -> tuple[Any, Any]:
+    """Compile the call, make it for the first time, and return its result.
 
-    The phase `compile` covers imports, compiling ahead and compiling inside the call; `first-step` is the rest. If the
-    call has nothing left to compile, `first-step` starts before it, so that a failure is one of the first step.
+    The phase `compile` is the compiler's import, compiling ahead of the call, and compiling inside it. The phase
+    `first-step` is the rest of the call. If the call compiles nothing, `first-step` starts before it, so that a failure
+    of the call is reported in that phase.
     """
     clock, reporter = task.clock, task.reporter
     state = work.fresh()
     work.synchronise(state)
-    before = adapter.accounting.compilations().seconds
+    seconds_at_start = adapter.accounting.compilations().seconds
     reporter.send(PhaseStarted(phase="compile"))
     began = clock.seconds()
     adapter.compile_ahead(work)
@@ -129,20 +136,22 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, imported_seconds: 
     if is_compiled:
         reporter.send(PhaseStarted(phase="first-step"))
     call_began = clock.seconds()
-    seconds_ahead_of_call = adapter.accounting.compilations().seconds
+    seconds_before_call = adapter.accounting.compilations().seconds
     result = work.call(state, work.batches)
     work.synchronise(result)
     ended = clock.seconds()
-    after = adapter.accounting.compilations().seconds
-    compile_seconds_in_call = min(ended - call_began, sum(after.values()) - sum(seconds_ahead_of_call.values()))
-    parts = {part: seconds - before.get(part, 0.0) for part, seconds in after.items()}
-    if imported_seconds:
-        parts["import"] = imported_seconds
-    seconds = imported_seconds + call_began - began + compile_seconds_in_call
-    reporter.send(PhaseEnded(phase="compile", seconds=seconds, parts=parts))
+    seconds_after_call = adapter.accounting.compilations().seconds
+    call_seconds = ended - call_began
+    reported_seconds = sum(seconds_after_call.values()) - sum(seconds_before_call.values())
+    compile_seconds_in_call = min(call_seconds, reported_seconds)
+    parts = {part: seconds - seconds_at_start.get(part, 0.0) for part, seconds in seconds_after_call.items()}
+    if import_seconds:
+        parts["import"] = import_seconds
+    compile_seconds = import_seconds + call_began - began + compile_seconds_in_call
+    reporter.send(PhaseEnded(phase="compile", seconds=compile_seconds, parts=parts))
     if not is_compiled:
         reporter.send(PhaseStarted(phase="first-step"))
-    reporter.send(PhaseEnded(phase="first-step", seconds=ended - call_began - compile_seconds_in_call))
+    reporter.send(PhaseEnded(phase="first-step", seconds=call_seconds - compile_seconds_in_call))
     work.check(result)
     return result
 
@@ -153,7 +162,7 @@ def package_of(module: str) -> str:
 
 
 def versions_of(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
-    """Return the versions of Python, NumPy, the framework, and the packages of the workload's libraries."""
+    """Return the versions of Python, of NumPy, of the framework, and of the packages that contain `libraries`."""
     import numpy as np
 
     packages = {package_of(library): _version_of(library) for library in sorted(libraries)}
@@ -161,6 +170,12 @@ def versions_of(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
 
 
 def _version_of(library: str) -> str:
-    """Return the module's version, else its package's: orbax.checkpoint has one, orbax has none."""
-    versions = (getattr(sys.modules[module], "__version__", None) for module in (library, package_of(library)))
-    return next((str(version) for version in versions if version), "unknown")
+    """Return the version of an imported module, or else of its top-level package; `unknown` if neither has one.
+
+    `orbax.checkpoint`, for example, has a version, and `orbax` has none.
+    """
+    for module in (library, package_of(library)):
+        version = getattr(sys.modules[module], "__version__", None)
+        if version:
+            return str(version)
+    return "unknown"

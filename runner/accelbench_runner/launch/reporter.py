@@ -4,6 +4,7 @@ import os
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,36 +34,50 @@ NO_MEMORY = ("std::bad_alloc", "Cannot allocate memory", "failed to map segment 
 PACKAGE = Path(accelbench.__file__).parent
 OWN_CODE = (str(PACKAGE), str(Path(__file__).parent))
 WORKLOADS = str(PACKAGE / "workloads")
-"""Part of accelbench's own code that is measured, and whose frames are shown."""
+"""Directory of accelbench's workloads. Their code is measured, so its frames are shown like a user's."""
 
 T = TypeVar("T")
+
+
+@dataclass
+class _Elapsed:
+    """Hold the seconds that the body of a context took; 0 until it ends."""
+
+    seconds: float = 0.0
 
 
 class Reporter:
     """Write messages to the supervisor's descriptor, and time phases, asides and probes."""
 
     def __init__(self, descriptor: int, clock: Clock, *, mark: Path, skip: Collection[Probe] = ()) -> None:
-        """Use the file `mark` to name the probe that runs between blocks, and leave out the probes in `skip`."""
+        """Send messages over `descriptor`; run no probe in `skip`.
+
+        The file `mark` contains the name of the probe that runs between blocks.
+        """
         self._descriptor = descriptor
         self._clock = clock
         self._mark = mark
-        self._skipped = set(skip)
+        self._skipped_probes = set(skip)
         self._nested_seconds = 0.0
-        """Seconds of asides that ran inside the current one."""
+        """Seconds of asides that ran inside the current aside."""
 
     def send(self, message: Message) -> None:
-        """Write the message as one line, all of it: `os.write` may write less than it gets."""
-        line = memoryview(message.to_json().encode() + b"\n")
-        while line:
-            line = line[os.write(self._descriptor, line) :]
+        """Write the message as one line. `os.write` may write only a part of the bytes, so it is repeated."""
+        remaining = memoryview(message.to_json().encode() + b"\n")
+        while remaining:
+            written_bytes = os.write(self._descriptor, remaining)
+            remaining = remaining[written_bytes:]
 
     def facts(self, facts: Facts) -> None:
-        """Send the facts that are set."""
+        """Send the facts that are reported, without the others."""
         self.send(FactsReported(values=facts.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[dict[str, float]]:
-        """Time a phase; the body may add its parts to the dictionary. If the body raises, the phase does not end."""
+        """Time a phase and report it. The body may add seconds of the phase's parts to the dictionary.
+
+        If the body raises, the end of the phase is not reported.
+        """
         self.send(PhaseStarted(phase=phase))
         parts: dict[str, float] = {}
         began = self._clock.seconds()
@@ -71,36 +86,41 @@ class Reporter:
 
     @contextmanager
     def aside(self, name: Aside) -> Iterator[None]:
-        """Time work outside the phases that runs steps of the variant. If the body raises, the aside does not end.
+        """Time work that runs steps of the variant but belongs to no phase, and report it as an aside.
 
-        Asides account for the rest of a case's time, so that it is part of no phase.
+        Phases and asides together account for a launch's time. If the body raises, the end of the aside is not
+        reported.
         """
         self.send(AsideStarted(name=name))
-        with self._timed() as seconds:
+        with self._time_body() as elapsed:
             yield
-        self.send(AsideEnded(name=name, seconds=seconds[0]))
+        self.send(AsideEnded(name=name, seconds=elapsed.seconds))
 
     def probe(self, name: Probe, run: Callable[[], T]) -> T | None:
-        """Run a probe of accelbench's own, which runs no code of the variant, and return its result.
+        """Run a probe, which is accelbench's code and runs none of the variant's, and return its result.
 
         None if the probe fails or is skipped. An exception does not fail the variant: it is reported, and the probe is
         skipped from then on.
         """
-        if name in self._skipped:
+        if name in self._skipped_probes:
             return None
         result, problem = None, ""
         self.send(AsideStarted(name=name, alone=True))
-        with self._timed() as seconds:
+        with self._time_body() as elapsed:
             try:
                 result = run()
             except Exception as error:  # noqa: BLE001 - a probe must not fail the variant
                 problem = self._skip(name, error)
-        self.send(AsideEnded(name=name, seconds=seconds[0], problem=problem))
+        self.send(AsideEnded(name=name, seconds=elapsed.seconds, problem=problem))
         return result
 
     def probe_between_blocks(self, name: Probe, run: Callable[[], None]) -> None:
-        """Run a probe between blocks. It is named in a file, because a message would wake the supervisor."""
-        if name in self._skipped:
+        """Run a probe between blocks, unless it is skipped.
+
+        While the probe runs, the file `mark` contains its name; a message would wake the supervisor. An exception is
+        reported, and the probe is skipped from then on.
+        """
+        if name in self._skipped_probes:
             return
         self._mark.write_text(name)
         try:
@@ -111,24 +131,28 @@ class Reporter:
 
     def _skip(self, name: Probe, error: Exception) -> str:
         """Skip the probe from now on; print the traceback, and return the exception as one line."""
-        self._skipped.add(name)
+        self._skipped_probes.add(name)
         traceback.print_exception(error)  # the message has room for one line
         return f"{type(error).__name__}: {error}"[:MAXIMUM_PROBLEM_CHARACTERS]
 
     @contextmanager
-    def _timed(self) -> Iterator[list[float]]:
-        """Append the seconds of the body, without nested asides, to the list."""
-        before, self._nested_seconds = self._nested_seconds, 0.0
-        spent: list[float] = []
+    def _time_body(self) -> Iterator[_Elapsed]:
+        """Time the body of the context, without nested asides. The yielded object has the seconds afterwards."""
+        earlier_nested_seconds = self._nested_seconds
+        self._nested_seconds = 0.0
+        elapsed = _Elapsed()
         began = self._clock.seconds()
-        yield spent
-        seconds = self._clock.seconds() - began
-        spent.append(max(0.0, seconds - self._nested_seconds))
-        self._nested_seconds = before + seconds
+        yield elapsed
+        total_seconds = self._clock.seconds() - began
+        elapsed.seconds = max(0.0, total_seconds - self._nested_seconds)
+        self._nested_seconds = earlier_nested_seconds + total_seconds
 
 
 def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
-    """Describe an exception of the variant: reason, one line for people, and traceback through the user's code."""
+    """Return the message about an exception of the variant: its reason, one line of text, and a traceback.
+
+    A failure that means `not supported` has no traceback.
+    """
     if isinstance(error, UnsupportedError):
         return Failed(reason=FailureReason.UNSUPPORTED, message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
     reason = FailureReason.RAISED
@@ -139,14 +163,15 @@ def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
 
 
 def _out_of_memory(error: BaseException) -> bool:
-    """Return True for errors of Python, C++ or the kernel that mean lack of memory."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
+    """Return True for an error of Python, of C++ or of the kernel that means lack of memory."""
+    return isinstance(error, MemoryError) or any(message in str(error) for message in NO_MEMORY)
 
 
 def _frames(error: BaseException) -> str:
-    """Format the traceback: a script's own frames if there are any, else all frames outside accelbench.
+    """Format the traceback: the frames in the user's script, or if there are none, all frames outside accelbench.
 
-    A script's author can seldom change the libraries below it, and the message suffices for accelbench's own checks.
+    The user can seldom change libraries that the script calls. An error of accelbench's checks has no traceback,
+    because its message is enough.
     """
     if isinstance(error, workload_checks.InvalidWorkloadError):
         return ""
@@ -155,6 +180,6 @@ def _frames(error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename.startswith(WORKLOADS) or not frame.filename.startswith(OWN_CODE)
     ]
-    file = str(script.origin())
-    relevant = [frame for frame in frames if frame.filename == file] or frames
-    return "".join(traceback.StackSummary.from_list(relevant).format())
+    script_file = str(script.origin())
+    script_frames = [frame for frame in frames if frame.filename == script_file]
+    return "".join(traceback.StackSummary.from_list(script_frames or frames).format())

@@ -1,8 +1,8 @@
-"""Run one launch: measure one variant of one case, in a process of its own, and report to the supervisor.
+"""Run one launch: measure one variant of one case in this process, and report to the supervisor.
 
 The stages in order: import the framework, initialise the device, set up the workload, compile and make the first call,
-compute the outputs for parity, warm up, measure, and run the program on inputs that it has not seen. A warm probe ends
-after the first call; a check times nothing.
+compute the outputs for parity, warm up, measure, and run the program on unseen inputs. A warm probe ends after the
+first call; a check times nothing.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Any
 
 from accelbench.catalogue import workload_checks
 from accelbench.launch.fact import NOT_REPORTED
-from accelbench.launch.facts import DeclaredOperations, Facts, Gradients, Meddling, OperationCounts, Threads
+from accelbench.launch.facts import DeclaredOperations, Facts, Gradients, Limits, Meddling, OperationCounts, Threads
 from accelbench.workload import Program
 from accelbench_runner.devices import cpu
 from accelbench_runner.frameworks.adapter import Adapter
@@ -31,16 +31,19 @@ from accelbench_runner.protocol import PROBE_FILE, Done, LaunchRequest, Measured
 
 OUTPUTS = "outputs.npz"
 MINIMUM_PARITY_UNITS = 2
-"""Minimum units before outputs are compared: two, because a step that ignores its state is right once."""
+"""Minimum units after which outputs are compared: after one unit, a step that ignores its state is still right."""
 
 
 def run_launch(request: LaunchRequest, machine: Machine) -> int:
-    """Run a launch on a machine, report over the request's descriptor, and return the exit status."""
+    """Run a launch, report over the request's descriptor, and return the exit status: 0, or 1 after a failure."""
     mark = Path(request.directory) / PROBE_FILE
     reporter = Reporter(request.descriptor, machine.clock, mark=mark, skip=request.skip)
     launch: Launch | Compilation | None = None
     try:
-        launch = (Compilation if request.purpose == "compile" else Launch)(request, reporter, machine)
+        if request.purpose == "compile":
+            launch = Compilation(request, reporter, machine)
+        else:
+            launch = Launch(request, reporter, machine)
         launch.run()
     except workload_checks.ERRORS as error:  # any exception of the variant is its result
         reporter.send(describe_failure(error, launch.adapter if launch else None))
@@ -53,24 +56,28 @@ class Launch:
     """Run the stages of a launch."""
 
     adapter: Adapter | None = None
-    _imported_seconds = 0.0
+    _import_seconds = 0.0
     """Seconds to import the compiler."""
     _counts: Mapping[str, Any] = MappingProxyType({})
-    """Operations of calls on the program's own inputs, by fields of `Dependence`; empty for an episode."""
-    _held_bytes = 0
-    """Memory of the process before setup."""
+    """Operations of calls on the inputs that the program was built from, as fields of `Dependence`.
+
+    Empty for an episode.
+    """
+    _bytes_before_setup = 0
+    """Resident memory of the process before setup, without mapped files."""
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
-        self._functions, flags = meddling.functions(), meddling.flags()
+        self._functions = meddling.functions()
+        flags_before = meddling.flags()
         self._task = Task.load(request, reporter, machine)
-        self._flags = meddling.changed_flags(flags)
+        self._changed_flags = meddling.changed_flags(flags_before)  # by the workload's file, which is loaded now
         self._reporter = reporter
         reporter.probe("watch", self._task.monitor.prepare)
 
     def run(self) -> None:
-        """Run all stages; raise what the variant raises."""
+        """Run the stages that the request's purpose needs; raise what the variant raises."""
         task = self._task
-        adapter, self._imported_seconds = import_framework(task)
+        adapter, self._import_seconds = import_framework(task)
         self.adapter = adapter
         with self._reporter.phase("device-init"):
             adapter.initialise()
@@ -85,7 +92,8 @@ class Launch:
             )
         )
         if task.request.purpose == "probe":
-            self._first_call(adapter, set_up(task, adapter)[1])
+            _, work = set_up(task, adapter)
+            self._first_call(adapter, work)
             self._reporter.facts(Facts(compile_cache=adapter.accounting.compile_cache() or NOT_REPORTED))
             return
         if task.measure.protocol == "observe":
@@ -102,12 +110,12 @@ class Launch:
         self._report_measured(adapter)
 
     def _report_measured(self, adapter: Adapter) -> None:
-        """Report the last facts that a verdict needs; a probe that fails after this does not void the measurement."""
+        """Report the last facts that a verdict needs. If a probe fails after this, the measurement still counts."""
         self._reporter.facts(
             Facts(
                 precision=adapter.precision(),
                 gradients=Gradients(wanted=self._task.measure.differentiates, actual=adapter.gradients()),
-                meddling=Meddling(flags=self._flags, functions=meddling.replaced_functions(self._functions)),
+                meddling=Meddling(flags=self._changed_flags, functions=meddling.replaced_functions(self._functions)),
                 threads=Threads(
                     requested=self._task.request.threads,
                     affinity=len(os.sched_getaffinity(0)),
@@ -118,12 +126,16 @@ class Launch:
         self._reporter.send(Measured())
 
     def _measure_steps(self, adapter: Adapter) -> None:
-        """Run a protocol that times steps: compute outputs, measure times, check dependence, measure limits."""
+        """Run a protocol that times steps: outputs for parity, times, operations, unseen inputs, and the limits.
+
+        A check runs it too, without the times and the limits. The first rounds alone try unseen inputs and measure the
+        limits.
+        """
         task = self._task
-        self._held_bytes = cpu.resident_bytes()
+        self._bytes_before_setup = cpu.resident_bytes()
         cpu.restart_peak()
         program, work = set_up(task, adapter)
-        timing = Timing(task, adapter, self._held_bytes)
+        timing = Timing(task, adapter, self._bytes_before_setup)
         protocol = task.measure.protocol
         if protocol == "episode":
             state, out, units = timing.measure_episode(program, work)
@@ -146,24 +158,33 @@ class Launch:
                 self._report_measured(adapter)
             self._count_calls(adapter, program, work, extra)
         if task.counts_calls:
-            functions, work = (program.step, program.export), dependence.without_inputs(work)
+            step, export = program.step, program.export
+            work = dependence.without_inputs(work)
             del program  # frees its inputs before others are made
-            self._try_unseen_inputs(adapter, *functions, work)
+            self._try_unseen_inputs(adapter, step, export, work)
         if task.timed and task.request.round <= limits.ROUNDS:
-            arguments = adapter, task.platform, task.monitor, task.clock, task.machine.processors
-            measured = self._reporter.probe("limits", lambda: limits.measure_undisturbed(*arguments))
-            self._reporter.facts(Facts(limits=measured or NOT_REPORTED))
+            self._measure_limits(adapter)
+
+    def _measure_limits(self, adapter: Adapter) -> None:
+        """Measure and report the rates that the framework reaches on the device."""
+        task = self._task
+
+        def measure() -> Limits | None:
+            return limits.measure_undisturbed(adapter, task.platform, task.monitor, task.clock, task.machine.processors)
+
+        measured = self._reporter.probe("limits", measure)
+        self._reporter.facts(Facts(limits=measured or NOT_REPORTED))
 
     def _first_call(self, adapter: Adapter, work: Work) -> tuple[Any, Any]:
-        return make_first_call(self._task, adapter, work, self._imported_seconds)
+        return make_first_call(self._task, adapter, work, self._import_seconds)
 
     def _compute_outputs(self, adapter: Adapter, program: Program, work: Work) -> None:
-        """Make the first call and as many more as parity needs, and write the outputs to compare."""
+        """Make the first call, then as many more as parity needs, and write the last call's outputs for the judge."""
         state, out = self._first_call(adapter, work)
         self._reporter.facts(
             Facts(
                 compile_cache=adapter.accounting.compile_cache() or NOT_REPORTED,
-                compile_peak_memory_bytes=max(0, cpu.peak_bytes() - self._held_bytes),
+                compile_peak_memory_bytes=max(0, cpu.peak_bytes() - self._bytes_before_setup),
             )
         )
         with self._reporter.aside("parity"):
@@ -174,13 +195,13 @@ class Launch:
             self._write_outputs(adapter, program, state, work.last_out(out), units)
 
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
-        """Write the outputs after `units` units for the judge."""
+        """Write the outputs after `units` units of work to a file for the judge, and report `units`."""
         outputs = adapter.to_numpy(workload_checks.call_export(program, state, out))
         save(self._task.directory / OUTPUTS, outputs)
         self._reporter.facts(Facts(parity_units=units))
 
     def _count_operations(self, adapter: Adapter, work: Work) -> None:
-        """Report the executable's size, and the operations of one call if the workload declares some."""
+        """Report the executable's size and, if the workload declares operations, those declared and those counted."""
         declared = self._task.workload.operations(self._task.parameters)
         with self._reporter.aside("operations"):
             self._reporter.facts(Facts(executable=adapter.accounting.executable_size() or NOT_REPORTED))
@@ -198,20 +219,24 @@ class Launch:
         )
 
     def _make_extra_block(self, adapter: Adapter, program: Program, work: Work) -> dependence.ExtraBlock:
-        """Make the extra block of a launch that times nothing."""
+        """Make the extra block for `dependence` in a launch that times nothing."""
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> float:
                 return blocks.time_calls(work, calls, self._task.clock, inspect)
 
-            block(1, lambda _: None)  # the second call may be compiled anew
-            seconds, calls = block(1, lambda _: None), dependence.MAXIMUM_CALLS
+            block(1, lambda _: None)  # the second call may be compiled anew, so its time does not count
+            seconds_per_call = block(1, lambda _: None)
+            unseen_seed = self._task.request.unseen_seed
             return dependence.make_extra_block(
-                adapter, program, work, block, calls, seconds, self._task.request.unseen_seed
+                adapter, program, work, block, dependence.MAXIMUM_CALLS, seconds_per_call, unseen_seed
             )
 
     def _count_calls(self, adapter: Adapter, program: Program, work: Work, extra: dependence.ExtraBlock | None) -> None:
-        """Count operations of untimed calls; after the blocks, because counters take memory and time."""
+        """Count the operations of untimed calls, unless there is no extra block.
+
+        This runs after the timed blocks, because counting takes memory and time.
+        """
         if extra is None:
             return
         with self._reporter.aside("operations"):
@@ -225,7 +250,7 @@ class Launch:
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: Work,
     ) -> None:
-        """Run the timed program on inputs that it has not seen, and report how its work depends on inputs."""
+        """Run the timed program on inputs that it has not seen, and report what it did."""
         task = self._task
         subject = dependence.Subject(
             workload=task.workload,

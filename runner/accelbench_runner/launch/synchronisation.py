@@ -1,13 +1,13 @@
-"""Detect work that continues after a block's clock has stopped, in runs of calls apart from the timed blocks.
+"""Detect work that continues after a block's clock has stopped. Runs of calls besides the timed blocks show it.
 
 Late work (a thread that a step started, a computation whose result is dropped) uses processor time or keeps the
 device's queue busy, so both are watched until they are idle. A run as long as a block shows what its last call leaves
 behind; a longer run shows what accumulates over many calls. An episode is checked when it ends.
 
 Threads of a framework's pool spin before they sleep: JAX's for 3 ms after one product, for 30 ms after a quarter of a
-second of products. So matrix products, which leave no work behind, run as long as each run took, and their lateness is
-subtracted. Late work recurs in every run, while a delay by another process does not: a run that seems late is repeated,
-and its smallest lateness is compared with the largest of the products.
+second of products. Matrix products leave no work behind. So products run as long as each run took, and the time until
+they are idle is subtracted. Late work recurs in every run, while a delay by another process does not. So a run that
+seems late is repeated, and the least late run is compared with the latest products.
 """
 
 import math
@@ -22,35 +22,39 @@ from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
 
 LONG_ROUNDS = 2
-"""Number of first rounds that make the longer run: a program's late work is the same in every launch."""
+"""Number of rounds, from the first on, that make the longer run: late work is the same in every launch."""
 LONG_SECONDS = 0.2
 """Minimum seconds of the longer run."""
 MAXIMUM_RUNS = 3
 """Maximum number of runs of one length; a run is repeated if it seems late."""
 PAUSE_SECONDS = 0.001
+"""Seconds between two looks at the other threads, and so the resolution of lateness."""
 BUSY_SHARE = 0.25
-"""Maximum share of one processor that other threads of an idle process use."""
+"""Maximum share of one processor that other threads may use while the process counts as idle."""
 QUIET_SECONDS = 0.020
-"""Idle time that ends the watch: on a busy machine a thread with work may wait up to this long for a processor."""
+"""Seconds without work that end the watch: on a busy machine, a thread may wait that long for a processor."""
 PATIENCE_SECONDS = 0.5
-"""Maximum seconds to wait for other threads: no pool spins for so long."""
+"""Maximum seconds to watch other threads: no pool spins for so long."""
 PRODUCT = 256
-"""Rows of a product that uses every thread of a framework's pool."""
+"""Rows of a product that is large enough to use every thread of a framework's pool."""
 MAXIMUM_BASELINE_SECONDS = 0.5
 """Maximum seconds of products: more of them do not make a pool spin longer."""
 
 
 Probe = Callable[[Callable[[], Any]], Any]
-"""Runs a probe of accelbench's own and returns its result; None if it failed."""
+"""Runs a probe, which runs none of the variant's code, and returns its result; None if it failed."""
 
 
 class LateWork:
-    """Measure work that continues after the clock has stopped; create it outside timed phases, as it may compile."""
+    """Measure work that continues after the clock has stopped.
+
+    Creating an instance may compile a product, so create it outside of timed phases.
+    """
 
     def __init__(
         self, adapter: Execution, clock: Clock, other_threads_seconds: Callable[[], float], probe: Probe
     ) -> None:
-        """Take the processor time of other threads of the process from `other_threads_seconds`."""
+        """Compile the product as a probe. `other_threads_seconds` returns the processor time of the other threads."""
         self._adapter, self._clock, self._probe = adapter, clock, probe
         self._other_threads_seconds = other_threads_seconds
         self._product: Callable[[], None] | None = probe(self._first_product)
@@ -58,70 +62,80 @@ class LateWork:
     def measure(
         self, work: Work, *, calls: int, long: bool, maximum_runs: int = MAXIMUM_RUNS
     ) -> Synchronisation | None:
-        """Make runs of `calls` calls, and longer ones if `long`; return None if the products failed."""
+        """Measure late work after a run of `calls` calls and, if `long`, after a run of at least `LONG_SECONDS`.
+
+        A run that seems late is repeated, at most `maximum_runs` times in all. None if the products failed.
+        """
         ready_after_runs: list[bool | None] = []
 
-        def run(number: int) -> tuple[float, float]:
-            late = 0.0
+        def run(calls_in_run: int) -> tuple[float, float]:
+            """Make a run; return its lateness and its length in seconds."""
+            late_seconds = 0.0
 
             def inspect(result: Any) -> None:
-                nonlocal late
+                nonlocal late_seconds
                 ready_after_runs.append(self._adapter.ready(result))
-                late = self._seconds_until_idle()
+                late_seconds = self._seconds_until_idle()
 
-            seconds = blocks.time_calls(work, number, self._clock, inspect)
-            return late, seconds
+            seconds = blocks.time_calls(work, calls_in_run, self._clock, inspect)
+            return late_seconds, seconds
 
         if self._product is None:
             return None
-        first = self._least_late_run(lambda: run(calls), maximum_runs)
-        if first is None:
+        short_run = self._least_late_run(lambda: run(calls), maximum_runs)
+        if short_run is None:
             return None
-        runs = [first]
-        if long and (longer := math.ceil(LONG_SECONDS * calls / first.seconds)) > calls:
-            if (second := self._least_late_run(lambda: run(longer), maximum_runs)) is None:
+        runs = [short_run]
+        calls_in_long_run = math.ceil(LONG_SECONDS * calls / short_run.seconds) if long else 0
+        if calls_in_long_run > calls:
+            long_run = self._least_late_run(lambda: run(calls_in_long_run), maximum_runs)
+            if long_run is None:
                 return None
-            runs.append(second)
+            runs.append(long_run)
         return Synchronisation(runs=runs, ready=None if None in ready_after_runs else all(ready_after_runs))
 
     def measure_after(self, result: Any, seconds: float) -> Synchronisation | None:
-        """Measure late work of a call that cannot be repeated: it took `seconds` and has just returned `result`."""
+        """Measure the late work of a call that took `seconds`, has just returned `result`, and cannot be repeated.
+
+        None if the products failed.
+        """
         if self._product is None:
             return None
         ready = self._adapter.ready(result)
-        late = self._seconds_until_idle()
-        run = self._least_late_run(lambda: (late, seconds), maximum_runs=1)
+        late_seconds = self._seconds_until_idle()
+        run = self._least_late_run(lambda: (late_seconds, seconds), maximum_runs=1)
         return None if run is None else Synchronisation(runs=[run], ready=ready)
 
     def _least_late_run(
         self, run: Callable[[], tuple[float, float]], maximum_runs: int = MAXIMUM_RUNS
     ) -> WatchedRun | None:
-        """Return the least late of up to `maximum_runs` runs, without the lateness that spinning threads explain.
+        """Return the least late run, without the lateness that the pool's spinning threads explain.
 
-        `run` returns lateness and length in seconds. None if the products failed.
+        `run` makes a run and returns its lateness and its length in seconds. It is repeated while it seems late, at
+        most `maximum_runs` times in all. None if the products failed.
         """
-        runs, baseline = [], 0.0
+        runs, baseline_seconds = [], 0.0
         for _ in range(maximum_runs):
             runs.append(run())
-            late, seconds = min(runs)
-            if baseline + PAUSE_SECONDS < late < PATIENCE_SECONDS:
-                after_products = self._probe(partial(self._lateness_of_products, seconds))
-                if after_products is None:
+            late_seconds, seconds = min(runs)
+            if baseline_seconds + PAUSE_SECONDS < late_seconds < PATIENCE_SECONDS:
+                product_late_seconds = self._probe(partial(self._lateness_of_products, seconds))
+                if product_late_seconds is None:
                     return None
-                baseline = max(baseline, after_products)
-            if late <= baseline + PAUSE_SECONDS:
+                baseline_seconds = max(baseline_seconds, product_late_seconds)
+            if late_seconds <= baseline_seconds + PAUSE_SECONDS:
                 break
-        return WatchedRun(seconds=seconds, late_seconds=max(0.0, late - baseline))
+        return WatchedRun(seconds=seconds, late_seconds=max(0.0, late_seconds - baseline_seconds))
 
     def _first_product(self) -> Callable[[], None]:
-        """Return a call of a product, which is compiled already."""
+        """Return a call that computes a matrix product, after a first call that compiles it."""
         product = self._adapter.product(PRODUCT)
         product()
         self._adapter.drain()
         return product
 
     def _lateness_of_products(self, seconds: float) -> float:
-        """Make products for `seconds`, at most `MAXIMUM_BASELINE_SECONDS`; return the seconds until all is idle."""
+        """Make products for `seconds`, at most `MAXIMUM_BASELINE_SECONDS`; return the seconds from then until idle."""
         assert self._product is not None  # noqa: S101 - the callers have checked
         began = self._clock.seconds()
         self._product()
@@ -130,19 +144,23 @@ class LateWork:
         return self._seconds_until_idle()
 
     def _seconds_until_idle(self) -> float:
-        """Return the seconds from now until the device and the process are idle."""
+        """Wait until the device and the process's other threads are idle; return the seconds until then."""
         began = self._clock.seconds()
         self._adapter.drain()
         return self._clock.seconds() - began + self._seconds_busy()
 
     def _seconds_busy(self) -> float:
-        """Watch other threads until they are idle; return the seconds until the last busy moment."""
+        """Watch other threads until they are idle for `QUIET_SECONDS`; return the seconds until they were last busy.
+
+        Watching ends after `PATIENCE_SECONDS`, even if they are still busy.
+        """
         began = last_busy = now = self._clock.seconds()
-        used = self._other_threads_seconds()
+        processor_seconds = self._other_threads_seconds()
         while now - last_busy < QUIET_SECONDS and now - began < PATIENCE_SECONDS:
             self._clock.pause(PAUSE_SECONDS)
-            before, now = now, self._clock.seconds()
-            earlier, used = used, self._other_threads_seconds()
-            if used - earlier > BUSY_SHARE * (now - before):
+            previous, now = now, self._clock.seconds()
+            previous_processor_seconds, processor_seconds = processor_seconds, self._other_threads_seconds()
+            used_seconds = processor_seconds - previous_processor_seconds
+            if used_seconds > BUSY_SHARE * (now - previous):
                 last_busy = now
         return last_busy - began

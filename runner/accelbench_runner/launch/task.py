@@ -19,20 +19,20 @@ from accelbench_runner.protocol import LaunchRequest
 
 
 def import_adapter(framework: str) -> Callable[[AdapterSettings], Adapter]:
-    """Import the adapter, and with it the framework."""
+    """Import and return the adapter class, which imports the framework."""
     adapter: Callable[[AdapterSettings], Adapter] = frameworks.find(framework).load_adapter()
     return adapter
 
 
 def create_monitor(platform: Platform, clock: Clock, processors: cpu.Processors) -> DeviceMonitor:
-    """Create the platform's monitor."""
+    """Create the monitor for the platform's device."""
     monitor: DeviceMonitor = platform.load_monitor()(clock, processors)
     return monitor
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Provide the parts of the machine that a launch measures with; a simulation can replace them."""
+    """Hold the clock, processors, adapter and monitor that a launch uses; a simulation can replace each of them."""
 
     clock: Clock = field(default_factory=MonotonicClock)
     processors: cpu.Processors = cpu
@@ -58,7 +58,10 @@ class Task:
 
     @classmethod
     def load(cls, request: LaunchRequest, reporter: Reporter, machine: Machine) -> "Task":
-        """Load the workload; raise an error if it, its parameters or the profile's platform is invalid."""
+        """Resolve the request: load the workload, parse its parameters, and create the monitor.
+
+        Raises an error if the workload, a parameter or the platform is unknown or invalid.
+        """
         case = request.case
         variant = next(variant for variant in case.variants if variant.name == request.variant)
         workload = catalogue.find(case.workload)
@@ -84,12 +87,12 @@ class Task:
 
     @property
     def directory(self) -> Path:
-        """Return the launch's own directory."""
+        """Return the directory in which the launch writes its files."""
         return Path(self.request.directory)
 
     @property
     def libraries(self) -> Sequence[str]:
-        """Return the libraries that the program needs in addition to its framework."""
+        """Return the modules that the program imports in addition to its framework."""
         return self.workload.libraries.get(self.kind.framework, ())
 
     @property
@@ -99,5 +102,5 @@ class Task:
 
     @property
     def counts_calls(self) -> bool:
-        """Return True if this launch counts the operations of calls, which the first rounds do."""
+        """Return True if this launch counts the operations of calls: launches of the first rounds do."""
         return self.request.round <= dependence.ROUNDS

@@ -28,22 +28,23 @@ MAXIMUM_CAUSES = 20
 class Timing:
     """Time a launch by its protocol."""
 
-    def __init__(self, task: Task, adapter: Adapter, held_bytes: int) -> None:
-        """Subtract `held_bytes`, which the process held before setup, from the host's peak memory."""
+    def __init__(self, task: Task, adapter: Adapter, bytes_before_setup: int) -> None:
+        """Prepare to time a launch; `bytes_before_setup` is subtracted from the host's peak memory."""
         self._task, self._adapter, self._clock, self._reporter = task, adapter, task.clock, task.reporter
-        self._held_bytes = held_bytes
+        self._bytes_before_setup = bytes_before_setup
         self._watch = Watch(task.monitor, task.clock, task.machine.processors)
         self._causes: list[str] = []
 
     def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
-        """Time blocks of many calls (`steady`), or of one call each (`latency`).
+        """Time blocks of many calls (protocol `steady`), or of one call each (`latency`).
 
-        Returns the number of calls in a block, and in the first rounds one more block for `dependence`.
+        Returns the number of calls in a block and, in the first rounds, one more block for `dependence`.
         """
         task, adapter = self._task, self._adapter
         if task.measure.protocol == "latency":
+            planned = blocks.LATENCY
             with self._reporter.phase("warm-up"):
-                seconds_per_call, planned = blocks.warm_up(work, self._clock, longest_run=0.0), blocks.LATENCY
+                seconds_per_call = blocks.warm_up(work, self._clock, longest_run=0.0)
         else:
             seconds_per_call, planned = self._plan_steady(work)
 
@@ -52,7 +53,7 @@ class Timing:
                 with adapter.forbid_compiling():
                     return blocks.measure_as_planned(work, planned, self._clock, inspect)
             except RecompiledError as error:
-                # Measure all the same: the check `recompiled` fails, and the report shows what recompiling costs.
+                # Measure again and allow compiling: the check `recompiled` then fails, and the times include its cost.
                 self._causes.append(str(error))
                 return blocks.measure_as_planned(work, planned, self._clock, inspect)
 
@@ -65,11 +66,18 @@ class Timing:
             def block(calls: int, inspect: Inspect) -> object:
                 return measure(blocks.BlockPlan(calls=calls, blocks=1), inspect)
 
-            seed = task.request.unseen_seed
-            return calls, dependence.make_extra_block(adapter, program, work, block, calls, seconds_per_call, seed)
+            unseen_seed = task.request.unseen_seed
+            extra_block = dependence.make_extra_block(
+                adapter, program, work, block, calls, seconds_per_call, unseen_seed
+            )
+            return calls, extra_block
 
     def _plan_steady(self, work: Work) -> tuple[float, blocks.BlockPlan]:
-        """Warm up and plan blocks long enough for the work that calls leave behind: docs/method/block-length.md."""
+        """Warm up; return the seconds per call and a plan of blocks.
+
+        If a block has few calls, the work that its last call leaves behind may matter. So the plan is made again with
+        measured late work: docs/method/block-length.md.
+        """
         with self._reporter.phase("warm-up"):
             seconds_per_call = blocks.warm_up(work, self._clock)
             overhead = blocks.overhead_seconds(work, self._clock)
@@ -79,29 +87,30 @@ class Timing:
         with self._reporter.aside("synchronisation"):
             measured = self._late_work.measure(work, calls=planned.calls, long=False, maximum_runs=1)
         cpu.restart_peak()  # leave the memory of these runs out of the program's peak
-        late = measured.runs[0].late_seconds if measured else 0.0
-        return seconds_per_call, blocks.plan(seconds_per_call, overhead, late)
+        late_seconds = measured.runs[0].late_seconds if measured else 0.0
+        return seconds_per_call, blocks.plan(seconds_per_call, overhead, late_seconds)
 
     def measure_episode(self, program: Program, work: Work) -> tuple[Any, Any, int]:
-        """Time one pass over the batches (`episode`), including the first calls and their compilation.
+        """Time one pass over the batches (protocol `episode`), including the compilation in the first calls.
 
-        Returns the last state and out, and the units that have been computed.
+        Returns the last state, the last out, and the number of units that were computed.
         """
+        # With several steps in a call, one call takes all batches.
         batches = program.batches if program.inner == 1 else (work.batches,)
         state: Any = None
         out: Any = None
 
         def measure(inspect: Inspect) -> blocks.MeasuredBlocks:
             nonlocal state, out
-            timed, (state, out) = blocks.episode(work, batches, self._clock)
+            measured, (state, out) = blocks.episode(work, batches, self._clock)
             inspect((state, out))
-            return timed
+            return measured
 
         with self._reporter.aside("synchronisation"):
-            late_work = self._late_work
-        last_seconds = self._time(measure).seconds[-1]
+            late_work = self._late_work  # created before the timed phase, because that may compile
+        seconds_of_last_call = self._time(measure).seconds[-1]
         with self._reporter.aside("synchronisation"):
-            synchronisation = late_work.measure_after((state, out), last_seconds)
+            synchronisation = late_work.measure_after((state, out), seconds_of_last_call)
         compile_cache = self._adapter.accounting.compile_cache()
         self._reporter.facts(
             Facts(synchronisation=synchronisation or NOT_REPORTED, compile_cache=compile_cache or NOT_REPORTED)
@@ -109,20 +118,20 @@ class Timing:
         return state, out, work.units * len(batches)
 
     def measure_late_work(self, work: Work, calls: int) -> None:
-        """Report work that continues after the clock has stopped."""
+        """Measure and report the work that continues after a block's clock has stopped."""
         with self._reporter.aside("synchronisation"):
-            long = self._task.request.round <= LONG_ROUNDS
-            measured = self._late_work.measure(work, calls=calls, long=long)
+            in_first_rounds = self._task.request.round <= LONG_ROUNDS
+            measured = self._late_work.measure(work, calls=calls, long=in_first_rounds)
         self._reporter.facts(Facts(synchronisation=measured or NOT_REPORTED))
 
     @cached_property
     def _late_work(self) -> LateWork:
-        """Create the measurement of late work on first use, which may compile."""
+        """Create the measurement of late work on first use; creating it may compile."""
         probe = partial(self._reporter.probe, "synchronisation")
         return LateWork(self._adapter, self._clock, self._task.machine.processors.other_threads_seconds, probe)
 
     def _time(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
-        """Time blocks with `measure`, and report them with the facts about the machine and the device meanwhile."""
+        """Time blocks with `measure`; report them, and the facts about the machine and the device meanwhile."""
         adapter, monitor = self._adapter, self._task.monitor
         devices: list[Device] = []
         clock_resolution, clock_reading_seconds = resolution(self._clock), reading_seconds(self._clock)
@@ -138,19 +147,21 @@ class Timing:
         self._reporter.probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
             measured = measure(inspect)
-            for part, seconds in adapter.accounting.compilations().seconds.items():
-                if (added := seconds - compilations_before.seconds.get(part, 0.0)) > 0:
-                    parts[part] = added
+            for part, seconds_after in adapter.accounting.compilations().seconds.items():
+                seconds = seconds_after - compilations_before.seconds.get(part, 0.0)
+                if seconds > 0:
+                    parts[part] = seconds
         machine_facts = self._reporter.probe("watch", self._watch.end)
         device_peak_bytes = adapter.accounting.peak_memory_bytes()
-        host_peak_bytes = max(0, cpu.peak_bytes() - self._held_bytes)
+        host_peak_bytes = max(0, cpu.peak_bytes() - self._bytes_before_setup)
         peak_bytes = monitor.peak_bytes(host_peak_bytes) if device_peak_bytes is None else device_peak_bytes
         ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]
-        for seconds in measured.seconds:
-            self._reporter.send(BlockTimed(units=measured.units, seconds=seconds))
+        for block_seconds in measured.seconds:
+            self._reporter.send(BlockTimed(units=measured.units, seconds=block_seconds))
         causes = self._causes + adapter.accounting.compilations().causes[len(compilations_before.causes) :]
         if machine_facts:
             self._reporter.facts(machine_facts)
+        host_over_device = HostOverDevice(least=min(ratios), median=statistics.median(ratios)) if ratios else None
         self._reporter.facts(
             Facts(
                 device=devices[-1],
@@ -158,9 +169,7 @@ class Timing:
                 recompilation_causes=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:MAXIMUM_CAUSES]],
                 peak_memory_bytes=peak_bytes or NOT_REPORTED,
                 reserved_memory_bytes=adapter.accounting.reserved_memory_bytes() or NOT_REPORTED,
-                host_over_device=HostOverDevice(least=min(ratios), median=statistics.median(ratios))
-                if ratios
-                else NOT_REPORTED,
+                host_over_device=host_over_device or NOT_REPORTED,
                 clock=ClockQuality(
                     resolution_seconds=clock_resolution, reading_seconds=clock_reading_seconds, drift=drift.read()
                 ),
