@@ -55,14 +55,14 @@ def result_of_killed(
 
 
 def _with_failure(variant: VariantResult, blamed: str, failure: Failure) -> VariantResult:
-    """Return the variant's result, with `failure` if it is that of the blamed variant and has no failure yet."""
+    """Return the variant's result. If the variant is the blamed one and has no failure yet, add `failure`."""
     if variant.name != blamed or variant.failure:
         return variant
     return variant.model_copy(update={"failure": failure})
 
 
 def _without_findings(comparisons: Iterable[Comparison], blamed: str, failure: Failure) -> tuple[Comparison, ...]:
-    """Return the comparisons; those that involve the blamed variant without their findings."""
+    """Return the comparisons. Those that involve the blamed variant lose their findings."""
     return tuple(
         without_finding(comparison, blamed, failure)
         if blamed in {comparison.variant, comparison.baseline}

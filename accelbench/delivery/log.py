@@ -250,7 +250,7 @@ _DOCUMENT_LINE = re.compile(
 
 
 def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND)) -> LogDocuments:
-    """Return the complete documents of `kinds` in a log, and the problems of incomplete or altered ones.
+    """Return the complete documents of `kinds` in a log, and a problem for each incomplete or altered document.
 
     Lines may be missing, interleaved, repeated or altered. A wrong line can only spoil the document that it names. A
     document that is repeated, whole or in part, is returned once.

@@ -61,7 +61,7 @@ def tag_of(value: Any) -> str:
     return "unreadable" if is_unreadable else "value"
 
 
-def _validate(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+def _validate_fact(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
     """Return the validated value of a fact; if it is invalid, return `Unreadable` with the first problem."""
     try:
         return validate(value)
@@ -75,7 +75,7 @@ def _validate(value: Any, validate: ValidatorFunctionWrapHandler, info: Validati
 Fact = Annotated[
     Annotated[T, Tag("value")] | Annotated[Unreadable, Tag("unreadable")],
     Discriminator(tag_of),
-    WrapValidator(_validate),
+    WrapValidator(_validate_fact),
 ]
 """Value of type T, or `Unreadable`."""
 

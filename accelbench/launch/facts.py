@@ -415,7 +415,7 @@ class Facts(Document):
     @model_validator(mode="before")
     @classmethod
     def _fill_missing(cls, reported: Any) -> Any:
-        """Replace each fact that is absent or None by an `Unreadable` that names it."""
+        """Replace each fact that is absent or None by an `Unreadable` whose reason has the fact's name."""
         if not isinstance(reported, Mapping):
             return reported
         facts = {to_camel(name): value for name, value in reported.items() if value is not None}

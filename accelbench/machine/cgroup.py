@@ -94,9 +94,9 @@ def refaulted_bytes(group: ControlGroup | None) -> int | None:
     if group is None:
         return None
     counters = _read_counters(group.directory / "memory.stat")
-    pages = counters.get(
-        "workingset_refault_file", counters.get("workingset_refault")
-    )  # without _file before Linux 5.9
+    pages = counters.get("workingset_refault_file")
+    if pages is None:
+        pages = counters.get("workingset_refault")  # its name before Linux 5.9
     return None if pages is None else int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -69,7 +69,7 @@ def of_host(
         "cpuLimit": _format_number(cgroup.processor_quota(cgroup.find("cpu", root / "proc/self"))),
         "numaNodes": str(len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or ""),
         "governor": _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "memoryBytes": _format_number(memory.installed(root)),
+        "memoryBytes": _format_number(memory.installed_bytes(root)),
         "memoryLimitBytes": _format_number(cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))),
         "transparentHugePages": _selected_setting(_read(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         "kernel": platform.release(),

@@ -10,12 +10,12 @@ FLOAT64 = 8
 """Bytes of a number: inputs are drawn and the reference computes in float64, whatever the policy."""
 
 
-def needed(workload: Workload, parameters: Any) -> int:
+def needed_bytes(workload: Workload, parameters: Any) -> int:
     """Return the minimum memory, in bytes, of a launch of the case or of its reference; 0 if unknown."""
     return round(workload.memory(parameters, FLOAT64))
 
 
-def installed(root: Path = Path("/")) -> int | None:
+def installed_bytes(root: Path = Path("/")) -> int | None:
     """Return the machine's memory in bytes; None if unknown."""
     for line in _read(root / "proc/meminfo").splitlines():
         if line.startswith("MemTotal:"):
@@ -24,10 +24,10 @@ def installed(root: Path = Path("/")) -> int | None:
     return None
 
 
-def available(root: Path = Path("/")) -> int | None:
+def available_bytes(root: Path = Path("/")) -> int | None:
     """Return the machine's memory or the container's limit in bytes, whichever is smaller; None if both are unknown."""
     container_limit = cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))
-    limits = [limit for limit in (installed(root), container_limit) if limit is not None]
+    limits = [limit for limit in (installed_bytes(root), container_limit) if limit is not None]
     return min(limits, default=None)
 
 
@@ -35,12 +35,13 @@ def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | Non
     """Return why the case does not fit into `limit` bytes, and what to do; None if it may fit, or without a limit."""
     from rich.filesize import decimal
 
-    minimum = needed(workload, parameters)
-    if limit is None or minimum <= limit:
+    minimum_bytes = needed_bytes(workload, parameters)
+    if limit is None or minimum_bytes <= limit:
         return None
+    minimum, maximum = decimal(minimum_bytes), decimal(limit)
     return (
-        f"needs at least {decimal(minimum)} of memory for its numbers in float64, in which inputs are drawn and the "
-        f"reference computes, but may use only {decimal(limit)}: choose a smaller case, or request more memory"
+        f"needs at least {minimum} of memory for its numbers in float64, in which inputs are drawn and the "
+        f"reference computes, but may use only {maximum}: choose a smaller case, or request more memory"
     )
 
 

@@ -38,7 +38,7 @@ class DisturbanceLimit:
 
 
 def passed(reading: str) -> Finding:
-    """Return a finding within the threshold."""
+    """Return the finding of a check that passed; `reading` has the measured values."""
     return Finding("passed", reading)
 
 
@@ -55,9 +55,9 @@ def percent(share: float) -> str:
 
 
 def failed(reading: str | Unreadable) -> Finding:
-    """Return a finding beyond the threshold.
+    """Return the finding of a check that failed; `reading` has the measured values, or is the fact that is missing.
 
-    If accelbench's own probe gave no answer, the finding is untested instead: the variant is not to blame.
+    If the fact is missing because accelbench's own probe failed, the finding is untested: the variant is not to blame.
     """
     if isinstance(reading, Unreadable) and reading.probe_failed:
         return untested(reading)
@@ -94,7 +94,10 @@ class LaunchCheck:
     """Reads the fact that the check needs, if only some launches report it; the other launches are skipped."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Yield a reading for each variant that has launches. If none reported the fact it needs, it is untested."""
+        """Yield a reading for each variant that has launches.
+
+        Launches that did not report the fact that the check needs are left out. If all are, the reading is untested.
+        """
         for variant in evidence.variants:
             launches = evidence.launches_of(variant)
             if self.include_quarantined:
@@ -113,7 +116,7 @@ class LaunchCheck:
                 yield _check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
-        """Return None if the launch reported the fact that the check needs, or if it needs none; else why not."""
+        """Return the fact that the check needs if the launch did not report it. Otherwise return None."""
         if self.fact is None:
             return None
         fact = self.fact(launch.facts)
@@ -167,7 +170,7 @@ _WIDENED_SEVERITY = 1
 
 
 def _severity(finding: Finding) -> int:
-    """Return a number that is larger the more severe the finding is. A passed finding with wider spread is second."""
+    """Return a number that increases with severity. A finding that passed with a wider spread is second."""
     return _WIDENED_SEVERITY if finding.widened else _SEVERITY[finding.outcome]
 
 

@@ -17,7 +17,7 @@ MAXIMUM_DRIFT = 0.001
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the clock was replaced or drifted, or if the median block or call is too short for it."""
+    """Fail if the clock was replaced or drifted, or if the median block or call is too short for its resolution."""
     if not launch.blocks:
         return failed("no block was timed")
     meddling = launch.facts.meddling
@@ -37,7 +37,9 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     reading = f"{durations}, clock resolves {1e9 * resolution:.3g} ns, is read in {1e9 * reading_seconds:.3g} ns"
     if abs(clock.drift) > MAXIMUM_DRIFT:
         return failed(f"{reading}, ran {clock.drift:+.2%} ahead of the raw clock")
-    return passed(reading) if resolution > 0 and is_long_enough else failed(reading)
+    if resolution <= 0 or not is_long_enough:
+        return failed(reading)
+    return passed(reading)
 
 
 CHECK = LaunchCheck(

@@ -17,11 +17,11 @@ class Evidence:
     """Launches of disturbed rounds."""
 
     def launches_of(self, variant: str) -> tuple[LaunchRecord, ...]:
-        """Return the launches of one variant that count."""
+        """Return the variant's launches that count."""
         return tuple(launch for launch in self.launches if launch.variant == variant)
 
     def quarantined_of(self, variant: str) -> tuple[LaunchRecord, ...]:
-        """Return the quarantined launches of one variant."""
+        """Return the variant's quarantined launches."""
         return tuple(launch for launch in self.quarantined if launch.variant == variant)
 
     @property

@@ -41,7 +41,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
-    """Return why the device's limits are unknown: the first failure of the probe that measures them, if it failed."""
+    """Return why the device's limits are unknown: the probe that measures them failed, or nothing provides them."""
     for launch in launches:
         limits = launch.facts.limits
         if isinstance(limits, Unreadable) and limits.probe_failed:
@@ -60,7 +60,8 @@ def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: Limit
     flops, bytes_moved = work_per_unit(fastest) or (0.0, 0.0)
     multiple = MAXIMUM_MULTIPLE[source]
     convolution_factor = WINOGRAD_FACTOR if _has_convolutions(fastest) else 1
-    readings, too_fast = [], False
+    readings: list[str] = []
+    too_fast = False
     if flops and roof.flops_per_second:
         too_fast |= flops / seconds > convolution_factor * multiple * roof.flops_per_second
         rate, limit = quantity(flops / seconds, "FLOP/s"), quantity(roof.flops_per_second, "FLOP/s")

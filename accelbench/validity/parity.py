@@ -27,7 +27,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_agreement(case: Case, launch: LaunchRecord, reading: str) -> Finding:
-    """Return the finding on outputs within the tolerance: passed, or untested if the reference uses their framework.
+    """Pass outputs within the tolerance; untested if the reference is computed with the variant's framework.
 
     If a variant's own program is the reference, the finding is passed, and its reading says so.
     """

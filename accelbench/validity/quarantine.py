@@ -39,15 +39,15 @@ def disturbance_checks() -> tuple[LaunchCheck, ...]:
     return tuple(check for check in validity_checks() if isinstance(check, LaunchCheck) and check.disturbance)
 
 
-def disturbance_names() -> frozenset[str]:
+def disturbance_check_names() -> frozenset[str]:
     """Return the names of the disturbance checks."""
     return frozenset(check.name for check in disturbance_checks())
 
 
-def failed_by_noise() -> frozenset[str]:
+def noise_check_names() -> frozenset[str]:
     """Return the names of all checks that can fail because of other load on the machine."""
     noise_names = {check.name for check in validity_checks() if isinstance(check, CaseCheck) and check.noise}
-    return disturbance_names() | noise_names
+    return disturbance_check_names() | noise_names
 
 
 def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ UNKNOWN_ROOF = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
     """Return the limits from the device's data sheet; without one, the highest limits that any launch measured.
 
-    If the data sheet lacks the case's precision, the FLOP/s are unknown. If no launch measured limits, they all are.
+    If the data sheet lacks the case's precision, the FLOP/s are None. If no launch measured limits, both are None.
     """
     launches = tuple(launches)
     for launch in launches:

@@ -61,7 +61,7 @@ class _LostTime(NamedTuple):
 def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
     """Yield what the CPU quota, the hypervisor and reduced clocks took from the launch.
 
-    A reason for reduced clocks is left out up to `CLOCKS.widens`. A reason in `LAWFUL` counts as a share of 0.
+    A reason for reduced clocks is left out if its share is at most `CLOCKS.widens`. A reason in `LAWFUL` counts as 0.
     """
     quota = quota_share(launch)
     if quota is not None:

@@ -48,15 +48,15 @@ def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
         return failed(
             f"unsteady: blocks become {_describe_change(common)} within a launch, all {len(drifts)} launches alike"
         )
-    tested = [drift for drift in drifts if drift.evident is not None]
-    unsteady = [drift.log_change for drift in tested if drift.evident and abs(drift.log_change) > limit]
-    if len(tested) > 1 and 2 * len(unsteady) > len(tested):
-        worst = max(unsteady, key=abs)
+    tested = [drift for drift in drifts if drift.evident is not None]  # None: it has too few blocks
+    excesses = [drift.log_change for drift in tested if drift.evident and abs(drift.log_change) > limit]
+    if len(tested) > 1 and len(excesses) > len(tested) / 2:
+        worst = max(excesses, key=abs)
         return failed(
-            f"unsteady: {len(unsteady)} of {len(tested)} launches drift, the worst becomes {_describe_change(worst)}"
+            f"unsteady: {len(excesses)} of {len(tested)} launches drift, the worst becomes {_describe_change(worst)}"
         )
     if len(tested) > 1 or common is not None:
-        exceptions = f"; {len(unsteady)} of {len(tested)} drift" if unsteady else ""
+        exceptions = f"; {len(excesses)} of {len(tested)} drift" if excesses else ""
         return passed(f"steady{exceptions}")
     if len(drifts) == 1:
         return untested("one launch is too few")

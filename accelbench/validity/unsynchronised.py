@@ -29,15 +29,14 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
     """Fail if an output is not ready, if the host's time is shorter than the device's, or if work is late everywhere.
 
-    Because another program can delay a launch, late work fails a variant only if it is late in all of at least two.
+    Late work fails a variant only if it is late in every launch, of at least two: another program can delay one.
     """
     facts = [launch.facts.synchronisation for launch in launches]
     readings = [fact for fact in facts if not isinstance(fact, Unreadable)]
     if not readings:
         unreadable = [fact for fact in facts if isinstance(fact, Unreadable)]
-        return failed(
-            min(unreadable, key=lambda fact: fact.probe_failed)
-        )  # a reason that blames the variant comes first
+        # False sorts before True: if a fact is missing for any other reason than a failed probe, the variant fails.
+        return failed(min(unreadable, key=lambda fact: fact.probe_failed))
     if any(reading.ready is False for reading in readings):
         return failed("an output was not ready after synchronisation")
     ratios = [launch.facts.host_over_device for launch in launches]

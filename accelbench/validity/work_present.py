@@ -42,7 +42,8 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
         operations = _operations_per_unit(launch)
         if operations:
             counts.append(_Count(operations, launch.variant))
-    most, fewest = max(counts, default=_NO_COUNT), min(counts, default=_NO_COUNT)
+    most = max(counts, default=_NO_COUNT)
+    fewest = min(counts, default=_NO_COUNT)
     for variant in evidence.variants:
         findings: list[tuple[int, Finding]] = []
         doubts: list[tuple[int, Finding]] = []
@@ -51,16 +52,18 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
                 findings.append((launch.round, _judge_operations(launch, most, fewest)))
             texts = (_idle_doubt(launch), _unit_doubt(launch))
             doubts += [(launch.round, untested(text)) for text in texts if text]
-        if not findings and not doubts:
-            yield variant, untested(UNCOUNTED)
+        if doubts and not findings:
+            findings = [(0, untested(UNCOUNTED))]
+        if findings:
+            yield variant, most_severe(findings + doubts)
         else:
-            yield variant, most_severe((findings or [(0, untested(UNCOUNTED))]) + doubts)
+            yield variant, untested(UNCOUNTED)
 
 
 def _judge_operations(launch: LaunchRecord, most: _Count, fewest: _Count) -> Finding:
-    """Compare the operations of a launch with the declared ones. Without those, compare with three other counts.
+    """Compare the operations of a launch with those that the workload declares.
 
-    They are the operations of the program as written, of cost(), and of the variants that run the most and the fewest.
+    If it declares none, compare with the program as written, with cost(), and with the other variants' operations.
     """
     if is_reported(launch.facts.operations):
         return _judge_declared(launch)

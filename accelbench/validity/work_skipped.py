@@ -90,9 +90,9 @@ def _describe_skipped_work(dependence: Dependence) -> str:
     later = [after - before for before, after in pairwise(totals)]
     if not later:
         return ""
-    is_busiest_too_idle = max(later) < MINIMUM_BUSIEST_LATER_SHARE * first
-    is_any_too_idle = min(later) < MINIMUM_LATER_SHARE * min(first, max(later))
-    if not first or is_busiest_too_idle or is_any_too_idle:
+    busiest_runs_too_few = max(later) < MINIMUM_BUSIEST_LATER_SHARE * first
+    idlest_runs_too_few = min(later) < MINIMUM_LATER_SHARE * min(first, max(later))
+    if not first or busiest_runs_too_few or idlest_runs_too_few:
         return f"{first} operations in a call, {', '.join(map(str, later))} in those after it"
     first_products = {name: count for name, count in dependence.dispatched.items() if name in PRODUCTS}
     for before, after in pairwise(dependence.again):
@@ -134,7 +134,7 @@ def _describe_shortfall(
 
 
 def _describe_difference(replay: Replay) -> str:
-    """Describe by how much the results of timed calls differ from those of untimed calls; empty if they may."""
+    """Describe by how much the results of timed calls differ from those of untimed calls; empty if little."""
     maximum_difference = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
     if replay.timed is None or replay.timed <= maximum_difference:
         return ""

@@ -13,7 +13,7 @@ from accelbench.api.number_registry import NUMBERS
 from accelbench.api.result import Comparison, Outcome, Payback, Result, VariantResult
 from accelbench.api.run import Expectation
 from accelbench.document import DECIMAL_PATTERN
-from accelbench.validity.quarantine import disturbance_names
+from accelbench.validity.quarantine import disturbance_check_names
 from accelbench.verdict.readings import possible_steps, read
 
 
@@ -62,7 +62,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     failed_checks = [name for name in all_failed if name not in ignorable_checks]
     if failed_checks:
         names = ", ".join(dict.fromkeys(failed_checks))
-        only_noise = result.noisy and disturbance_names().issuperset(failed_checks)
+        only_noise = result.noisy and disturbance_check_names().issuperset(failed_checks)
         outcome: Outcome = "undecided" if only_noise else "not-met"
         why = "measured next to other load" if only_noise else "its measurement is invalid"
         return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {why} ({names}).")
@@ -78,7 +78,7 @@ def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
     """
     if number is None or not number.undisturbed:
         return frozenset()
-    return disturbance_names() | {number.checked_by}
+    return disturbance_check_names() | {number.checked_by}
 
 
 def _undecided_if_too_few_rounds(expectation: Expectation, result: Result) -> ExpectationOutcome | None:

@@ -13,7 +13,7 @@ from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import MINIMUM_PAIRS, Interval, log_speedups, student_interval
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import Quantity
-from accelbench.validity.quarantine import disturbance_names, failed_by_noise
+from accelbench.validity.quarantine import disturbance_check_names, noise_check_names
 from accelbench.verdict.rule import Clean, checks_against_verdict, noisy_sentence, too_few_sentence, verdict_sentence
 
 MAXIMUM_SENTENCE = 500
@@ -44,7 +44,7 @@ class MeasuredVariants:
         In a noisy case these are all checks that other load can fail. Otherwise they are the checks that only discard a
         round.
         """
-        return failed_by_noise() if self.noisy else disturbance_names()
+        return noise_check_names() if self.noisy else disturbance_check_names()
 
     @cached_property
     def _required_checks(self) -> Certificate:

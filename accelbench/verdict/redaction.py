@@ -6,7 +6,7 @@ versions hold times of variants that computed something else: docs/method/one-ti
 
 from accelbench.api.result import Certificate, Comparison, Result, VariantResult
 from accelbench.stats.summary import geometric_mean
-from accelbench.validity.quarantine import failed_by_noise
+from accelbench.validity.quarantine import noise_check_names
 from accelbench.verdict.rule import checks_against_verdict
 
 
@@ -29,7 +29,7 @@ def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
         return ()
     certificate = result.certificate
     if result.noisy:
-        checks = (check for check in certificate.checks if check.name not in failed_by_noise())
+        checks = (check for check in certificate.checks if check.name not in noise_check_names())
         certificate = Certificate(checks=tuple(checks))
     return checks_against_verdict(certificate, variant.name)
 

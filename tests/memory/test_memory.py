@@ -11,7 +11,9 @@ from accelbench.catalogue import inputs
 from accelbench.machine import memory
 from accelbench.workloads.matmul_chain import MatmulChain
 
-TIMED = [name for name in catalogue.names() if memory.needed(catalogue.find(name), catalogue.find(name).Parameters())]
+TIMED = [
+    name for name in catalogue.names() if memory.needed_bytes(catalogue.find(name), catalogue.find(name).Parameters())
+]
 
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -39,7 +41,7 @@ def test_the_estimate_is_no_more_than_what_the_inputs_and_the_reference_take(nam
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert memory.needed(workload, parameters) <= peak
+    assert memory.needed_bytes(workload, parameters) <= peak
 
 
 def test_what_fits_is_not_refused_and_what_does_not_is_with_both_numbers() -> None:
@@ -56,12 +58,12 @@ def test_of_a_workload_that_says_nothing_nothing_is_known() -> None:
     class Quiet(MatmulChain):
         moves_once = False
 
-    assert memory.needed(Quiet(), Quiet.Parameters()) == 0
+    assert memory.needed_bytes(Quiet(), Quiet.Parameters()) == 0
 
 
 def test_of_what_is_only_ever_observed_nothing_is_known() -> None:
     workload = catalogue.find("rng")
-    assert memory.needed(workload, workload.Parameters()) == 0
+    assert memory.needed_bytes(workload, workload.Parameters()) == 0
 
 
 @pytest.mark.parametrize(
@@ -74,8 +76,8 @@ def test_a_workload_needs_as_much_where_it_is_observed_as_where_it_is_timed(
     workload = catalogue.find(name)
     observed = catalogue.parse_parameters(workload, asked)
     assert workload.measure(observed).protocol == "observe"
-    least = memory.needed(workload, observed)
-    assert least == memory.needed(workload, catalogue.parse_parameters(workload, timed)) > 0
+    least = memory.needed_bytes(workload, observed)
+    assert least == memory.needed_bytes(workload, catalogue.parse_parameters(workload, timed)) > 0
     assert memory.refusal(workload, observed, least - 1)
 
 
@@ -91,8 +93,8 @@ def test_the_containers_limit_counts_where_it_is_below_the_machines_memory(
     (process / "mountinfo").write_text(f"1 1 0:1 / {group} rw - cgroup2 cgroup2 rw\n")
     (group / "cgroup.procs").write_text("")
     (group / "memory.max").write_text(limit)
-    assert memory.available(tmp_path) == least
+    assert memory.available_bytes(tmp_path) == least
 
 
 def test_a_machine_that_tells_nothing_refuses_nothing(tmp_path: Path) -> None:
-    assert memory.available(tmp_path) is None
+    assert memory.available_bytes(tmp_path) is None

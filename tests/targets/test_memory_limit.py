@@ -57,5 +57,5 @@ def test_one_that_crashed_for_another_reason_was_killed(tmp_path: Path) -> None:
 def test_the_limit_leaves_room_for_who_has_to_tell(
     monkeypatch: pytest.MonkeyPatch, there: int | None, limit: int
 ) -> None:
-    monkeypatch.setattr(launcher.memory, "available", lambda: there and there * 1024**3)
+    monkeypatch.setattr(launcher.memory, "available_bytes", lambda: there and there * 1024**3)
     assert launcher.compiler_memory_limit() == limit * 1024**3

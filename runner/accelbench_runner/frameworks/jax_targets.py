@@ -80,7 +80,7 @@ class JaxTargets(Targets):
         program_size = try_call(lambda: count_stablehlo(self._compiled.lowered.compiler_ir().operation))
         facts = CompiledFor(
             fits=1,
-            device_memory_bytes=target.chip.memory_bytes or memory.available(),
+            device_memory_bytes=target.chip.memory_bytes or memory.available_bytes(),
             divided=program.divided is not None and target.devices > 1,
         )
         try:

@@ -81,7 +81,7 @@ class TorchTargets(Targets):
         """Dispatch two calls on the simulated device, and return the facts about the second one."""
         assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
         size = measure_call(self._account, program, work.call, work.batches)
-        available = target.chip.memory_bytes or memory.available()
+        available = target.chip.memory_bytes or memory.available_bytes()
         fits = available is None or size.peak_bytes is None or size.peak_bytes <= available
         return CompiledFor(fits=int(fits), device_memory_bytes=available, dispatched=True), size
 

@@ -60,6 +60,7 @@ def launch_limit(
         longest = max(earlier_seconds)
         reason = f"its limit, as its longest launch before took {longest:.3g} s"
         return Limit(max(HANG_SECONDS, HANG_FACTOR * longest), reason, extended_by_load=True)
+    # An equal share of the remaining time, or the time of a round if all rounds take equally long: the longer of both.
     share = max(remaining_seconds / launches_left, time_limit / rounds_min)
     # At least an equal share of the whole time limit, even if less time is left: then the case's limit ends the launch,
     # and no variant is blamed for the time that probes or other processes took.
@@ -97,33 +98,34 @@ class Allowance:
     nearest_limit: LimitKind = field(default="launch", init=False)
     """The limit that `seconds_left` returned last."""
     _ended_probes_seconds: float = field(default=0.0, init=False)
-    _probe_began: float | None = field(default=None, init=False)
+    _probe_began_at: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.granted_seconds = self.launch_limit.seconds
 
     def probe_began(self) -> None:
-        """Stop counting down the launch's limit, and start the probe's."""
-        self._probe_began = self.clock()
+        """Apply the limit of probes from now on, in place of the launch's limit."""
+        self._probe_began_at = self.clock()
 
     def probe_ended(self) -> None:
-        """Count down the launch's limit again, without the time that the probe took."""
+        """Apply the launch's limit again, without the time that the probe took."""
         self._ended_probes_seconds = self.total_probe_seconds
-        self._probe_began = None
+        self._probe_began_at = None
 
     @property
     def total_probe_seconds(self) -> float:
         """Return the seconds that all probes have taken so far, the running probe included."""
-        if self._probe_began is None:
+        if self._probe_began_at is None:
             return self._ended_probes_seconds
-        return self._ended_probes_seconds + self.clock() - self._probe_began
+        return self._ended_probes_seconds + self.clock() - self._probe_began_at
 
     def seconds_left(self, elapsed: float) -> float:
         """Return the seconds until the nearest limit, `elapsed` seconds after the launch began.
 
-        The limits are the case's, and either the running probe's or the launch's. Other load can extend the launch's.
+        The case has a limit, and the running probe has one; if no probe runs, the launch has one. If other processes
+        took processor time, the launch's limit is extended.
         """
-        if self._probe_began is None:
+        if self._probe_began_at is None:
             launch_seconds = elapsed - self._ended_probes_seconds
             if self.launch_limit.extended_by_load and self.granted_seconds <= launch_seconds:
                 extended = self.launch_limit.seconds + launch_seconds * self.others_share()
@@ -131,10 +133,10 @@ class Allowance:
             seconds = self.granted_seconds - launch_seconds
             self.nearest_limit = "launch"
         else:
-            seconds = self._probe_began + self.probe_limit_seconds - self.clock()
+            seconds = self._probe_began_at + self.probe_limit_seconds - self.clock()
             self.nearest_limit = "probe"
-        case_seconds = self.case_seconds - elapsed
-        if case_seconds < seconds:
-            seconds = case_seconds
+        case_seconds_left = self.case_seconds - elapsed
+        if case_seconds_left < seconds:
+            seconds = case_seconds_left
             self.nearest_limit = "case"
         return seconds

@@ -191,9 +191,9 @@ def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
     for launch in launches:
         if launch.ended_by and launch.unfinished == "probe":
             yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
-    incomplete = [launch for launch in launches if launch.unfinished != "probe"]
-    for round_number in sorted({launch.round for launch in incomplete}):
-        round_launches = [launch for launch in incomplete if launch.round == round_number]
+    other_launches = [launch for launch in launches if launch.unfinished != "probe"]
+    for round_number in sorted({launch.round for launch in other_launches}):
+        round_launches = [launch for launch in other_launches if launch.round == round_number]
         was_interrupted = any(launch.unfinished == "interrupted" for launch in round_launches)
         ending = "interrupted" if was_interrupted else "not completed"
         launches_were = "launch was" if len(round_launches) == 1 else "launches were"
@@ -212,13 +212,13 @@ def _launches_that_count(launches: Sequence[LaunchRecord], quarantined_rounds: A
 
 
 def _comparisons(launches: Iterable[LaunchRecord], assessed: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Return the judge's comparisons; without the finding if the variant or the baseline has failed since then."""
+    """Return the judge's comparisons, without findings on variants that failed after the judge's assessment."""
     failures = {launch.variant: launch.failure for launch in launches if launch.failure}
-    return tuple(_without_failed_side(comparison, failures) for comparison in assessed)
+    return tuple(_without_finding_after_failure(comparison, failures) for comparison in assessed)
 
 
-def _without_failed_side(comparison: Comparison, failures: Mapping[str, Failure]) -> Comparison:
-    """Return the comparison; without its finding if it has a verdict and one of its sides is in `failures`."""
+def _without_finding_after_failure(comparison: Comparison, failures: Mapping[str, Failure]) -> Comparison:
+    """Return the comparison. If it has a verdict, and its variant or baseline has failed, return it without finding."""
     if comparison.verdict:
         for side in (comparison.baseline, comparison.variant):
             if side in failures:
@@ -401,10 +401,10 @@ def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: Com
 
 
 def _overhead(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str, float]:
-    """Return how many seconds of the case were spent on what.
+    """Return how the case's time was spent, in seconds.
 
-    The entries are the phases and the asides of launches, starting and ending their processes, warm probes, the judge,
-    and the rest, `supervisor`. Their sum is `total`. Only `blocks` is counted twice: `steady` contains it.
+    The entries are the launches' phases and their other work (asides), `process` for starting and ending processes,
+    warm probes, the judge, and `supervisor` for the rest. Their sum is `total`. `blocks` is a part of `steady`.
     """
     launch_seconds: dict[str, float] = {}
     process_seconds = block_seconds = warm_probe_seconds = 0.0

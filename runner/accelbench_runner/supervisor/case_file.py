@@ -65,7 +65,7 @@ def _memory_problem(case: Case, workload: Workload, parameters: Any) -> str | No
     """Return why the case does not fit into memory, or why that cannot be computed; None if it may fit."""
     try:
         needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
-        available_bytes = None if needs_no_arrays else memory.available()
+        available_bytes = None if needs_no_arrays else memory.available_bytes()
         refusal = memory.refusal(workload, parameters, available_bytes)
     except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
         return f"the workload's cost cannot be computed: {script.format_error(error)}"

@@ -172,7 +172,7 @@ def kill_descendants(*, except_for: int | None = None) -> None:
                 os.kill(process, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(process, os.WNOHANG)
-        time.sleep(0.002)
+        time.sleep(0.002)  # the kernel needs some time to end them
 
 
 def _start(
@@ -203,7 +203,7 @@ def _start(
 def _wait(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, started: float
 ) -> Reason | None:
-    """Read the pipes until the process ends, or until there is a reason to kill it; return the reason.
+    """Read the pipes until there is a reason to kill the process, and return the reason; None if it ends by itself.
 
     At its limit, the process gets SIGABRT, and `DUMP_SECONDS` to write its stacks.
     """
@@ -232,7 +232,7 @@ def _wait(
 
 
 def _read_ready_pipes(selector: selectors.BaseSelector, timeout_seconds: float, listener: Listener) -> bool:
-    """Wait until something can be read, then read one chunk of each pipe; return True if the process has ended."""
+    """Wait until a pipe can be read or the process ends, and read a chunk of each pipe. Return True if it has ended."""
     has_ended = False
     for key, _ in selector.select(timeout_seconds):
         if key.data is None:  # the pidfd is the only key without a channel

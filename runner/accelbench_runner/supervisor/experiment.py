@@ -94,15 +94,15 @@ class Supervisor:
         Raises JudgeError, JudgeKilledError, ProbeError and UnkillableError.
         """
         round_number = 0
-        stopped = self._stop_reason()
-        while stopped is None:
+        stop_reason = self._stop_reason()
+        while stop_reason is None:
             round_number += 1
-            stopped = self._run_round(round_number)
-            if stopped is None:
-                stopped = self._stop_reason()
-        result = self._deliver("result", complete=stopped != StopReason.INTERRUPTED, stopped=stopped)
+            stop_reason = self._run_round(round_number)
+            if stop_reason is None:
+                stop_reason = self._stop_reason()
+        result = self._deliver("result", complete=stop_reason != StopReason.INTERRUPTED, stopped=stop_reason)
         signal = self.interruption.signal
-        message = f"interrupted by {signal.name}" if signal and stopped == StopReason.INTERRUPTED else ""
+        message = f"interrupted by {signal.name}" if signal and stop_reason == StopReason.INTERRUPTED else ""
         self._write_headline("finished", message=message)
         return result
 
@@ -152,14 +152,14 @@ class Supervisor:
         )
         directories = {variant: self.directory / f"{round_number}-{position}" for position, variant in enumerate(order)}
         launches, cut_reason = self._launch_all(round_number, directories)
-        counted = launches if cut_reason is None else self._launches_that_count(launches, cut_reason)
+        counted_launches = launches if cut_reason is None else self._launches_that_count(launches, cut_reason)
         is_judged = False
         try:
-            is_judged = self._judge(round_number, counted, directories)
+            is_judged = self._judge(round_number, counted_launches, directories)
         finally:
             if not is_judged:
-                counted = [launch for launch in launches if launch.failure]
-            self._store_round(counted, launches)
+                counted_launches = [launch for launch in launches if launch.failure]
+            self._store_round(counted_launches, launches)
             for launch_directory in directories.values():
                 shutil.rmtree(launch_directory, ignore_errors=True)
         if cut_reason is not None:
@@ -178,7 +178,8 @@ class Supervisor:
             comparisons=assessment.comparisons,
         )
         self.log.event(event)
-        failed_seconds = sum(launch.wall_seconds for launch in launches if launch.failure)  # not launched again
+        # Later rounds do not repeat failed launches, so their time says nothing about how long a round takes.
+        failed_seconds = sum(launch.wall_seconds for launch in launches if launch.failure)
         self._round_seconds.append(self.clock() - began - failed_seconds)
         return None
 
@@ -330,16 +331,19 @@ class Supervisor:
             return False
         return self._counted_rounds < self.case.measurement.rounds_min
 
-    def _judge(self, round_number: int, counted: Sequence[LaunchRecord], directories: Mapping[str, Path]) -> bool:
-        """Have the judge assess `counted` and the launches of earlier rounds; return True if it did.
+    def _judge(
+        self, round_number: int, counted_launches: Sequence[LaunchRecord], directories: Mapping[str, Path]
+    ) -> bool:
+        """Have the judge assess `counted_launches` and the launches of earlier rounds.
 
-        If a signal ends the judge, it is started once more, for at most `LAST_JUDGE_SECONDS`.
+        If a signal ends the judge, it is started once more, for at most `LAST_JUDGE_SECONDS`. Return False if the judge
+        gave no assessment, or if there are no launches to assess.
         """
-        if not counted:
+        if not counted_launches:
             return False
         self._write_headline("running", round_number=round_number, message="judging")
-        successful_variants = [launch.variant for launch in counted if not launch.failure]
-        launches = [*self._launches, *counted]
+        successful_variants = [launch.variant for launch in counted_launches if not launch.failure]
+        launches = [*self._launches, *counted_launches]
         outputs = {f"{round_number}/{variant}": directories[variant] for variant in successful_variants}
         is_last_try = False
         while not is_last_try:
@@ -353,13 +357,13 @@ class Supervisor:
                 return True
         return False
 
-    def _store_round(self, counted: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
-        """Store the launches of a round, those in `counted` as launches that count, and write all to the log."""
+    def _store_round(self, counted_launches: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
+        """Store the launches of a round, `counted_launches` apart from the others, and write all to the log."""
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
             key = f"{launch.round}/{launch.variant}"
             record = launch.model_copy(update={"parity": parity.get(key)})
-            if launch in counted:
+            if launch in counted_launches:
                 self._launches.append(record)
             else:
                 self._discarded.append(record)

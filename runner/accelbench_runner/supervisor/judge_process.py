@@ -74,8 +74,8 @@ class Judge:
     ) -> Assessment | None:
         """Run the judge, and return its assessment of all rounds so far; raise JudgeError or JudgeKilledError.
 
-        None if a signal interrupts the judge. If a signal came before it started, no signal interrupts it, and None
-        means that it took longer than `limit_seconds`. `outputs` maps `ROUND/VARIANT` to a launch's directory.
+        Return None if a signal interrupts the judge. If a signal came before it starts, no further signal interrupts
+        it; then return None if it takes longer than `limit_seconds`. `outputs` maps `ROUND/VARIANT` to directories.
         """
         after_signal = self.interruption.signal is not None
         request = JudgeRequest(

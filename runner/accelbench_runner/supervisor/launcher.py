@@ -30,7 +30,7 @@ def compiler_memory_limit() -> int:
 
     The limit is a share of the available memory, between `MINIMUM_COMPILER_BYTES` and `MAXIMUM_COMPILER_BYTES`.
     """
-    available_bytes = memory.available()
+    available_bytes = memory.available_bytes()
     if available_bytes is None:
         return MAXIMUM_COMPILER_BYTES
     share_bytes = int(MAXIMUM_COMPILER_SHARE * available_bytes)
@@ -145,7 +145,10 @@ class Launcher:
     def _listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
-        """Return the listener of a launch that starts now: it counts the processor time of others from now on."""
+        """Return the listener of a launch that starts now, with the launch's limits.
+
+        If other processes take processor time from now on, the launch's limit is extended.
+        """
         before = ProcessorUse.read()
         allowance = Allowance(
             launch_limit=limit,

@@ -138,7 +138,7 @@ class OutputForwarder:
             self._forwarded_bytes = MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
             self._dropped_bytes += len(clipped)
             return
-        self._forwarded_bytes += len(clipped) + 1
+        self._forwarded_bytes += len(clipped) + 1  # the line end
         text = escape_unprintable(clipped.decode(errors="replace"))[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._log.output(f"[{self._label} {channel}] {text}")
 

@@ -35,18 +35,19 @@ class UnitCost:
 
 
 def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
-    """Return the values that launches read back themselves, by field of `Numbers`, each reduced to one value.
+    """Return the values that the launches report, by field of `Numbers`, reduced to one value for each field.
 
     A field is left out if no launch knows its value.
     """
     reduced = {}
-    for field, number in MEASURED.items():
-        if not number.fact:
+    for field, description in MEASURED.items():
+        if not description.fact:
             continue
-        values = [_fact(launch, number.fact) for launch in launches]
+        values = [_fact(launch, description.fact) for launch in launches]
         known_values = [value for value in values if value is not None]
         if known_values:
-            reduced[field] = REDUCTIONS[number.launches](known_values)
+            reduce = REDUCTIONS[description.launches]
+            reduced[field] = reduce(known_values)
     return reduced
 
 

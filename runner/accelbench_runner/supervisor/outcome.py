@@ -150,7 +150,7 @@ def _failure(  # noqa: PLR0911 - one return for each reason
     memory_events: MemoryEvents,
     others_share: float,
 ) -> Failure | None:
-    """Return why the variant failed; None if it did not fail. The most specific reason comes first."""
+    """Return why the variant failed; None if it did not fail. If several reasons apply, the first one below counts."""
 
     def failure(reason: FailureReason, message: str) -> Failure:
         """Return a failure in the launch's round and current phase, with a message of limited length."""
@@ -184,7 +184,7 @@ def _failure(  # noqa: PLR0911 - one return for each reason
 def _describe_crash(
     listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest, error: str
 ) -> tuple[FailureReason, str]:
-    """Return the reason and the message for a launch that a signal ended: the signal, and where in the program.
+    """Return the reason and the message for a launch that a signal ended: which signal, and where in the program.
 
     If a compiler with a memory limit could not allocate, the reason is a lack of memory. `error` is the end of the
     message if the location is unknown.
@@ -200,7 +200,7 @@ def _describe_crash(
 def _describe_timeout(
     listener: LaunchListener, memory_events: MemoryEvents, others_share: float
 ) -> tuple[FailureReason, str]:
-    """Return the reason and the message for a launch that reached its limit: in which phase, and why that limit.
+    """Return the reason and the message for a launch that reached its limit: the phase, and the limit's origin.
 
     If the kernel was evicting the launch's files from memory, the reason is a lack of memory.
     """

@@ -57,11 +57,11 @@ def set_affinity(requested: int | None = None) -> tuple[int, ...]:
         }
         cores = {processor: _core_name(processor) for processor in available}
         rng = random.Random()  # noqa: S311 - spreads pods over a node
-        os.sched_setaffinity(0, choose(busy_shares, threads, cores=cores, rng=rng))
+        os.sched_setaffinity(0, choose_processors(busy_shares, threads, cores=cores, rng=rng))
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
-def choose(
+def choose_processors(
     busy_shares: Mapping[int, float], count: int, *, cores: Mapping[int, str], rng: random.Random
 ) -> Collection[int]:
     """Choose `count` processors: idle processors first, then processors on a core without a chosen one, then at random.
@@ -73,7 +73,7 @@ def choose(
     while len(chosen) < count:
         used_cores = {cores[processor] for processor in chosen}
         candidates = [processor for processor in shuffled if processor not in chosen]
-        # False sorts before True: the minimum is idle if any candidate is, and on an unused core if possible.
+        # False sorts before True, so the smallest rank is that of an idle processor, if possible on an unused core.
         ranks = {
             processor: (busy_shares[processor] > BUSY_SHARE, cores[processor] in used_cores) for processor in candidates
         }

@@ -37,13 +37,14 @@ def survey(
     usage_after = machine.usage()
     contention_after = machine.contention()
     busiest = processes.busiest(processes_before, machine.other_processes())
+    machine_load, _, _ = os.getloadavg()
     return Survey(
         processors=processors,
         seconds=seconds,
         busy_seconds=max(0.0, usage_after.others_seconds_since(usage_before)),
         steal_seconds=contention_after.since(contention_before).steal_seconds,
         processes=tuple(Process(**process._asdict()) for process in busiest),
-        load=os.getloadavg()[0] * processors / (os.cpu_count() or processors),
+        load=machine_load * processors / (os.cpu_count() or processors),  # the share of these processors
         limit=float(host["cpuLimit"]) if "cpuLimit" in host else None,
         governor=host.get("governor", ""),
         turbo=host.get("turbo", ""),
