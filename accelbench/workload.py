@@ -54,7 +54,7 @@ class Arrays:
 
 
 def of_shape(shape: tuple[int, ...], dtype: str = "float64") -> Array:
-    """Return zeros of that shape in the memory of a single number, for `Workload.shapes`.
+    """Return zeros that take the memory of a single number, for `Workload.shapes`.
 
     Args:
         shape: The array's shape.
@@ -213,12 +213,13 @@ class VariantKind:
 
     @property
     def plain(self) -> bool:
-        """Return True if the runner applies the mode to a plain step, rather than the author."""
+        """Return True if the runner applies the mode; False if the author's method does, which has `@variant`."""
+        # The method that builds plain steps has the name of its framework.
         return self.method == self.framework
 
 
 def variant(use: str) -> Callable[[Builder], Builder]:
-    """Mark a `Workload` method as a variant of its own.
+    """Return a decorator: the `Workload` method that it marks builds one variant.
 
     Args:
         use: `FRAMEWORK/MODE`, where the mode is any name.
@@ -272,12 +273,12 @@ class Workload:
         """Define no parameters."""
 
     def measure(self, parameters: Any) -> Measure:
-        """Return how a step is measured; by default a steady step, compared with the reference after one."""
+        """Return how a step is measured; by default with the protocol `steady`, and compared after one unit."""
         del parameters
         return Measure()
 
     def arrays(self, parameters: Any, rng: "Generator") -> Arrays:
-        """Return state and batches in NumPy, with the same bits for every variant.
+        """Return state and batches in NumPy; every variant starts from the same bits.
 
         Args:
             parameters: The case's `Parameters`.
@@ -288,13 +289,14 @@ class Workload:
     def shapes(self, parameters: Any) -> Arrays | None:
         """Return arrays with the names, shapes and types of `arrays`, made by `of_shape`; None by default.
 
-        Compiling for a target needs no numbers. Without `shapes`, numbers are drawn and held in the machine's memory.
+        Compiling for a target needs only shapes. If there are none, `arrays` is called, and its arrays fill the
+        machine's memory.
         """
         del parameters
         return None
 
     def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
-        """Return the right outputs after `units` units.
+        """Return the correct outputs after `units` units.
 
         Args:
             parameters: The case's `Parameters`.
@@ -304,7 +306,8 @@ class Workload:
         Returns:
             Arrays in float64, with the names of `Program.export`.
 
-        Without `reference` the baseline's own program in float64 on the CPU serves, and the certificate reports it.
+        If a workload has no `reference`, the baseline's program runs in float64 on the CPU instead, and the
+        certificate reports this.
         """
         raise NotImplementedError
 
@@ -315,24 +318,26 @@ class Workload:
             parameters: The case's `Parameters`.
             float_bytes: Bytes of a floating-point number.
 
-        Without a cost no FLOP/s are shown, and `impossible-speed` is untested.
+        If the cost is None, no FLOP/s are shown, and the check `impossible-speed` is untested.
         """
         del parameters, float_bytes
         return None
 
     def memory(self, parameters: Any, float_bytes: int) -> float:
-        """Return the minimum of bytes that a launch holds in memory at once; 0 if unknown.
+        """Return how many bytes a launch needs in memory at once, at least; 0 if unknown.
 
-        A case that needs more than is available is refused. The default is half of the bytes that `cost` counts, if
-        `moves_once`: they are either read or written.
+        A case that needs more than the available memory is refused. With `moves_once`, the default is half of the bytes
+        of `cost`: each of them is read or written, and outputs may replace inputs.
         """
-        cost = self.cost(parameters, float_bytes) if self.moves_once else None
+        if not self.moves_once:
+            return 0.0
+        cost = self.cost(parameters, float_bytes)
         return cost.bytes / 2 if cost else 0.0
 
     def operations(self, parameters: Any) -> Operations | None:
-        """Return the minimum of operations that one unit needs; None, the default, if unknown.
+        """Return how many operations one unit needs, at least; None, the default, if unknown.
 
-        The compiled program is compared with it, as compilers hoist, fold and drop work.
+        The compiled program is searched for these operations, because a compiler may hoist, fold or drop work.
         """
         del parameters
         return None
@@ -347,21 +352,25 @@ class Workload:
 
     @classmethod
     def has_reference(cls) -> bool:
-        """Return True if the author wrote a reference."""
+        """Return True if the workload defines `reference`."""
         return cls.reference is not Workload.reference
 
     @classmethod
     def has_shapes(cls) -> bool:
-        """Return True if the author wrote `shapes`, so that compiling for a target draws no numbers."""
+        """Return True if the workload defines `shapes`."""
         return cls.shapes is not Workload.shapes
 
     @classmethod
     def default_uses(cls) -> tuple[str, ...]:
-        """Return the variants to compare by default: of inherited modes each framework's first, and all others."""
-        inherited = "modes" not in vars(cls)
-        first = {f"{framework}/{modes[0]}" for framework, modes in cls.modes.items() if modes}
-        kinds = cls.variants().items()
-        return tuple(use for use, kind in kinds if not (inherited and kind.plain) or use in first)
+        """Return the variants that are compared by default: all of them, if the class sets `modes`.
+
+        If `modes` is inherited, only the first mode of each framework is compared, with all methods marked `@variant`.
+        """
+        kinds = cls.variants()
+        if "modes" in vars(cls):
+            return tuple(kinds)
+        first_modes = {f"{framework}/{modes[0]}" for framework, modes in cls.modes.items() if modes}
+        return tuple(use for use, kind in kinds.items() if use in first_modes or not kind.plain)
 
     @classmethod
     def variants(cls) -> dict[str, VariantKind]:
@@ -371,12 +380,14 @@ class Workload:
             for mode in modes:
                 use = f"{framework}/{mode}"
                 kinds[use] = VariantKind(use=use, framework=framework, mode=mode, method=framework)
-        for attribute, member in vars(cls).items():
-            marked: str | None = getattr(member, "accelbench_variant", None)
-            if marked is not None:
-                framework, mode = marked.split("/", 1)
-                summary = (member.__doc__ or "").strip().splitlines()
-                kinds[marked] = VariantKind(
-                    use=marked, framework=framework, mode=mode, method=attribute, summary=summary[0] if summary else ""
-                )
+        for method, member in vars(cls).items():
+            marked_use: str | None = getattr(member, "accelbench_variant", None)  # set by `@variant`
+            if marked_use is None:
+                continue
+            framework, mode = marked_use.split("/", 1)
+            docstring_lines = (member.__doc__ or "").strip().splitlines()
+            summary = docstring_lines[0] if docstring_lines else ""
+            kinds[marked_use] = VariantKind(
+                use=marked_use, framework=framework, mode=mode, method=method, summary=summary
+            )
         return kinds

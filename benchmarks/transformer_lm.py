@@ -291,7 +291,7 @@ def table_heads(*names: str) -> Iterator[str]:
 
 def weights(row: Row) -> str:
     """Format the number of weights."""
-    return figures.quantity(decoder.numbers(row.parameters), "")
+    return figures.quantity(decoder.count_weights(row.parameters), "")
 
 
 def format_bytes(size: int | None) -> str:

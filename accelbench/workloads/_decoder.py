@@ -21,7 +21,7 @@ OUTSIDE = ("embed", "positions", "gain", "head")
 QUERIES_KEYS_VALUES = ("query", "key", "value")
 IN_BLOCKS = (*QUERIES_KEYS_VALUES, "project", "expand", "contract", "gain1", "gain2")
 """Weights of all blocks, stacked along a first dimension of layers."""
-DIVIDED: Mapping[str, tuple[str | None, ...]] = {
+MESH_AXES: Mapping[str, tuple[str | None, ...]] = {
     "embed": ("tensor", "fsdp"),
     "positions": ("tensor", "fsdp"),
     "gain": ("fsdp",),
@@ -50,7 +50,7 @@ class Sizes(Protocol):
 
     @property
     def width(self) -> int:
-        """Return the features of each token."""
+        """Return the number of features of a token."""
         ...
 
     @property
@@ -60,12 +60,12 @@ class Sizes(Protocol):
 
     @property
     def vocabulary(self) -> int:
-        """Return the number of words."""
+        """Return the number of words in the vocabulary."""
         ...
 
     @property
     def sequence(self) -> int:
-        """Return the tokens of an example."""
+        """Return the number of tokens in an example."""
         ...
 
     @property
@@ -75,9 +75,9 @@ class Sizes(Protocol):
 
 
 def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every weight: (in, out), (words, width) or (width,); the blocks' begin with layers."""
+    """Return the shape of every weight by its name; weights of blocks have the layers as their first dimension."""
     width, hidden = sizes.width, transformer.WIDER * sizes.width
-    block = {
+    block_shapes = {
         **dict.fromkeys(QUERIES_KEYS_VALUES, (width, width)),
         "project": (width, width),
         "expand": (width, hidden),
@@ -90,36 +90,44 @@ def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
         "positions": (sizes.sequence, width),
         "gain": (width,),
         **({} if sizes.tied else {"head": (width, sizes.vocabulary)}),
-        **{name: (sizes.layers, *shape) for name, shape in block.items()},
+        **{name: (sizes.layers, *shape) for name, shape in block_shapes.items()},
     }
 
 
-def numbers(sizes: Sizes) -> int:
-    """Count the weights: 12 width^2 + 2 width a layer, width a word (twice unless tied) and a position, and width."""
-    words = sizes.vocabulary * (1 if sizes.tied else 2)
-    return sizes.layers * (12 * sizes.width**2 + 2 * sizes.width) + sizes.width * (words + sizes.sequence + 1)
+def count_weights(sizes: Sizes) -> int:
+    """Return how many numbers all weights have together."""
+    width = sizes.width
+    blocks = sizes.layers * (12 * width**2 + 2 * width)  # 4 width^2 of attention, 8 width^2 of the perceptron, 2 gains
+    embedding_and_head = sizes.vocabulary * width * (1 if sizes.tied else 2)
+    positions = sizes.sequence * width
+    last_gain = width
+    return blocks + embedding_and_head + positions + last_gain
 
 
 def check_type(name: str) -> None:
-    """Raise ValueError for a type that cannot hold AdamW's second moments."""
+    """Raise ValueError for float16: AdamW's second moments, the squares of gradients, would be zero there."""
     if name.endswith("float16") and not name.endswith("bfloat16"):
         raise ValueError("the squares of gradients are zero in float16: train in bfloat16 or in float32")
 
 
 def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
-    """Draw weights of variance 1/in, or 1/(2 layers in) for residual branches, so x keeps its scale; gains around 1."""
-    small = 1 / math.sqrt(2 * sizes.layers)
-    scales = {
+    """Draw the weights by the names of `shapes`; gains are around 1, all others around 0.
+
+    Their standard deviations keep the scale of x. Two products are added to x in each layer; these are scaled down.
+    """
+    residual_scale = 1 / math.sqrt(2 * sizes.layers)
+    deviations = {
         **dict.fromkeys(QUERIES_KEYS_VALUES, 1 / math.sqrt(sizes.width)),
-        "project": small / math.sqrt(sizes.width),
+        "project": residual_scale / math.sqrt(sizes.width),
         "expand": 1 / math.sqrt(sizes.width),
-        "contract": small / math.sqrt(transformer.WIDER * sizes.width),
+        "contract": residual_scale / math.sqrt(transformer.WIDER * sizes.width),
         "head": 1 / math.sqrt(sizes.width),
     }
-    return {
-        name: ("gain" in name) + scales.get(name, 0.02) * rng.standard_normal(shape)
-        for name, shape in shapes(sizes).items()
-    }
+    weights = {}
+    for name, shape in shapes(sizes).items():
+        mean = 1 if "gain" in name else 0
+        weights[name] = mean + deviations.get(name, 0.02) * rng.standard_normal(shape)
+    return weights
 
 
 def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Sizes) -> tuple[Array, dict[str, Array]]:
@@ -127,21 +135,22 @@ def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Siz
     import numpy as np
 
     x = w["embed"][tokens] + w["positions"]
-    backs = []
+    backward_functions = []
     for layer in range(sizes.layers):
-        x, back = transformer.block_vjp(x, _block_weights(w, layer), sizes.heads, causal=True)
-        backs.append(back)
-    last, back_to_x = transformer.normalised_vjp(x, w["gain"], np.zeros(sizes.width))
+        x, backward = transformer.block_vjp(x, _block_weights(w, layer), sizes.heads, causal=True)
+        backward_functions.append(backward)
+    normalised, normalise_backward = transformer.normalise_vjp(x, w["gain"], np.zeros(sizes.width))
     head = w["embed"].T if sizes.tied else w["head"]
-    logits = (last @ head).reshape(-1, sizes.vocabulary)
-    loss, d_flat = training.cross_entropy_and_gradient(logits, targets.reshape(-1))
-    d_logits = d_flat.reshape(*tokens.shape, -1)
-    d_head = np.tensordot(last, d_logits, ((0, 1), (0, 1)))
-    d_x, d_gain, _ = back_to_x(d_logits @ head.T)
-    by_block = []
-    for back in reversed(backs):
-        d_x, gradients = back(d_x)
-        by_block.append(gradients | dict(zip(QUERIES_KEYS_VALUES, np.split(gradients["attend"], 3, -1), strict=True)))
+    logits = (normalised @ head).reshape(-1, sizes.vocabulary)
+    loss, d_flat_logits = training.cross_entropy_and_gradient(logits, targets.reshape(-1))
+    d_logits = d_flat_logits.reshape(*tokens.shape, -1)
+    d_head = np.tensordot(normalised, d_logits, ((0, 1), (0, 1)))
+    d_x, d_gain, _d_bias = normalise_backward(d_logits @ head.T)
+    block_gradients = []
+    for backward in reversed(backward_functions):
+        d_x, gradients = backward(d_x)
+        gradients |= dict(zip(QUERIES_KEYS_VALUES, np.split(gradients["attend"], 3, -1), strict=True))
+        block_gradients.insert(0, gradients)
     d_embed = d_head.T.copy() if sizes.tied else np.zeros_like(w["embed"])
     np.add.at(d_embed, tokens, d_x)
     return loss, {
@@ -149,23 +158,27 @@ def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Siz
         "positions": d_x.sum(0),
         "gain": d_gain,
         **({} if sizes.tied else {"head": d_head}),
-        **{name: np.stack([gradients[name] for gradients in reversed(by_block)]) for name in IN_BLOCKS},
+        **{name: np.stack([gradients[name] for gradients in block_gradients]) for name in IN_BLOCKS},
     }
 
 
 def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
-    """Return one layer's weights by the names of `_transformer`: queries, keys and values joined, biases zero."""
+    """Return the weights of one layer as `_transformer` names them.
+
+    There, `attend` joins query, key and value, and every weight has a bias, which is zero here.
+    """
     import numpy as np
 
-    own = transformer.block_weights({name: w[name] for name in IN_BLOCKS}, layer)
-    own["attend"] = np.concatenate([own.pop(name) for name in QUERIES_KEYS_VALUES], -1)
-    return own | {f"{name}_bias": np.zeros(array.shape[-1]) for name, array in own.items()}
+    weights = transformer.block_weights({name: w[name] for name in IN_BLOCKS}, layer)
+    weights["attend"] = np.concatenate([weights.pop(name) for name in QUERIES_KEYS_VALUES], -1)
+    biases = {f"{name}_bias": np.zeros(array.shape[-1]) for name, array in weights.items()}
+    return weights | biases
 
 
 def train(
     start: NamedArrays, batch: NamedArrays, sizes: Sizes, learning_rate: float, steps: int
 ) -> tuple[dict[str, Array], Array]:
-    """Return the weights after `steps` steps of AdamW (Loshchilov and Hutter 2019, algorithm 2), and the last loss."""
+    """Train by AdamW (Loshchilov and Hutter 2019, algorithm 2); return the weights and the loss of the last step."""
     import numpy as np
 
     w, loss = dict(start), np.zeros(())

@@ -24,28 +24,29 @@ SCALES = ("gain", "gain1", "gain2")
 class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
     """Apply causal attention, then a perceptron, each after layer normalisation and added to its input."""
 
-    def __init__(self, sizes: decoder.Sizes, own: Mapping[str, Any]) -> None:
+    def __init__(self, sizes: decoder.Sizes, options: Mapping[str, Any]) -> None:
+        """Create the layers; `options` are arguments of all nnx layers, such as their type."""
         width, hidden = sizes.width, transformer.WIDER * sizes.width
         self.heads = sizes.heads
-        self.gain1 = _normalisation(width, own)
-        self.query, self.key, self.value = (nnx.Linear(width, width, use_bias=False, **own) for _ in range(3))
-        self.project = nnx.Linear(width, width, use_bias=False, **own)
-        self.gain2 = _normalisation(width, own)
-        self.expand = nnx.Linear(width, hidden, use_bias=False, **own)
-        self.contract = nnx.Linear(hidden, width, use_bias=False, **own)
+        self.gain1 = _normalisation(width, options)
+        self.query, self.key, self.value = (nnx.Linear(width, width, use_bias=False, **options) for _ in range(3))
+        self.project = nnx.Linear(width, width, use_bias=False, **options)
+        self.gain2 = _normalisation(width, options)
+        self.expand = nnx.Linear(width, hidden, use_bias=False, **options)
+        self.contract = nnx.Linear(hidden, width, use_bias=False, **options)
 
     def __call__(self, x: Any) -> Any:
-        """Map x (batch, sequence, width) to the same shape."""
+        """Apply the block to x (batch, sequence, width), and constrain how activations are sharded."""
         batch, sequence, _ = x.shape
-        first = self.gain1(x)
+        normalised = self.gain1(x)
         q, k, v = (
-            _divided(part(first).reshape(batch, sequence, self.heads, -1), BATCH, None, "tensor")
-            for part in (self.query, self.key, self.value)
+            _constrain_sharding(linear(normalised).reshape(batch, sequence, self.heads, -1), BATCH, None, "tensor")
+            for linear in (self.query, self.key, self.value)
         )
-        attended = _divided(_attend(q, k, v), BATCH, None, "tensor").reshape(x.shape)
-        x = _divided(x + self.project(attended), BATCH, "tensor")
-        hidden = _divided(self.expand(self.gain2(x)), BATCH, None, "tensor")
-        return _divided(x + self.contract(nnx.gelu(hidden, approximate=False)), BATCH, "tensor")
+        attended = _constrain_sharding(_attend(q, k, v), BATCH, None, "tensor").reshape(x.shape)
+        x = _constrain_sharding(x + self.project(attended), BATCH, "tensor")
+        hidden = _constrain_sharding(self.expand(self.gain2(x)), BATCH, None, "tensor")
+        return _constrain_sharding(x + self.contract(nnx.gelu(hidden, approximate=False)), BATCH, "tensor")
 
 
 class Decoder(nnx.Module):  # type: ignore[misc]
@@ -56,41 +57,43 @@ class Decoder(nnx.Module):  # type: ignore[misc]
     """
 
     def __init__(self, sizes: decoder.Sizes, dtype: Any, *, scanned: bool, recomputed: bool) -> None:
+        """Create the layers with weights in the type `dtype`."""
         rngs = nnx.Rngs(0)
-        own = {"dtype": dtype, "param_dtype": dtype, "rngs": rngs}
-        self.embed = nnx.Embed(sizes.vocabulary, sizes.width, **own)
-        self.positions = nnx.Embed(sizes.sequence, sizes.width, **own)
-        self.gain = _normalisation(sizes.width, own)
-        self.head = None if sizes.tied else nnx.Linear(sizes.width, sizes.vocabulary, use_bias=False, **own)
+        options = {"dtype": dtype, "param_dtype": dtype, "rngs": rngs}
+        self.embed = nnx.Embed(sizes.vocabulary, sizes.width, **options)
+        self.positions = nnx.Embed(sizes.sequence, sizes.width, **options)
+        self.gain = _normalisation(sizes.width, options)
+        self.head = None if sizes.tied else nnx.Linear(sizes.width, sizes.vocabulary, use_bias=False, **options)
         self.scanned, self.recomputed = scanned, recomputed
         if scanned:
-            stacked = nnx.vmap(lambda rngs: Block(sizes, {**own, "rngs": rngs}))
-            self.blocks = nnx.split_rngs(splits=sizes.layers)(stacked)(rngs)
+            # vmap over the random states of all layers creates one block with stacked weights.
+            create_blocks = nnx.vmap(lambda rngs: Block(sizes, {**options, "rngs": rngs}))
+            self.blocks = nnx.split_rngs(splits=sizes.layers)(create_blocks)(rngs)
         else:
-            self.blocks = nnx.List([Block(sizes, own) for _ in range(sizes.layers)])
+            self.blocks = nnx.List([Block(sizes, options) for _ in range(sizes.layers)])
 
     def __call__(self, tokens: Any) -> Any:
         """Return logits (batch, sequence, words) from tokens (batch, sequence)."""
-        x = _divided(self.embed(tokens) + self.positions.embedding, BATCH, "tensor")
+        x = _constrain_sharding(self.embed(tokens) + self.positions.embedding, BATCH, "tensor")
 
-        def through(x: Any, block: Any) -> Any:
+        def apply_block(x: Any, block: Any) -> Any:
             return block(x)
 
         if self.recomputed:
-            # A scan keeps both computations apart; JAX's documentation advises against the barrier there.
-            through = nnx.remat(through, prevent_cse=not self.scanned)
+            # JAX's documentation says that the body of a scan needs no barrier against common subexpressions.
+            apply_block = nnx.remat(apply_block, prevent_cse=not self.scanned)
         if self.scanned:
-            x = nnx.scan(through, in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)(x, self.blocks)
+            x = nnx.scan(apply_block, in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)(x, self.blocks)
         else:
             for block in self.blocks:
-                x = through(x, block)
+                x = apply_block(x, block)
         x = self.gain(x)
         logits = self.embed.attend(x) if self.head is None else self.head(x)
-        return _divided(logits, BATCH, "tensor")
+        return _constrain_sharding(logits, BATCH, "tensor")
 
 
 def _attend(q: Any, k: Any, v: Any) -> Any:
-    """Apply causal attention to q, k and v of (batch, sequence, heads, depth)."""
+    """Apply causal attention to q, k and v (batch, sequence, heads, features)."""
     if q.dtype != jnp.float64:
         return jax.nn.dot_product_attention(q, k, v, is_causal=True)
     # JAX's function computes its softmax in float32 even for float64.
@@ -99,32 +102,33 @@ def _attend(q: Any, k: Any, v: Any) -> Any:
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(jnp.where(causal, scores, -jnp.inf)), v)
 
 
-def _normalisation(width: int, own: Mapping[str, Any]) -> nnx.LayerNorm:
-    return nnx.LayerNorm(width, epsilon=transformer.EPSILON, use_bias=False, **own)
+def _normalisation(width: int, options: Mapping[str, Any]) -> nnx.LayerNorm:
+    return nnx.LayerNorm(width, epsilon=transformer.EPSILON, use_bias=False, **options)
 
 
-def _divided(x: Any, *axes: Any) -> Any:
-    """Constrain x to be divided by these mesh axes; return it unchanged without a mesh."""
+def _constrain_sharding(x: Any, *axes: Any) -> Any:
+    """Tell the compiler to shard x over these mesh axes, one for each dimension; do nothing if there is no mesh."""
     if jax.sharding.get_abstract_mesh().empty:
         return x
     return jax.lax.with_sharding_constraint(x, PartitionSpec(*axes))
 
 
 def axes_of_batches() -> PartitionSpec:
-    """Return the mesh axes of tokens and targets: examples are divided, each is whole."""
+    """Return the mesh axes of tokens and targets: devices share the examples, but split none of them."""
     return PartitionSpec(BATCH)
 
 
 class Training:
-    """Train such a decoder by AdamW: graph, weights, optimizer state, and how they lie on devices."""
+    """Train a decoder by AdamW: make its state, shard it over devices, update it, export it."""
 
     def __init__(
         self, sizes: decoder.Sizes, dtype: Any, learning_rate: float, *, scanned: bool, recomputed: bool
     ) -> None:
+        """Create the decoder's graph and the optimizer, without weights; see `Decoder` for the options."""
         decoder.check_type(str(dtype))
         self._sizes, self._scanned = sizes, scanned
-        # Shapes alone: random initial weights would be overwritten.
-        self._graph, self._empty = nnx.split(
+        # eval_shape computes only the shapes of weights: random initial values would be overwritten.
+        self._graph, self._weight_shapes = nnx.split(
             nnx.eval_shape(lambda: Decoder(sizes, dtype, scanned=scanned, recomputed=recomputed))
         )
         self._optimizer = optax.adamw(
@@ -132,20 +136,28 @@ class Training:
         )
 
     def state(self, arrays: Mapping[str, Any], put: Callable[[Any], Any]) -> tuple[Any, Any]:
-        """Return (weights, optimizer state) from arrays by the names of `decoder.shapes`."""
-        weights = self._filled(arrays, put, lambda stacked, layer: stacked[layer])
+        """Return (weights, optimizer state); `put` places each of the arrays, which have the names of `shapes`."""
+
+        def weights_of(name: str, layer: int | None) -> Any:
+            return put(arrays[name] if layer is None else arrays[name][layer])
+
+        weights = self._tree_of_weights(weights_of)
         return weights, self._optimizer.init(weights)
 
     def axes(self) -> tuple[Any, Any]:
-        """Return the tree of `state` with mesh axes in place of arrays."""
-        of_layer = {name: PartitionSpec(*axes) for name, axes in decoder.DIVIDED.items()}
-        stacked = {name: PartitionSpec(None, *of_layer[name]) for name in decoder.IN_BLOCKS} if self._scanned else {}
-        weights = self._filled(of_layer | stacked, lambda axes: axes, lambda axes, _: axes)
-        abstract = jax.eval_shape(self._optimizer.init, self._empty)
+        """Return the mesh axes of each array in `state`: the same tree with a PartitionSpec for each array."""
+
+        def axes_of(name: str, layer: int | None) -> PartitionSpec:
+            is_stacked = layer is None and name in decoder.IN_BLOCKS
+            layer_axes = decoder.MESH_AXES[name]
+            return PartitionSpec(None, *layer_axes) if is_stacked else PartitionSpec(*layer_axes)
+
+        weights = self._tree_of_weights(axes_of)
+        # Moments are sharded like their weights; other optimizer states, such as the step count, are replicated.
         moments = optax.tree_utils.tree_map_params(
             self._optimizer,
             lambda _, axes: axes,
-            abstract,
+            jax.eval_shape(self._optimizer.init, self._weight_shapes),
             weights,
             transform_non_params=lambda _: PartitionSpec(),
         )
@@ -157,49 +169,52 @@ class Training:
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["targets"]).mean()
 
     def step(self, state: Any, batch: Any) -> tuple[Any, Any]:
-        """Return the next state, and the loss before it."""
+        """Return the next state, and the loss of the weights before this step."""
         weights, moments = state
         loss, gradients = jax.value_and_grad(self.loss)(weights, batch)
         updates, moments = self._optimizer.update(gradients, moments, weights)
         return (optax.apply_updates(weights, updates), moments), loss
 
     def export(self, state: Any, loss: Any) -> dict[str, Any]:
-        """Return the weights by the names of `decoder.shapes`, and the loss."""
-        weights = nnx.to_pure_dict(state[0])
-        blocks = weights["blocks"]
-        layers = None if self._scanned else [blocks[layer] for layer in range(self._sizes.layers)]
+        """Return the loss and the weights, which get the names of `decoder.shapes`."""
+        weights, _optimizer_state = state
+        tree = nnx.to_pure_dict(weights)
+        blocks = tree["blocks"]
+        exported = {name: tree[name][_attribute(name)] for name in decoder.OUTSIDE if name in tree}
+        for name in decoder.IN_BLOCKS:
+            attribute = _attribute(name)
+            if self._scanned:
+                exported[name] = blocks[name][attribute]
+            else:
+                layers = range(self._sizes.layers)
+                exported[name] = jnp.stack([blocks[layer][name][attribute] for layer in layers])
+        return {**exported, "loss": loss}
 
-        def named(name: str, module: Mapping[str, Any]) -> Any:
-            return module[name][_leaf(name)]
+    def _tree_of_weights(self, value_of: Callable[[str, int | None], Any]) -> Any:
+        """Return a tree in the form of the decoder's weights, with `value_of(name, layer)` for each of them.
 
-        outside = {name: named(name, weights) for name in decoder.OUTSIDE if name in weights}
-        inside = {
-            name: named(name, blocks) if layers is None else jnp.stack([named(name, layer) for layer in layers])
-            for name in decoder.IN_BLOCKS
-        }
-        return {**outside, **inside, "loss": loss}
-
-    def _filled(self, values: Mapping[str, Any], put: Callable[[Any], Any], one: Callable[[Any, int], Any]) -> Any:
-        """Return the tree of weights with `put` of these values; `one` takes a layer's value out of a stack."""
-        tree: dict[Any, Any] = {
-            name: {_leaf(name): put(values[name])}
-            for name in decoder.OUTSIDE
-            if name in values and not (name == "head" and self._sizes.tied)
-        }
+        The layer is None for weights outside the blocks, and for stacked weights of all layers.
+        """
+        tree: dict[Any, Any] = {}
+        for name in decoder.OUTSIDE:
+            if name == "head" and self._sizes.tied:
+                continue
+            tree[name] = {_attribute(name): value_of(name, None)}
         if self._scanned:
-            tree["blocks"] = {name: {_leaf(name): put(values[name])} for name in decoder.IN_BLOCKS}
+            tree["blocks"] = self._tree_of_block(value_of, None)
         else:
-            tree["blocks"] = {
-                layer: {name: {_leaf(name): put(one(values[name], layer))} for name in decoder.IN_BLOCKS}
-                for layer in range(self._sizes.layers)
-            }
-        weights = jax.tree.map(lambda leaf: leaf, self._empty)  # a copy, whose leaves are replaced
+            tree["blocks"] = {layer: self._tree_of_block(value_of, layer) for layer in range(self._sizes.layers)}
+        weights = jax.tree.map(lambda leaf: leaf, self._weight_shapes)  # a copy, whose leaves are replaced
         nnx.replace_by_pure_dict(weights, tree)
         return weights
 
+    @staticmethod
+    def _tree_of_block(value_of: Callable[[str, int | None], Any], layer: int | None) -> dict[str, Any]:
+        return {name: {_attribute(name): value_of(name, layer)} for name in decoder.IN_BLOCKS}
 
-def _leaf(name: str) -> str:
-    """Return the attribute in which nnx keeps the weights of this layer."""
+
+def _attribute(name: str) -> str:
+    """Return the attribute of an nnx layer that holds the weights of this name."""
     if name in ("embed", "positions"):
         return "embedding"
     return "scale" if name in SCALES else "kernel"

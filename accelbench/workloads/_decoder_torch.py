@@ -27,12 +27,12 @@ class Block(nn.Module):  # type: ignore[misc]  # torch has no types here
         self.contract = nn.Linear(hidden, width, bias=False)
 
     def forward(self, x: Any) -> Any:
-        """Map x (batch, sequence, width) to the same shape."""
+        """Apply the block to x (batch, sequence, width)."""
         batch, sequence, _ = x.shape
-        first = self.gain1(x)
+        normalised = self.gain1(x)
         q, k, v = (
-            part(first).view(batch, sequence, self.heads, -1).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
+            linear(normalised).view(batch, sequence, self.heads, -1).transpose(1, 2)
+            for linear in (self.query, self.key, self.value)
         )
         attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.project(attended.transpose(1, 2).reshape(x.shape))
@@ -63,23 +63,24 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 
 def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], Any], *, recomputed: bool) -> Decoder:
-    """Build the decoder with weights by the names of `decoder.shapes`; a torch linear layer holds (out, in)."""
+    """Build the decoder; `put` places each of the arrays, which have the names of `decoder.shapes`."""
     decoder.check_type(str(put(arrays["gain"]).dtype))
-    with torch.device("meta"):  # random initial weights would be overwritten
+    # On the device `meta`, no random weights are drawn, which would be overwritten.
+    with torch.device("meta"):
         model = Decoder(sizes, recomputed=recomputed)
     for name in decoder.IN_BLOCKS:
         for layer, block in enumerate(model.blocks):
-            _set(getattr(block, name), put(arrays[name][layer]))
+            _set_weights(getattr(block, name), put(arrays[name][layer]))
     for name in decoder.OUTSIDE:
         if name in arrays:
-            _set(getattr(model, name), put(arrays[name]))
+            _set_weights(getattr(model, name), put(arrays[name]))
     if sizes.tied:
         model.head.weight = model.embed.weight
     return model
 
 
 def adamw(model: Decoder, learning_rate: float) -> torch.optim.AdamW:
-    """Create torch.optim.AdamW in its default implementation."""
+    """Create torch.optim.AdamW for all weights of the model, in PyTorch's default implementation."""
     betas = (decoder.BETA1, decoder.BETA2)
     return torch.optim.AdamW(
         model.parameters(), lr=learning_rate, betas=betas, eps=decoder.EPSILON, weight_decay=decoder.DECAY
@@ -91,19 +92,23 @@ def loss_of(model: Decoder, batch: Any) -> Any:
     return functional.cross_entropy(model(batch["tokens"]).flatten(0, 1), batch["targets"].flatten())
 
 
-def named(model: Decoder, *, tied: bool) -> dict[str, Any]:
-    """Return the weights by the names of `decoder.shapes`."""
-    outside = {name: _weights(getattr(model, name)) for name in decoder.OUTSIDE if not (tied and name == "head")}
-    inside = {
-        name: torch.stack([_weights(getattr(block, name)) for block in model.blocks]) for name in decoder.IN_BLOCKS
-    }
-    return {**outside, **inside}
+def weights_by_name(model: Decoder, *, tied: bool) -> dict[str, Any]:
+    """Return the weights by the names of `decoder.shapes`; `tied`: the head has none."""
+    weights = {}
+    for name in decoder.OUTSIDE:
+        if not (tied and name == "head"):
+            weights[name] = _get_weights(getattr(model, name))
+    for name in decoder.IN_BLOCKS:
+        weights[name] = torch.stack([_get_weights(getattr(block, name)) for block in model.blocks])
+    return weights
 
 
-def _set(module: Any, weights: Any) -> None:
+def _set_weights(module: Any, weights: Any) -> None:
+    """Set the module's weights; a torch linear layer has them as (out, in)."""
     module.weight = nn.Parameter(weights.T.contiguous() if isinstance(module, nn.Linear) else weights)
 
 
-def _weights(module: Any) -> Any:
+def _get_weights(module: Any) -> Any:
+    """Return the module's weights; those of a linear layer as (in, out)."""
     weights = module.weight.detach()
     return weights.T if isinstance(module, nn.Linear) else weights

@@ -28,14 +28,18 @@ Layers = list[Mapping[str, Any]]
 
 
 def as_layers(state: NamedArrays) -> Layers:
-    """Return the workload's state, layer by layer."""
-    numbers = range(len(state) // 2)
-    return [{"weights": state[f"weights{number}"], "biases": state[f"biases{number}"]} for number in numbers]
+    """Return the workload's state as a list of layers."""
+    indices = range(len(state) // 2)  # each layer has weights and biases
+    return [{"weights": state[f"weights{index}"], "biases": state[f"biases{index}"]} for index in indices]
 
 
-def named(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the layers as the workload's state, the inverse of `as_layers`."""
-    return {f"{name}{number}": array for number, layer in enumerate(layers) for name, array in layer.items()}
+def as_state(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a list of layers as the workload's state: the inverse of `as_layers`."""
+    state = {}
+    for index, layer in enumerate(layers):
+        state[f"weights{index}"] = layer["weights"]
+        state[f"biases{index}"] = layer["biases"]
+    return state
 
 
 class DeepNetwork(Workload):
@@ -54,13 +58,13 @@ class DeepNetwork(Workload):
         batch: int = Field(default=512, ge=1, le=1_048_576, description="Examples in a step.")
         learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
 
-    def frozen(self, parameters: Any) -> int:
-        """Return how many layers, from the first, stay fixed."""
+    def frozen_layers(self, parameters: Any) -> int:
+        """Return how many of the first layers are not trained."""
         del parameters
         return 0
 
     def measure(self, parameters: Any) -> Measure:
-        """Compare after three steps."""
+        """Compare with the reference after three steps."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
@@ -68,14 +72,14 @@ class DeepNetwork(Workload):
         """Draw weights of variance 1/width, small biases, and standard normal inputs and targets (batch, width)."""
         width = parameters.width
         state = {}
-        for number in range(parameters.layers):
-            state[f"weights{number}"] = rng.standard_normal((width, width)) / width**0.5
-            state[f"biases{number}"] = 0.1 * rng.standard_normal(width)
+        for index in range(parameters.layers):
+            state[f"weights{index}"] = rng.standard_normal((width, width)) / width**0.5
+            state[f"biases{index}"] = 0.1 * rng.standard_normal(width)
         examples = {name: rng.standard_normal((parameters.batch, width)) for name in ("inputs", "targets")}
         return Arrays(state=state, batches=(examples,))
 
     def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
-        """Apply the chain rule by hand."""
+        """Train in NumPy for `units` steps; the gradients come from the chain rule, written by hand."""
         import numpy as np
 
         layers = [dict(layer) for layer in as_layers(arrays.state)]
@@ -83,82 +87,101 @@ class DeepNetwork(Workload):
         rate = parameters.learning_rate
         loss = np.zeros(())
         for _ in range(units):
-            activations: list[Array] = [inputs]
+            activations: list[Array] = [inputs]  # layer i maps activations[i] to activations[i + 1]
             for layer in layers:
                 activations.append(np.tanh(activations[-1] @ layer["weights"] + layer["biases"]))
             error = activations[-1] - targets
             loss = np.mean(error**2)
-            d_out = 2 * error / error.size
-            for number in reversed(range(self.frozen(parameters), len(layers))):
-                layer = layers[number]
-                d_pre = d_out * (1 - activations[number + 1] ** 2)
-                d_out = d_pre @ layer["weights"].T
-                layer["weights"] = layer["weights"] - rate * activations[number].T @ d_pre
-                layer["biases"] = layer["biases"] - rate * d_pre.sum(0)
-        return {**named(layers), "loss": np.asarray(loss)}
+            d_outputs = 2 * error / error.size
+            for index in reversed(range(self.frozen_layers(parameters), len(layers))):
+                layer = layers[index]
+                d_before_tanh = d_outputs * (1 - activations[index + 1] ** 2)
+                d_outputs = d_before_tanh @ layer["weights"].T  # gradient by the outputs of the layer below
+                layer["weights"] = layer["weights"] - rate * activations[index].T @ d_before_tanh
+                layer["biases"] = layer["biases"] - rate * d_before_tanh.sum(0)
+        return {**as_state(layers), "loss": np.asarray(loss)}
 
     def cost(self, parameters: Any, float_bytes: int) -> Cost:
-        """Count products: a layer forward 1, each trained layer's weights 1, back to all trained but the first 1.
+        """Count the operations of a training step, and the bytes that it moves.
 
-        Add a tanh and its slope, biases with their gradients, loss and update. Weights move once, trained ones twice.
+        Operations: products, biases and tanh with their gradients, loss and update. All weights are read, trained
+        weights are also written. Activations of trained layers are written and read.
         """
         layers, width, batch = parameters.layers, parameters.width, parameters.batch
-        trained = layers - self.frozen(parameters)
-        products = 2.0 * batch * width**2 * (layers + 2 * trained - 1)
-        activations = batch * width * (2 * layers + 4 * trained + 4)
-        weights = width * (width + 1)
-        moved = weights * (layers + trained) + 2 * batch * width * (1 + trained)
-        return Cost(flops=products + activations + 2.0 * weights * trained, bytes=float(moved) * float_bytes)
+        trained_layers = layers - self.frozen_layers(parameters)
+        flops_of_product = 2.0 * batch * width**2
+        products = flops_of_product * _count_products(layers, trained_layers)
+        # For each activation: bias and tanh forward; slope and bias gradient backward (4). For each output: loss (4).
+        elementwise = batch * width * (2 * layers + 4 * trained_layers + 4)
+        weights_of_layer = width * (width + 1)
+        update = 2.0 * weights_of_layer * trained_layers
+        moved_weights = weights_of_layer * (layers + trained_layers)
+        inputs_and_targets = 2 * batch * width
+        moved_activations = 2 * batch * width * trained_layers
+        moved = moved_weights + inputs_and_targets + moved_activations
+        return Cost(flops=products + elementwise + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Any) -> Operations | None:
-        """Count the products, unless a compiler would turn them into sums."""
+        """Count the matrix products of a step; None if they are so small that a compiler turns them into sums."""
         if min(parameters.batch, parameters.width) < SMALLEST_PRODUCT:
             return None
-        return Operations(products=parameters.layers + 2 * (parameters.layers - self.frozen(parameters)) - 1)
+        trained_layers = parameters.layers - self.frozen_layers(parameters)
+        return Operations(products=_count_products(parameters.layers, trained_layers))
 
 
-def jax_loss(through: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], Any]:
-    """Return (layers, batch) -> mean squared error; `through` maps x and a layer to x, as `jax_layer` does."""
+def _count_products(layers: int, trained_layers: int) -> int:
+    """Count the matrix products of a training step."""
+    forward = layers
+    by_weights = trained_layers
+    by_inputs = trained_layers - 1  # nothing below the first trained layer needs a gradient
+    return forward + by_weights + by_inputs
 
-    def loss(layers: Layers, batch: Any) -> Any:
+
+def jax_loss(apply_layer: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], Any]:
+    """Return the loss, a function of (layers, batch): the mean squared error.
+
+    `apply_layer` maps x and a layer to the next x, as `jax_layer` does.
+    """
+
+    def mean_squared_error(layers: Layers, batch: Any) -> Any:
         x = batch["inputs"]
         for layer in layers:
-            x = through(x, layer)
+            x = apply_layer(x, layer)
         return ((x - batch["targets"]) ** 2).mean()
 
-    return loss
+    return mean_squared_error
 
 
 def jax_layer(x: Any, layer: Any) -> Any:
-    """Return tanh(x W + b)."""
+    """Apply one layer in JAX: return tanh(x @ weights + biases)."""
     import jax.numpy as jnp
 
     return jnp.tanh(x @ layer["weights"] + layer["biases"])
 
 
 def torch_network(layers: Layers) -> Any:
-    """Return the network as a torch.nn.Sequential of Linear and Tanh."""
+    """Return the network as a torch.nn.Sequential of Linear and Tanh modules."""
     import torch
 
-    parts: list[Any] = []
+    modules: list[Any] = []
     for layer in layers:
         width = len(layer["biases"])
         linear = torch.nn.Linear(width, width, device="meta")  # its random weights would be overwritten
         linear.weight = torch.nn.Parameter(layer["weights"].T.contiguous())
         linear.bias = torch.nn.Parameter(layer["biases"])
-        parts += [linear, torch.nn.Tanh()]
-    return torch.nn.Sequential(*parts)
+        modules += [linear, torch.nn.Tanh()]
+    return torch.nn.Sequential(*modules)
 
 
-def torch_named(network: Any) -> dict[str, Any]:
-    """Return the weights (in, out) and biases of such a network, by the names of the workload's state."""
-    linears = [part for part in network.modules() if hasattr(part, "weight")]
-    return named([{"weights": linear.weight.detach().T, "biases": linear.bias.detach()} for linear in linears])
+def torch_as_state(network: Any) -> dict[str, Any]:
+    """Return weights (in, out) and biases of a `torch_network`, with the names of the workload's state."""
+    linears = [module for module in network.modules() if hasattr(module, "weight")]
+    return as_state([{"weights": linear.weight.detach().T, "biases": linear.bias.detach()} for linear in linears])
 
 
 def torch_training(
     model: Any,
-    trained: Any,
+    trained_parameters: Any,
     loss_of: training.Loss,
     learning_rate: float,
     arrays: Arrays,
@@ -166,13 +189,17 @@ def torch_training(
     *,
     clear_all: bool = False,
 ) -> Program:
-    """Return a step of torch.optim.SGD on the parameters `trained` of `model`; `loss_of` takes a model and a batch."""
+    """Return a program that trains some parameters of `model` by torch.optim.SGD; see `training.torch_step`."""
     import torch
 
+    def export(state: Any, loss: Any) -> dict[str, Any]:
+        trained_model, _optimizer = state
+        return {**torch_as_state(trained_model), "loss": loss}
+
     return Program(
-        state=(model, torch.optim.SGD(trained, lr=learning_rate)),
+        state=(model, torch.optim.SGD(trained_parameters, lr=learning_rate)),
         step=training.torch_step(loss_of, clear_all=clear_all),
         batches=tools.put(arrays.batches),
         placed=True,
-        export=lambda state, loss: {**torch_named(state[0]), "loss": loss},
+        export=export,
     )

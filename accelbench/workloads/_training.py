@@ -15,7 +15,10 @@ Step = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def optax_step(loss_of: Loss, optimizer: Any) -> Step:
-    """Return a step whose state is (weights, optimizer state), to be donated as flax's nnx.jit advises."""
+    """Return a training step; its state is (weights, optimizer state).
+
+    The caller should donate the state, as flax's nnx.jit advises.
+    """
     import jax
     import optax
 
@@ -29,21 +32,24 @@ def optax_step(loss_of: Loss, optimizer: Any) -> Step:
 
 
 def jit_donating(program: Program) -> Program:
-    """Return the program under jax.jit with its state donated, for variants that apply jit themselves."""
+    """Return the program with its step under jax.jit; each call donates the state."""
     import jax
 
     return replace(program, step=jax.jit(program.step, donate_argnums=0), placed=True, donate=True)
 
 
 def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Step:
-    """Return a step whose state is (model, optimizer), both changed in place.
+    """Return a training step; its state is (model, optimizer), which the step changes in place.
 
-    `clear_all`: clear the gradients of the whole model, also of parameters that the optimizer does not train.
+    `clear_all`: clear the gradients of the whole model. Otherwise only those that the optimizer uses are cleared.
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         model, optimizer = state
-        (model if clear_all else optimizer).zero_grad()
+        if clear_all:
+            model.zero_grad()
+        else:
+            optimizer.zero_grad()
         loss = loss_of(model, batch)
         loss.backward()
         optimizer.step()
@@ -63,97 +69,102 @@ def torch_program(
     loss_of: Loss,
     learning_rate: float,
     batches: Sequence[Any],
-    exported: Callable[[Tensors], Mapping[str, Any]],
+    export_weights: Callable[[Tensors], Mapping[str, Any]],
     compiled: Compiled = "nothing",
 ) -> Program:
-    """Return a training by torch.optim.SGD; `exported` names the trained weights as the reference does."""
+    """Return a program that trains `model` by gradient descent, with the part `compiled` under torch.compile.
+
+    `export_weights` maps the model's tensors to arrays with the names of the reference.
+    """
     import torch
+
+    def export_tensors(tensors: Tensors, loss: Any) -> dict[str, Any]:
+        return {**export_weights(tensors), "loss": loss}
 
     if compiled == "whole":
 
-        def loss_with(numbers: Tensors, batch: Any) -> Any:
-            return loss_of(lambda inputs: torch.func.functional_call(model, dict(numbers), (inputs,)), batch)
+        def loss_of_tensors(tensors: Tensors, batch: Any) -> Any:
+            def apply_model(inputs: Any) -> Any:
+                return torch.func.functional_call(model, dict(tensors), (inputs,))
 
-        return Program(
-            state=_tensors(model),
-            step=torch_whole_step(loss_with, learning_rate),
-            batches=batches,
-            placed=True,
-            export=lambda numbers, loss: {**exported(numbers), "loss": loss},
-        )
+            return loss_of(apply_model, batch)
+
+        step = torch_whole_step(loss_of_tensors, learning_rate)
+        return Program(state=_named_tensors(model), step=step, batches=batches, placed=True, export=export_tensors)
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     if compiled == "step":
-        return Program(
-            state=_tensors(model),
-            step=torch_compiled_step(torch.compile(loss_of), model, optimizer),
-            batches=batches,
-            placed=True,
-            export=lambda numbers, loss: {**exported(numbers), "loss": loss},
-        )
+        step = torch_compiled_step(torch.compile(loss_of), model, optimizer)
+        return Program(state=_named_tensors(model), step=step, batches=batches, placed=True, export=export_tensors)
+
+    def export_state(state: Any, loss: Any) -> dict[str, Any]:
+        trained_model, _optimizer = state
+        return export_tensors(_named_tensors(trained_model), loss)
+
     return Program(
         state=(model, optimizer),
         step=torch_step(torch.compile(loss_of) if compiled == "loss" else loss_of),
         batches=batches,
         placed=compiled == "loss",
-        export=lambda state, loss: {**exported(_tensors(state[0])), "loss": loss},
+        export=export_state,
     )
 
 
 def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
-    """Return a step of gradient descent on tensors by name, compiled into one graph as by jax.jit.
+    """Return a step of gradient descent, compiled into one graph; its state is the weights, tensors by name.
 
     torch.func computes the gradients: a call of backward() would break the graph.
     """
     import torch
 
-    def step(numbers: Any, batch: Any) -> tuple[Any, Any]:
-        gradients, loss = torch.func.grad_and_value(loss_of)(numbers, batch)
-        for name, number in numbers.items():
-            number.sub_(gradients[name], alpha=learning_rate)
-        return numbers, loss
+    def step(weights: Any, batch: Any) -> tuple[Any, Any]:
+        gradients, loss = torch.func.grad_and_value(loss_of)(weights, batch)
+        for name, weight in weights.items():
+            weight.sub_(gradients[name], alpha=learning_rate)
+        return weights, loss
 
-    whole: Step = torch.compile(step, fullgraph=True)
-    return whole
+    compiled_step: Step = torch.compile(step, fullgraph=True)
+    return compiled_step
 
 
 def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
-    """Return a step on the model's parameters by name, with the optimizer's step under torch.compile.
+    """Return a training step with the optimizer's step under torch.compile; its state is the weights, tensors by name.
 
-    A compiled optimizer step belongs to its object, and a copy would be compiled again. So there is one model and one
-    stateless optimizer, which work in the memory of the state that the step gets.
+    torch.compile compiles again for each new optimizer. So there is one model and one optimizer, without a state, and
+    the model's parameters share the memory of the weights.
     """
     import torch
 
     update = torch.compile(optimizer.step)
     parameters = dict(model.named_parameters())
-    given: Tensors = {}
+    last_weights: Tensors = {}
 
-    def step(numbers: Any, batch: Any) -> tuple[Any, Any]:
-        nonlocal given
-        if numbers is not given:
+    def step(weights: Any, batch: Any) -> tuple[Any, Any]:
+        nonlocal last_weights
+        if weights is not last_weights:  # the first step of a block, which has fresh copies
             for name, parameter in parameters.items():
-                parameter.data = numbers[name]
-            given = numbers
+                parameter.data = weights[name]
+            last_weights = weights
         optimizer.zero_grad()
         loss = loss_of(model, batch)
         loss.backward()
         update()
-        return numbers, loss.detach()
+        return weights, loss.detach()
 
     return step
 
 
-def _tensors(model: Any) -> dict[str, Any]:
+def _named_tensors(model: Any) -> dict[str, Any]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def cross_entropy_and_gradient(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """Return the mean loss of logits (batch, classes) for labels (batch,), and its gradient, in NumPy."""
+    """Return the mean cross-entropy of logits (batch, classes) for labels (batch,), and its gradient, in NumPy."""
     import numpy as np
 
-    shares = np.exp(logits - logits.max(-1, keepdims=True))
-    shares /= shares.sum(-1, keepdims=True)
-    right = np.arange(len(labels)), labels
-    loss = -np.log(shares[right]).mean()
-    shares[right] -= 1
-    return np.asarray(loss), shares / len(labels)
+    probabilities = np.exp(logits - logits.max(-1, keepdims=True))
+    probabilities /= probabilities.sum(-1, keepdims=True)
+    correct = np.arange(len(labels)), labels  # index of each example's correct class
+    loss = -np.log(probabilities[correct]).mean()
+    # The gradient by a logit is its probability, minus 1 for the correct class.
+    probabilities[correct] -= 1
+    return np.asarray(loss), probabilities / len(labels)

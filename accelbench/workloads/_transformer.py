@@ -21,19 +21,20 @@ WIDER = 4
 
 
 def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
-    """Draw the stacked weights of all blocks: (layers, in, out); biases and gains (layers, width).
+    """Draw for all blocks weights (layers, in, out) with biases (layers, out), and gains with biases (layers, width).
 
-    The variance is 1/in, or 1/(2 layers in) for residual branches, so that x keeps its scale; gains are around 1.
+    Their standard deviations keep the scale of x. Two products are added to x in each layer; these are scaled down.
     """
-    hidden, small = WIDER * width, 1 / math.sqrt(2 * layers)
-    shapes = {
+    hidden = WIDER * width
+    residual_scale = 1 / math.sqrt(2 * layers)
+    linear_layers = {
         "attend": (width, 3 * width, 1.0),
-        "project": (width, width, small),
+        "project": (width, width, residual_scale),
         "expand": (width, hidden, 1.0),
-        "contract": (hidden, width, small),
+        "contract": (hidden, width, residual_scale),
     }
     weights = {}
-    for name, (fan_in, fan_out, scale) in shapes.items():
+    for name, (fan_in, fan_out, scale) in linear_layers.items():
         weights[name] = rng.standard_normal((layers, fan_in, fan_out)) * scale / math.sqrt(fan_in)
         weights[f"{name}_bias"] = 0.02 * rng.standard_normal((layers, fan_out))
     for name in ("gain1", "gain2"):
@@ -43,14 +44,16 @@ def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
 
 
 def block_weights(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
-    """Return one block's weights out of the stack."""
+    """Return the weights of one block from arrays that stack all blocks."""
     return {name: stacked[layer] for name, stacked in weights.items()}
 
 
 def block_flops(batch: int, length: int, width: int) -> float:
-    """Count the operations of a block's products, 2 n m k each, which take nearly all of its time."""
+    """Count the operations of a block's matrix products, which take nearly all of its time."""
     tokens = batch * length
-    return 2.0 * tokens * width**2 * (4 + 2 * WIDER) + 4.0 * tokens * length * width
+    linear_layers = 2.0 * tokens * width**2 * (4 + 2 * WIDER)  # 3 for QKV, 1 for the projection, the perceptron
+    scores_and_values = 4.0 * tokens * length * width
+    return linear_layers + scores_and_values
 
 
 PRODUCTS = 6
@@ -58,12 +61,13 @@ PRODUCTS = 6
 
 
 def block(x: Array, w: NamedArrays, heads: int) -> Array:
-    """Apply a block in NumPy: attention without a mask, then the perceptron, each added to its input."""
-    return block_vjp(x, w, heads)[0]
+    """Apply a block in NumPy: add attention without a mask to x, then add the perceptron."""
+    out, _backward = block_vjp(x, w, heads)
+    return out
 
 
 def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> tuple[Array, Vjp]:
-    """Apply a block in NumPy, and return its output with its `Vjp`.
+    """Apply a block in NumPy; return its output and the `Vjp` function, which computes its gradients.
 
     `causal`: each token attends to itself and to earlier tokens.
     """
@@ -73,107 +77,112 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
     batch, length, width = x.shape
     root = math.sqrt(width // heads)
 
-    def by_head(part: Array) -> Array:
-        return part.reshape(batch, length, heads, -1).swapaxes(1, 2)
+    def split_heads(array: Array) -> Array:
+        return array.reshape(batch, length, heads, -1).swapaxes(1, 2)
 
-    def all_heads(part: Array) -> Array:
-        return part.swapaxes(1, 2).reshape(x.shape)
+    def join_heads(array: Array) -> Array:
+        return array.swapaxes(1, 2).reshape(x.shape)
 
-    first, back_to_x = normalised_vjp(x, w["gain1"], w["gain1_bias"])
-    q, k, v = map(by_head, np.split(first @ w["attend"] + w["attend_bias"], 3, -1))
+    normalised1, backward1 = normalise_vjp(x, w["gain1"], w["gain1_bias"])
+    q, k, v = map(split_heads, np.split(normalised1 @ w["attend"] + w["attend_bias"], 3, -1))
     scores = q @ k.swapaxes(2, 3) / root
     if causal:
         scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
     attention = np.exp(scores - scores.max(-1, keepdims=True))
     attention /= attention.sum(-1, keepdims=True)
-    attended = all_heads(attention @ v)
+    attended = join_heads(attention @ v)
     middle = x + attended @ w["project"] + w["project_bias"]
-    second, back_to_middle = normalised_vjp(middle, w["gain2"], w["gain2_bias"])
-    pre = second @ w["expand"] + w["expand_bias"]
-    cdf = (1 + erf(pre / math.sqrt(2))) / 2
-    hidden = pre * cdf
+    normalised2, backward2 = normalise_vjp(middle, w["gain2"], w["gain2_bias"])
+    before_gelu = normalised2 @ w["expand"] + w["expand_bias"]
+    cdf = (1 + erf(before_gelu / math.sqrt(2))) / 2
+    hidden = before_gelu * cdf  # GELU
     out = middle + hidden @ w["contract"] + w["contract_bias"]
 
-    def back(d_out: Array) -> tuple[Array, dict[str, Array]]:
-        slope = cdf + pre * np.exp(-(pre**2) / 2) / math.sqrt(2 * math.pi)
-        d_before = d_out @ w["contract"].T * slope
-        d_second, *by_gain2 = back_to_middle(d_before @ w["expand"].T)
-        d_middle = d_out + d_second
-        d_heads = by_head(d_middle @ w["project"].T)
+    def backward(d_out: Array) -> tuple[Array, dict[str, Array]]:
+        gelu_slope = cdf + before_gelu * np.exp(-(before_gelu**2) / 2) / math.sqrt(2 * math.pi)
+        d_before_gelu = d_out @ w["contract"].T * gelu_slope
+        d_through_perceptron, d_gain2, d_gain2_bias = backward2(d_before_gelu @ w["expand"].T)
+        d_middle = d_out + d_through_perceptron
+        d_heads = split_heads(d_middle @ w["project"].T)
         d_attention = d_heads @ v.swapaxes(2, 3)
         d_scores = attention * (d_attention - (d_attention * attention).sum(-1, keepdims=True)) / root
-        parts = (d_scores @ k, d_scores.swapaxes(2, 3) @ q, attention.swapaxes(2, 3) @ d_heads)
-        d_mixed = np.concatenate([all_heads(part) for part in parts], -1)
-        d_first, *by_gain1 = back_to_x(d_mixed @ w["attend"].T)
-        products = {
-            "attend": (first, d_mixed),
+        d_q, d_k, d_v = d_scores @ k, d_scores.swapaxes(2, 3) @ q, attention.swapaxes(2, 3) @ d_heads
+        d_qkv = np.concatenate([join_heads(d_q), join_heads(d_k), join_heads(d_v)], -1)
+        d_through_attention, d_gain1, d_gain1_bias = backward1(d_qkv @ w["attend"].T)
+        gradients = {"gain1": d_gain1, "gain1_bias": d_gain1_bias, "gain2": d_gain2, "gain2_bias": d_gain2_bias}
+        inputs_and_output_gradients = {
+            "attend": (normalised1, d_qkv),
             "project": (attended, d_middle),
-            "expand": (second, d_before),
+            "expand": (normalised2, d_before_gelu),
             "contract": (hidden, d_out),
         }
-        gradients = {name: np.tensordot(given, d_out, ((0, 1), (0, 1))) for name, (given, d_out) in products.items()}
-        gradients |= {f"{name}_bias": d_out.sum((0, 1)) for name, (_, d_out) in products.items()}
-        gradients |= {"gain1": by_gain1[0], "gain1_bias": by_gain1[1], "gain2": by_gain2[0], "gain2_bias": by_gain2[1]}
-        return d_middle + d_first, gradients
+        for name, (inputs, d_outputs) in inputs_and_output_gradients.items():
+            gradients[name] = np.tensordot(inputs, d_outputs, ((0, 1), (0, 1)))
+            gradients[f"{name}_bias"] = d_outputs.sum((0, 1))
+        return d_middle + d_through_attention, gradients
 
-    return out, back
-
-
-def normalised(x: Array, gain: Array, bias: Array) -> Array:
-    """Apply layer normalisation over the last axis."""
-    return normalised_vjp(x, gain, bias)[0]
+    return out, backward
 
 
-def normalised_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
-    """Apply layer normalisation, and return a function to the gradients by x, gain and bias."""
+def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
+    """Apply layer normalisation over the last axis; return its output and a function that computes its gradients.
+
+    The function maps the gradient by the output to the gradients by x, gain and bias.
+    """
     import numpy as np
 
     deviation = x - x.mean(-1, keepdims=True)
     scale = 1 / np.sqrt((deviation**2).mean(-1, keepdims=True) + EPSILON)
-    unit = deviation * scale
+    unit = deviation * scale  # mean 0, variance 1
 
-    def back(d_out: Array) -> tuple[Array, Array, Array]:
+    def backward(d_out: Array) -> tuple[Array, Array, Array]:
         d_unit = d_out * gain
-        along = unit * (d_unit * unit).mean(-1, keepdims=True)
-        others = tuple(range(x.ndim - 1))
-        d_x = scale * (d_unit - d_unit.mean(-1, keepdims=True) - along)
-        return d_x, (d_out * unit).sum(others), d_out.sum(others)
+        along_unit = unit * (d_unit * unit).mean(-1, keepdims=True)
+        d_x = scale * (d_unit - d_unit.mean(-1, keepdims=True) - along_unit)
+        axes_but_last = tuple(range(x.ndim - 1))
+        return d_x, (d_out * unit).sum(axes_but_last), d_out.sum(axes_but_last)
 
-    return np.asarray(unit * gain + bias), back
+    return np.asarray(unit * gain + bias), backward
 
 
 def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> Any:
-    """Apply a block in JAX; `valid` (length,) masks tokens that may not be attended to."""
+    """Apply a block in JAX.
+
+    `valid` (length,) is False for tokens of padding, to which no token attends; None if there is no padding.
+    """
     import jax
     import jax.numpy as jnp
 
     batch, length, _ = x.shape
-    mixed = jax_normalised(x, w["gain1"], w["gain1_bias"]) @ w["attend"] + w["attend_bias"]
-    q, k, v = (part.reshape(batch, length, heads, -1) for part in jnp.split(mixed, 3, -1))
+    qkv = jax_normalise(x, w["gain1"], w["gain1_bias"]) @ w["attend"] + w["attend_bias"]
+    q, k, v = (array.reshape(batch, length, heads, -1) for array in jnp.split(qkv, 3, -1))
     attended = jax_attention(q, k, v, valid).reshape(x.shape)
     x = x + attended @ w["project"] + w["project_bias"]
-    hidden = jax_normalised(x, w["gain2"], w["gain2_bias"]) @ w["expand"] + w["expand_bias"]
+    hidden = jax_normalise(x, w["gain2"], w["gain2_bias"]) @ w["expand"] + w["expand_bias"]
     return x + jax.nn.gelu(hidden, approximate=False) @ w["contract"] + w["contract_bias"]
 
 
 def jax_attention(q: Any, k: Any, v: Any, valid: Any = None) -> Any:
-    """Apply jax.nn.dot_product_attention to (batch, length, heads, features), or write it out.
+    """Apply attention in JAX to q, k and v (batch, length, heads, features); for `valid`, see `jax_block`.
 
-    JAX's function computes its softmax in float32 for every type, and has no float16 on a CPU: there attention is
-    written out to keep the policy's precision.
+    In float32 and bfloat16 it is JAX's own function. In other types it is written out: JAX's function computes its
+    softmax in float32, and has no float16 on a CPU.
     """
     import jax
     import jax.numpy as jnp
 
     if q.dtype in (jnp.float32, jnp.bfloat16):
-        return jax.nn.dot_product_attention(q, k, v, mask=None if valid is None else valid[None, None, None, :])
+        mask = None if valid is None else valid[None, None, None, :]
+        return jax.nn.dot_product_attention(q, k, v, mask=mask)
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.shape[-1])
-    attention = jax.nn.softmax(scores if valid is None else jnp.where(valid, scores, -jnp.inf), -1)
+    if valid is not None:
+        scores = jnp.where(valid, scores, -jnp.inf)
+    attention = jax.nn.softmax(scores, -1)
     return jnp.einsum("bhqk,bkhd->bqhd", attention, v)
 
 
-def jax_normalised(x: Any, gain: Any, bias: Any) -> Any:
-    """Write out layer normalisation, for which JAX has no kernel."""
+def jax_normalise(x: Any, gain: Any, bias: Any) -> Any:
+    """Apply layer normalisation in plain operations, as JAX has no function for it."""
     import jax
 
     deviation = x - x.mean(-1, keepdims=True)
@@ -182,11 +191,11 @@ def jax_normalised(x: Any, gain: Any, bias: Any) -> Any:
 
 def torch_block(weights: Mapping[str, Any], heads: int) -> Any:
     """Return a block as a torch.nn.Module with PyTorch's attention kernel."""
-    return _torch_block()(weights, heads)
+    return _torch_block_class()(weights, heads)
 
 
 @cache
-def _torch_block() -> Any:
+def _torch_block_class() -> Any:
     """Create the block's class once, because torch.compile compiles again for another class."""
     import torch
     from torch.nn import functional
@@ -195,43 +204,43 @@ def _torch_block() -> Any:
         def __init__(self, w: Mapping[str, Any], heads: int) -> None:
             super().__init__()
             self.heads = heads
-            self.first = torch_normalisation(w["gain1"], w["gain1_bias"])
+            self.gain1 = torch_normalisation(w["gain1"], w["gain1_bias"])
             self.attend = torch_linear(w["attend"], w["attend_bias"])
             self.project = torch_linear(w["project"], w["project_bias"])
-            self.second = torch_normalisation(w["gain2"], w["gain2_bias"])
+            self.gain2 = torch_normalisation(w["gain2"], w["gain2_bias"])
             self.expand = torch_linear(w["expand"], w["expand_bias"])
             self.contract = torch_linear(w["contract"], w["contract_bias"])
 
         def forward(self, x: Any) -> Any:
             batch, length, _ = x.shape
-            mixed = self.attend(self.first(x)).chunk(3, -1)
-            q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in mixed)
+            qkv = self.attend(self.gain1(x)).chunk(3, -1)
+            q, k, v = (tensor.view(batch, length, self.heads, -1).transpose(1, 2) for tensor in qkv)
             attended = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
             x = x + self.project(attended)
-            return x + self.contract(functional.gelu(self.expand(self.second(x))))
+            return x + self.contract(functional.gelu(self.expand(self.gain2(x))))
 
     return Block
 
 
 def torch_block_weights(parameters: Mapping[str, Any], block: str) -> dict[str, Any]:
-    """Return one block's weights by their names; `block` is the module's name in `parameters`."""
-    layers = {"gain1": "first", "gain2": "second"} | {
-        name: name for name in ("attend", "project", "expand", "contract")
-    }
+    """Return the weights and biases of one block, with the names of `draw`.
+
+    `parameters` are a PyTorch model's tensors by name; `block` is the block's name in the model.
+    """
     by_name: dict[str, Any] = {}
-    for name, layer in layers.items():
-        weights, bias = (parameters[f"{block}.{layer}.{part}"] for part in ("weight", "bias"))
-        by_name |= {name: weights.T if weights.ndim > 1 else weights, f"{name}_bias": bias}
+    for name in ("gain1", "gain2", "attend", "project", "expand", "contract"):
+        weights = parameters[f"{block}.{name}.weight"]
+        by_name[name] = weights.T if weights.ndim > 1 else weights  # a torch linear layer has them as (out, in)
+        by_name[f"{name}_bias"] = parameters[f"{block}.{name}.bias"]
     return by_name
 
 
 def torch_linear(weights: Any, bias: Any = None) -> Any:
-    """Return torch.nn.Linear with weights (in, out) and a bias (out,)."""
+    """Return torch.nn.Linear with weights (in, out) and a bias (out,); None if it has no bias."""
     import torch
 
-    linear = torch.nn.Linear(
-        *weights.shape, bias=bias is not None, device="meta"
-    )  # its random weights would be overwritten
+    # On the device `meta`, no random weights are drawn, which would be overwritten.
+    linear = torch.nn.Linear(*weights.shape, bias=bias is not None, device="meta")
     linear.weight = torch.nn.Parameter(weights.T.contiguous())
     if bias is not None:
         linear.bias = torch.nn.Parameter(bias)
@@ -239,7 +248,7 @@ def torch_linear(weights: Any, bias: Any = None) -> Any:
 
 
 def torch_normalisation(gain: Any, bias: Any) -> Any:
-    """Return torch.nn.LayerNorm over the last axis."""
+    """Return torch.nn.LayerNorm over the last axis, with this gain and bias."""
     import torch
 
     layer = torch.nn.LayerNorm(len(gain), EPSILON, device="meta")

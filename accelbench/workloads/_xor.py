@@ -11,12 +11,20 @@ LAYERS = [(2, 2), (2, 1)]
 
 
 def loss_reader(parameters: Any) -> Callable[[Any], Any]:
-    """Return a function that turns losses into Python numbers, which blocks, or leaves them as they are."""
-    return (lambda losses: losses.tolist()) if parameters.losses == "read" else (lambda losses: losses)
+    """Return the function that is applied to losses: it reads them into Python numbers, or keeps them unchanged.
+
+    Reading waits for the device.
+    """
+    if parameters.losses == "read":
+        return lambda losses: losses.tolist()
+    return lambda losses: losses
 
 
 def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return (state, samples) -> (state, losses), given `train`: (state, x, y) -> (state, loss)."""
+    """Return a step (state, samples) -> (state, losses), which calls `train` for each sample in turn.
+
+    `train` is a function (state, x, y) -> (state, loss). `convert` moves a list of numbers to the device.
+    """
     read = loss_reader(parameters)
 
     def step(state: Any, samples: Any) -> tuple[Any, Any]:
@@ -28,13 +36,20 @@ def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> 
 
     if parameters.samples == "placed":
         return step
-    return lambda state, samples: step(state, ((convert(x), convert(y)) for x, y in samples))
+
+    def convert_and_step(state: Any, samples: Any) -> tuple[Any, Any]:
+        # A generator: each sample is converted only when `step` comes to it.
+        return step(state, ((convert(x), convert(y)) for x, y in samples))
+
+    return convert_and_step
 
 
 def samples(parameters: Any, arrays: Arrays, tools: Tools) -> Any:
-    """Return pairs of input (2,) and target (1,), on the device or as lists that are converted in their turn."""
+    """Return pairs of input (2,) and target (1,): on the device if `placed`, else as lists of numbers."""
     samples = list(zip(*arrays.batches[0].values(), strict=True))
-    return tools.put(samples) if parameters.samples == "placed" else [(x.tolist(), y.tolist()) for x, y in samples]
+    if parameters.samples == "placed":
+        return tools.put(samples)
+    return [(x.tolist(), y.tolist()) for x, y in samples]
 
 
 def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
@@ -42,6 +57,6 @@ def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
     return [(arrays.state[f"weights{number}"], arrays.state[f"biases{number}"]) for number in (1, 2)]
 
 
-def named(numbers: Any) -> dict[str, Any]:
-    """Return weights and biases by the reference's names."""
-    return dict(zip(("weights1", "biases1", "weights2", "biases2"), numbers, strict=True))
+def arrays_by_name(weights_and_biases: Any) -> dict[str, Any]:
+    """Return weights and biases, in the order of the layers, by the names of the reference."""
+    return dict(zip(("weights1", "biases1", "weights2", "biases2"), weights_and_biases, strict=True))

@@ -36,11 +36,11 @@ class ActivationCheckpointing(network.DeepNetwork):
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Keep all activations that XLA does not recompute by itself."""
-        return _jax_program(parameters, arrays, tools, lambda through: through)
+        return _jax_program(parameters, arrays, tools, _without_checkpoint)
 
     @variant("jax/jit-unfused")
     def jit_unfused(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep all activations and, on a CPU, fuse nothing: shows the gain of fusion alone (row 10 of the claims)."""
+        """Keep all activations, without fusion on a CPU: shows what fusion alone gains (row 10 of the claims)."""
         import jax
 
         program = self.jax(parameters, arrays, tools)
@@ -56,92 +56,105 @@ class ActivationCheckpointing(network.DeepNetwork):
     @variant("jax/jit-scanned")
     def jit_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Keep all activations, in a scan over the segments."""
-        return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, lambda through: through))
+        return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, _without_checkpoint))
 
     @variant("jax/jit-checkpoint-scanned")
     def jit_checkpoint_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Wrap the body of a scan over the segments in jax.checkpoint, which no compiler undoes."""
+        """Wrap the body of a scan over the segments in jax.checkpoint; XLA keeps this recomputation."""
         import jax
 
-        # Inside a scan no barrier is needed, according to JAX's documentation.
-        place = partial(jax.checkpoint, prevent_cse=False)
-        return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, place))
+        # JAX's documentation says that the body of a scan needs no barrier against common subexpressions.
+        checkpoint = partial(jax.checkpoint, prevent_cse=False)
+        return training.jit_donating(_jax_scanned_program(parameters, arrays, tools, checkpoint))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Keep all activations."""
-        return _torch_program(parameters, arrays, tools, lambda segment, x: segment(x))
+        return _torch_program(parameters, arrays, tools, _apply_torch_segment)
 
     @variant("pytorch/checkpoint")
     def checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Wrap each segment in torch.utils.checkpoint, eagerly."""
-        return _torch_program(parameters, arrays, tools, _torch_checkpoint)
+        return _torch_program(parameters, arrays, tools, _apply_torch_segment_in_checkpoint)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Keep all activations that torch.compile does not recompute by itself."""
-        return _torch_program(parameters, arrays, tools, lambda segment, x: segment(x), compiled=True)
+        return _torch_program(parameters, arrays, tools, _apply_torch_segment, compiled=True)
 
     @variant("pytorch/compile-checkpoint")
     def torch_compile_checkpoint(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Wrap each segment in torch.utils.checkpoint, under torch.compile."""
-        return _torch_program(parameters, arrays, tools, _torch_checkpoint, compiled=True)
+        return _torch_program(parameters, arrays, tools, _apply_torch_segment_in_checkpoint, compiled=True)
+
+
+def _without_checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
 
 
 def _jax_program(
-    parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, place: Callable[[Any], Any]
+    parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, checkpoint: Callable[[Any], Any]
 ) -> Program:
-    def through(x: Any, layers: Any) -> Any:
+    """Return a program that applies the segments one after another; `checkpoint` wraps the function of a segment."""
+
+    def apply_segment(x: Any, layers: Any) -> Any:
         for layer in layers:
             x = network.jax_layer(x, layer)
         return x
 
-    loss_of = network.jax_loss(place(through))
+    loss_of_segments = network.jax_loss(checkpoint(apply_segment))
+
+    def loss_of(layers: Any, batch: Any) -> Any:
+        return loss_of_segments(_split_into_segments(layers, parameters), batch)
 
     return Program(
         state=tools.put(network.as_layers(arrays.state)),
-        step=_jax_step(parameters, lambda layers, batch: loss_of(_segments(layers, parameters), batch)),
+        step=_jax_step(parameters, loss_of),
         batches=tools.put(arrays.batches),
         donate=True,
-        export=lambda layers, loss: {**network.named(layers), "loss": loss},
+        export=lambda layers, loss: {**network.as_state(layers), "loss": loss},
     )
 
 
 def _jax_scanned_program(
-    parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, place: Callable[[Any], Any]
+    parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, checkpoint: Callable[[Any], Any]
 ) -> Program:
-    """Stack the layers of whole segments, (segments, layers, ...); remaining layers form one more segment."""
+    """Return a program that scans the segments; `checkpoint` wraps the function of a segment.
+
+    Arrays of the scanned layers are stacked: (segments, layers of a segment, ...). If the segments do not divide the
+    layers evenly, the last layers are not scanned: they form a shorter segment.
+    """
     import jax
     import numpy as np
 
-    layers, segment = network.as_layers(arrays.state), parameters.segment
-    segments = len(layers) // segment
-    stacked = {
-        name: np.stack([layer[name] for layer in layers])[: segments * segment].reshape(segments, segment, *array.shape)
-        for name, array in layers[0].items()
-    }
+    layers, segment_layers = network.as_layers(arrays.state), parameters.segment
+    segments = len(layers) // segment_layers
+    scanned_layers = segments * segment_layers
+    stacked = {}
+    for name, array in layers[0].items():
+        flat = np.stack([layer[name] for layer in layers])[:scanned_layers]
+        stacked[name] = flat.reshape(segments, segment_layers, *array.shape)
 
-    def through(x: Any, layers: Any) -> tuple[Any, None]:
+    def apply_layers(x: Any, layers: Any) -> tuple[Any, None]:
         for layer in layers:
             x = network.jax_layer(x, layer)
         return x, None
 
-    def through_stacked(x: Any, stacked: Any) -> tuple[Any, None]:
-        return through(x, [{name: array[number] for name, array in stacked.items()} for number in range(segment)])
+    def apply_segment(x: Any, segment: Any) -> tuple[Any, None]:
+        return apply_layers(x, _unstack(segment, segment_layers))
 
-    def loss_of(layers: Any, batch: Any) -> Any:
-        stacked, rest = layers
-        x, _ = jax.lax.scan(place(through_stacked), batch["inputs"], stacked)
-        x, _ = place(through)(x, rest)
+    def loss_of(state: Any, batch: Any) -> Any:
+        stacked, last_layers = state
+        x, _ = jax.lax.scan(checkpoint(apply_segment), batch["inputs"], stacked)
+        x, _ = checkpoint(apply_layers)(x, last_layers)
         return ((x - batch["targets"]) ** 2).mean()
 
-    def export(layers: Any, loss: Any) -> dict[str, Any]:
-        stacked, rest = layers
+    def export(state: Any, loss: Any) -> dict[str, Any]:
+        stacked, last_layers = state
         flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in stacked.items()}
-        unstacked = [{name: array[number] for name, array in flat.items()} for number in range(segments * segment)]
-        return {**network.named(unstacked + rest), "loss": loss}
+        return {**network.as_state(_unstack(flat, scanned_layers) + last_layers), "loss": loss}
 
     return Program(
-        state=tools.put((stacked, layers[segments * segment :])),
+        state=tools.put((stacked, layers[scanned_layers:])),
         step=_jax_step(parameters, loss_of),
         batches=tools.put(arrays.batches),
         donate=True,
@@ -149,19 +162,26 @@ def _jax_scanned_program(
     )
 
 
+def _unstack(stacked: Any, layers: int) -> list[Any]:
+    """Return a list of this many layers from arrays that are stacked along the first axis."""
+    return [{name: array[index] for name, array in stacked.items()} for index in range(layers)]
+
+
 def _jax_step(parameters: ActivationCheckpointing.Parameters, loss_of: Callable[[Any, Any], Any]) -> training.Step:
-    """Make a step of plain gradient descent."""
+    """Return a step of plain gradient descent."""
     import jax
 
     def step(layers: Any, batch: Any) -> tuple[Any, Any]:
         loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
-        new = jax.tree.map(lambda number, gradient: number - parameters.learning_rate * gradient, layers, gradients)
-        return new, loss
+        new_layers = jax.tree.map(
+            lambda weight, gradient: weight - parameters.learning_rate * gradient, layers, gradients
+        )
+        return new_layers, loss
 
     return step
 
 
-def _segments(layers: Any, parameters: ActivationCheckpointing.Parameters) -> list[Any]:
+def _split_into_segments(layers: Any, parameters: ActivationCheckpointing.Parameters) -> list[Any]:
     return [layers[first : first + parameters.segment] for first in range(0, parameters.layers, parameters.segment)]
 
 
@@ -169,27 +189,32 @@ def _torch_program(
     parameters: ActivationCheckpointing.Parameters,
     arrays: Arrays,
     tools: Tools,
-    through: Callable[[Any, Any], Any],
+    apply_segment: Callable[[Any, Any], Any],
     *,
     compiled: bool = False,
 ) -> Program:
+    """Return a program that applies the segments one after another; `compiled`: the loss is under torch.compile."""
     import torch
 
     layers = tools.put(network.as_layers(arrays.state))
-    model = torch.nn.Sequential(*map(network.torch_network, _segments(layers, parameters)))
+    model = torch.nn.Sequential(*map(network.torch_network, _split_into_segments(layers, parameters)))
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
         x = batch["inputs"]
         for segment in model:
-            x = through(segment, x)
+            x = apply_segment(segment, x)
         return torch.nn.functional.mse_loss(x, batch["targets"])
 
     loss_of = torch.compile(mean_squared_error, fullgraph=True) if compiled else mean_squared_error
     return network.torch_training(model, model.parameters(), loss_of, parameters.learning_rate, arrays, tools)
 
 
-def _torch_checkpoint(segment: Any, x: Any) -> Any:
-    """Checkpoint without preserving random state, as PyTorch advises where nothing is random."""
+def _apply_torch_segment(segment: Any, x: Any) -> Any:
+    return segment(x)
+
+
+def _apply_torch_segment_in_checkpoint(segment: Any, x: Any) -> Any:
+    """Apply a segment whose activations are recomputed; nothing in it is random, so no random state is kept."""
     from torch.utils.checkpoint import checkpoint
 
     return checkpoint(segment, x, use_reentrant=False, preserve_rng_state=False)

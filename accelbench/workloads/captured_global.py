@@ -28,22 +28,21 @@ class CapturedGlobal(Workload):
         calls: int = Field(default=2, ge=2, le=8, description="Number of calls; the value changes before each.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe each call."""
+        """Observe the calls; time nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return x, and the values of a."""
+        """Return x = 1 as the state, and a batch for each call with its value of a: 10, 100, ..."""
         del rng
         import numpy as np
 
-        return Arrays(
-            state={"x": np.array(1.0)}, batches=[{"a": np.array(10.0**n)} for n in range(1, parameters.calls + 1)]
-        )
+        batches = [{"a": np.array(10.0**call)} for call in range(1, parameters.calls + 1)]
+        return Arrays(state={"x": np.array(1.0)}, batches=batches)
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Trace once; the first value stays in the program."""
+        """Trace the function once; the first value stays in the program."""
         del parameters
         import jax
 
@@ -53,29 +52,34 @@ class CapturedGlobal(Workload):
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Read the global in every call."""
         del parameters
-        return _program(lambda function: function, arrays, tools)
+        return _program(_without_compiler, arrays, tools)
 
     @variant("pytorch/eager")
     def eager(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Read the global in every call."""
         del parameters
-        return _program(lambda function: function, arrays, tools)
+        return _program(_without_compiler, arrays, tools)
 
     @variant("pytorch/compile")
     def compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Guard the global: recompile when it has changed, the second time for any value."""
+        """Guard the global: its first change compiles again for one value, its second change for any value."""
         del parameters
         import torch
 
         return _program(torch.compile, arrays, tools)
 
 
-def _program(place: Callable[[Any], Any], arrays: Arrays, tools: Tools) -> Program:
-    captured = {"a": 0.0}
-    add = place(lambda x: x + captured["a"])
+def _without_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+def _program(compiler: Callable[[Any], Any], arrays: Arrays, tools: Tools) -> Program:
+    """Return a program that sets a before each call; `compiler` is applied to the function that reads a."""
+    global_values = {"a": 0.0}
+    add = compiler(lambda x: x + global_values["a"])
 
     def step(x: Any, a: float) -> tuple[Any, Any]:
-        captured["a"] = a
+        global_values["a"] = a
         return x, add(x)
 
     return Program(

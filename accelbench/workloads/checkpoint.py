@@ -59,77 +59,85 @@ class Checkpoint(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Time a checkpoint, or observe a training."""
+        """Time saving and loading, or observe a training that resumes."""
         if parameters.asks == "resume":
             return Measure(protocol="observe", unit="call", differentiates=True)
         return Measure(unit="checkpoint")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw parameters w (size,) and moments m and v; or w, examples (32, size) and targets (32,) to train on."""
+        """Draw parameters w (size,) with moments m and v to save; or w, and a batch for each call of the training.
+
+        A batch has examples x (32, size), targets y (32,) and the number of the call, from 0.
+        """
         import numpy as np
 
         w, m = rng.standard_normal(parameters.size), rng.standard_normal(parameters.size)
         if parameters.asks == "time":
             return Arrays(state={"w": w, "m": m, "v": m**2})
         examples = {"x": rng.standard_normal((EXAMPLES, parameters.size)), "y": rng.standard_normal(EXAMPLES)}
-        return Arrays(
-            state={"w": w}, batches=[{**examples, "number": np.array(number)} for number in range(parameters.calls)]
-        )
+        batches = [{**examples, "number": np.array(call)} for call in range(parameters.calls)]
+        return Arrays(state={"w": w}, batches=batches)
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Return what was saved: loading must give the same."""
+        """Return the state, which saving and loading must not change."""
         del parameters, units
         return arrays.state
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count no operations, and three arrays that are written and read."""
+        """Count no operations; three arrays are written and read."""
         return Cost(flops=0.0, bytes=6.0 * parameters.size * float_bytes)
 
     @variant("jax/orbax")
     def orbax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Save parameters and optimizer state with orbax.checkpoint.StandardCheckpointer."""
-        return _jax_program(parameters, arrays, tools, _through_orbax)
+        return _jax_program(parameters, arrays, tools, _save_and_load_with_orbax)
 
     @variant("jax/orbax-parameters-only")
     def orbax_parameters_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Save the parameters, and make a new optimizer state after loading."""
-        return _jax_program(parameters, arrays, tools, _through_orbax, complete=False)
+        return _jax_program(parameters, arrays, tools, _save_and_load_with_orbax, complete=False)
 
     @variant("jax/state-not-returned")
     def state_not_returned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Make the article's mistake without a file: opt_state is not returned, so each step begins with a new one."""
+        """Repeat the article's mistake, without a file: opt_state is not returned, so each step starts anew."""
         if parameters.asks == "time":
             raise ValueError("this variant makes no checkpoint to time: set asks: resume")
         return _jax_program(parameters, arrays, tools, lambda tree, _path: tree, complete=False)
 
     @variant("pytorch/save")
     def save(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Save both state_dicts with torch.save and read them with torch.load."""
-        return _torch_program(parameters, arrays, tools, _through_save)
+        """Save parameters and optimizer state with torch.save, and load them with torch.load."""
+        return _torch_program(parameters, arrays, tools, _save_and_load_with_torch)
 
     @variant("pytorch/save-parameters-only")
     def save_parameters_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Leave out the optimizer's state_dict."""
-        return _torch_program(parameters, arrays, tools, _through_save, complete=False)
+        """Save the parameters with torch.save, and make a new optimizer after loading."""
+        return _torch_program(parameters, arrays, tools, _save_and_load_with_torch, complete=False)
 
     @variant("pytorch/distributed")
     def distributed(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Save with torch.distributed.checkpoint, in one process."""
-        return _torch_program(parameters, arrays, tools, _through_distributed)
+        return _torch_program(parameters, arrays, tools, _save_and_load_with_torch_distributed)
 
 
-Through = Callable[[Any, Path], Any]
-"""A function that writes a pytree of arrays to a new path and returns what it reads back from there."""
+SaveAndLoad = Callable[[Any, Path], Any]
+"""A function that saves a pytree of arrays at a new path, loads it from there and returns it."""
 
 
 def _jax_program(
-    parameters: Checkpoint.Parameters, arrays: Arrays, tools: Tools, through: Through, *, complete: bool = True
+    parameters: Checkpoint.Parameters,
+    arrays: Arrays,
+    tools: Tools,
+    save_and_load: SaveAndLoad,
+    *,
+    complete: bool = True,
 ) -> Program:
+    """Return the timed or the observed program; `complete`: the optimizer state is saved too."""
     import jax
     import optax
 
     if parameters.asks == "time":
-        return _timed(tools.put(dict(arrays.state)), through, {} if complete else {"m", "v"})
+        return _timed_program(tools.put(dict(arrays.state)), save_and_load, complete=complete)
     adam = optax.adam(RATE)
 
     def train(state: Any, batch: Any) -> Any:
@@ -138,86 +146,104 @@ def _jax_program(
         updates, moments = adam.update(gradient, moments, w)
         return optax.apply_updates(w, updates), moments
 
-    def resumed(state: Any) -> Any:
+    def resume(state: Any) -> Any:
         if complete:
-            return _in_new_directory(through, state)
-        w = _in_new_directory(through, {"w": state[0]})["w"]
+            return _in_new_directory(save_and_load, state)
+        w, _moments = state
+        w = _in_new_directory(save_and_load, {"w": w})["w"]
         return w, adam.init(w)
 
     w = tools.put(arrays.state["w"])
-    return _observed(arrays, tools, (w, adam.init(w)), jax.jit(train), resumed, lambda state: state[0])
+    return _observed_program(arrays, tools, (w, adam.init(w)), jax.jit(train), resume, lambda state: state[0])
 
 
 def _torch_program(
-    parameters: Checkpoint.Parameters, arrays: Arrays, tools: Tools, through: Through, *, complete: bool = True
+    parameters: Checkpoint.Parameters,
+    arrays: Arrays,
+    tools: Tools,
+    save_and_load: SaveAndLoad,
+    *,
+    complete: bool = True,
 ) -> Program:
+    """Return the timed or the observed program; `complete`: the optimizer state is saved too."""
     import copy
 
     import torch
 
     if parameters.asks == "time":
-        return _timed(tools.put(dict(arrays.state)), through, {} if complete else {"m", "v"})
+        return _timed_program(tools.put(dict(arrays.state)), save_and_load, complete=complete)
 
-    def new() -> tuple[Any, Any]:
+    def start() -> tuple[Any, Any]:
         w = torch.nn.Parameter(tools.put(arrays.state["w"]))
         return w, torch.optim.Adam([w], lr=RATE)
 
     def train(state: Any, batch: Any) -> Any:
-        w, adam = copy.deepcopy(state)
+        w, adam = copy.deepcopy(state)  # both trainings start from the same objects
         adam.zero_grad()
         ((batch["x"] @ w - batch["y"]) ** 2).mean().backward()
         adam.step()
         return w, adam
 
-    def resumed(state: Any) -> Any:
-        (w, adam), (again, new_adam) = state, new()
-        saved = {"w": w.detach(), **({"adam": adam.state_dict()} if complete else {})}
-        loaded = _in_new_directory(through, saved)
-        again.data.copy_(loaded["w"])
+    def resume(state: Any) -> Any:
+        w, adam = state
+        new_w, new_adam = start()
+        checkpoint = {"w": w.detach()}
+        if complete:
+            checkpoint["adam"] = adam.state_dict()
+        loaded = _in_new_directory(save_and_load, checkpoint)
+        new_w.data.copy_(loaded["w"])
         if complete:
             new_adam.load_state_dict(loaded["adam"])
-        return again, new_adam
+        return new_w, new_adam
 
-    return _observed(arrays, tools, new(), train, resumed, lambda state: state[0].detach())
+    return _observed_program(arrays, tools, start(), train, resume, lambda state: state[0].detach())
 
 
-def _timed(state: Any, through: Through, left_out: Any) -> Program:
-    """Make the timed program; `left_out` names what is not saved and stays as it is."""
+def _timed_program(state: Any, save_and_load: SaveAndLoad, *, complete: bool) -> Program:
+    """Return the program that saves and loads w and, if `complete`, also the moments m and v."""
 
     def step(state: Any, _: Any) -> tuple[Any, None]:
-        kept = {name: state[name] for name in left_out}
-        saved = {name: array for name, array in state.items() if name not in left_out}
-        return {**_in_new_directory(through, saved), **kept}, None
+        saved = state if complete else {"w": state["w"]}
+        return {**state, **_in_new_directory(save_and_load, saved)}, None
 
     return Program(state=state, step=step, placed=True)
 
 
-def _observed(arrays: Arrays, tools: Tools, start: Any, train: Any, resumed: Any, parameters_of: Any) -> Program:
-    """Run two trainings side by side; the second passes through a checkpoint before each step but the first."""
+def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resume: Any, parameters_of: Any) -> Program:
+    """Return the program that runs two trainings side by side and returns how much their parameters differ.
+
+    `resume` passes the second training's state through a checkpoint, before every step but the first.
+    """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        straight, through = state
-        if batch["number"]:
-            through = resumed(through)
-        straight, through = train(straight, batch), train(through, batch)
-        return (straight, through), abs(parameters_of(straight) - parameters_of(through)).max()
+        uninterrupted, resumed = state
+        if batch["number"] > 0:
+            resumed = resume(resumed)
+        uninterrupted, resumed = train(uninterrupted, batch), train(resumed, batch)
+        difference = abs(parameters_of(uninterrupted) - parameters_of(resumed)).max()
+        return (uninterrupted, resumed), difference
 
-    def observe(outs: Sequence[Any]) -> dict[str, Any]:
-        differences = [float(out) for out in outs if out is not None]
-        return {"bitwiseResumes": differences.count(0.0), "largestDifference": differences[-1] if differences else None}
+    def observe(differences: Sequence[Any]) -> dict[str, Any]:
+        known_differences = [float(difference) for difference in differences if difference is not None]
+        return {
+            "bitwiseResumes": known_differences.count(0.0),
+            "largestDifference": known_differences[-1] if known_differences else None,
+        }
 
-    batches = [
-        {**tools.put({"x": leaf["x"], "y": leaf["y"]}), "number": int(leaf["number"])} for leaf in arrays.batches
-    ]
+    batches = []
+    for batch in arrays.batches:
+        examples = tools.put({"x": batch["x"], "y": batch["y"]})
+        batches.append({**examples, "number": int(batch["number"])})
     return Program(state=(start, start), step=step, batches=batches, placed=True, observe=observe)
 
 
-def _in_new_directory(through: Through, tree: Any) -> Any:
+def _in_new_directory(save_and_load: SaveAndLoad, tree: Any) -> Any:
+    """Save and load the tree in a temporary directory, and remove the directory."""
     with TemporaryDirectory() as directory:
-        return through(tree, Path(directory, "checkpoint"))
+        return save_and_load(tree, Path(directory, "checkpoint"))
 
 
-def _through_orbax(tree: Any, path: Path) -> Any:
+def _save_and_load_with_orbax(tree: Any, path: Path) -> Any:
     from orbax import checkpoint
 
     with checkpoint.StandardCheckpointer() as checkpointer:
@@ -226,19 +252,22 @@ def _through_orbax(tree: Any, path: Path) -> Any:
         return checkpointer.restore(path, tree)
 
 
-def _through_save(tree: Any, path: Path) -> Any:
+def _save_and_load_with_torch(tree: Any, path: Path) -> Any:
     import torch
 
     torch.save(tree, path)
     return torch.load(path)
 
 
-def _through_distributed(tree: Any, path: Path) -> Any:
+def _save_and_load_with_torch_distributed(tree: Any, path: Path) -> Any:
     import torch
     from torch.distributed import checkpoint
     from torch.utils import _pytree as pytree
 
+    def empty_like(leaf: Any) -> Any:
+        return torch.empty_like(leaf) if isinstance(leaf, torch.Tensor) else leaf
+
     checkpoint.save(tree, checkpoint_id=path)
-    loaded = pytree.tree_map(lambda leaf: torch.empty_like(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree)
-    checkpoint.load(loaded, checkpoint_id=path)
+    loaded = pytree.tree_map(empty_like, tree)
+    checkpoint.load(loaded, checkpoint_id=path)  # writes into the tensors of `loaded`
     return loaded

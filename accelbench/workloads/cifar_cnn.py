@@ -55,7 +55,7 @@ class CifarCnn(Workload):
         learning_rate: float = Field(default=0.01, gt=0, le=10, description="Step of the gradient descent.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after three steps, which move every weight by more than rounding does."""
+        """Compare after three steps, when every weight has changed by more than a rounding error."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
@@ -71,17 +71,18 @@ class CifarCnn(Workload):
             "weights3": (_features(p), CLASSES),
         }
         network = {}
-        for number, shape in enumerate(shapes.values(), start=1):
-            bound = 1 / math.sqrt(math.prod(shape[:-1]))
-            network[f"weights{number}"] = rng.uniform(-bound, bound, shape)
-            network[f"biases{number}"] = rng.uniform(-bound, bound, shape[-1])
+        for name, shape in shapes.items():
+            *inputs, outputs = shape
+            bound = 1 / math.sqrt(math.prod(inputs))
+            network[name] = rng.uniform(-bound, bound, shape)
+            network[name.replace("weights", "biases")] = rng.uniform(-bound, bound, outputs)
         labels = rng.integers(CLASSES, size=p.batch)
         patterns = rng.standard_normal((CLASSES, p.size, p.size, COLOURS))
         images = patterns[labels] + rng.standard_normal((p.batch, p.size, p.size, COLOURS))
         return Arrays(state=network, batches=({"images": images, "labels": labels},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Apply the chain rule by hand."""
+        """Train in NumPy for `units` steps; gradients come from the chain rule, written by hand."""
         import numpy as np
 
         network = dict(arrays.state)
@@ -89,47 +90,60 @@ class CifarCnn(Workload):
         loss = np.zeros(())
         for _ in range(units):
             k1, b1, k2, b2, w3, b3 = (network[name] for name in NAMES)
-            before1 = _convolved(images, k1) + b1
-            pooled1 = _pooled(before1.clip(min=0))
-            before2 = _convolved(pooled1, k2) + b2
-            pooled2 = _pooled(before2.clip(min=0))
+            before_relu1 = _convolve(images, k1) + b1
+            pooled1 = _max_pool(before_relu1.clip(min=0))
+            before_relu2 = _convolve(pooled1, k2) + b2
+            pooled2 = _max_pool(before_relu2.clip(min=0))
             features = pooled2.reshape(len(labels), -1)
             loss, d_logits = training.cross_entropy_and_gradient(features @ w3 + b3, labels)
-            at2 = _unpooled((d_logits @ w3.T).reshape(pooled2.shape), pooled2, before2)
-            at1 = _unpooled(_convolved(at2, k2[::-1, ::-1].swapaxes(2, 3)), pooled1, before1)
-            gradients = (
-                *(_kernel_gradient(images, at1), at1.sum((0, 1, 2))),
-                *(_kernel_gradient(pooled1, at2), at2.sum((0, 1, 2))),
-                *(features.T @ d_logits, d_logits.sum(0)),
-            )
-            for name, gradient in zip(NAMES, gradients, strict=True):
+            d_pooled2 = (d_logits @ w3.T).reshape(pooled2.shape)
+            d_before_relu2 = _relu_and_pool_gradient(d_pooled2, pooled2, before_relu2)
+            d_pooled1 = _convolve(d_before_relu2, k2[::-1, ::-1].swapaxes(2, 3))
+            d_before_relu1 = _relu_and_pool_gradient(d_pooled1, pooled1, before_relu1)
+            gradients = {
+                "weights1": _kernel_gradient(images, d_before_relu1),
+                "biases1": d_before_relu1.sum((0, 1, 2)),
+                "weights2": _kernel_gradient(pooled1, d_before_relu2),
+                "biases2": d_before_relu2.sum((0, 1, 2)),
+                "weights3": features.T @ d_logits,
+                "biases3": d_logits.sum(0),
+            }
+            for name, gradient in gradients.items():
                 network[name] = network[name] - parameters.learning_rate * gradient
         return {**network, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count 2 operations a tap inside the image, forward and per gradient; every array moves once.
+        """Count the operations of a training step, and its bytes if every array moves once.
 
-        The first layer's input needs no gradient. Each number before a pool adds bias, relu and pool, forward and
-        backward; each weight adds two operations of the update.
+        Operations: convolutions and products with their gradients, except the gradient of the images; bias, relu, pool
+        and update. A kernel's products with the padding around the image do not count.
         """
         p = parameters
-        inside = [(TAPS * side - 2) ** 2 for side in (p.size, p.size // 2)]
-        first = 2.0 * p.batch * inside[0] * COLOURS * p.channels
-        second = 2.0 * p.batch * inside[1] * p.channels * 2 * p.channels
+        first_side, second_side = p.size, p.size // 2
+        # In each dimension, a pixel has three taps inside the image; the first and the last pixel have two.
+        first_taps, second_taps = (TAPS * first_side - 2) ** 2, (TAPS * second_side - 2) ** 2
+        first = 2.0 * p.batch * first_taps * COLOURS * p.channels
+        second = 2.0 * p.batch * second_taps * p.channels * 2 * p.channels
         linear = 2.0 * p.batch * _features(p) * CLASSES
-        activations = p.batch * (p.size**2 * p.channels + (p.size // 2) ** 2 * 2 * p.channels)
+        # Forward, and a gradient by weights and by inputs; the images need no gradient.
+        products = 2 * first + 3 * second + 3 * linear
+        activations = p.batch * (first_side**2 * p.channels + second_side**2 * 2 * p.channels)
+        bias_relu_pool = 6.0 * activations  # each forward and backward
         weights = TAPS**2 * (COLOURS * p.channels + 2 * p.channels**2) + _features(p) * CLASSES
-        numbers = p.batch * p.size**2 * COLOURS + 2 * activations + 2 * weights
-        flops = 2 * first + 3 * second + 3 * linear + 6.0 * activations + 2.0 * weights
-        return Cost(flops=flops, bytes=float(numbers) * float_bytes)
+        update = 2.0 * weights
+        images = p.batch * p.size**2 * COLOURS
+        moved = images + 2 * activations + 2 * weights
+        return Cost(flops=products + bias_relu_pool + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count two convolutions forward with their two gradients each, and three matrix products."""
-        least = min(parameters.batch, CLASSES) >= SMALLEST_PRODUCT
-        return Operations(convolutions=4, products=3 * least)
+        """Count the convolutions and, unless compilers turn them into sums, the products of the linear layer."""
+        forward = 2
+        backward = 2  # PyTorch computes both gradients of a convolution in one operation
+        large_enough = min(parameters.batch, CLASSES) >= SMALLEST_PRODUCT
+        return Operations(convolutions=forward + backward, products=3 if large_enough else 0)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use flax nnx and optax."""
+        """Use flax nnx and optax; the weights are separate from the network's graph."""
         import optax
         from flax import nnx
 
@@ -149,22 +163,24 @@ class CifarCnn(Workload):
                 nnx.Linear(_features(p), CLASSES, rngs=rngs),
             )
 
-        graph, numbers = nnx.split(nnx.eval_shape(build))
+        graph, weights = nnx.split(nnx.eval_shape(build))  # eval_shape computes only shapes, no random weights
         k1, b1, k2, b2, w3, b3 = tools.put([arrays.state[name] for name in NAMES])
-        layers = {number: {"kernel": k, "bias": b} for number, k, b in ((0, k1, b1), (3, k2, b2), (7, w3, b3))}
-        nnx.replace_by_pure_dict(numbers, {"layers": layers})
+        # 0 and 3 are the convolutions, 7 is the linear layer.
+        layers = {0: {"kernel": k1, "bias": b1}, 3: {"kernel": k2, "bias": b2}, 7: {"kernel": w3, "bias": b3}}
+        nnx.replace_by_pure_dict(weights, {"layers": layers})
         optimizer = optax.sgd(p.learning_rate)
 
-        def cross_entropy(numbers: Any, batch: Any) -> Any:
-            logits = nnx.merge(graph, numbers)(batch["images"])
+        def cross_entropy(weights: Any, batch: Any) -> Any:
+            logits = nnx.merge(graph, weights)(batch["images"])
             return optax.softmax_cross_entropy_with_integer_labels(logits, batch["labels"]).mean()
 
         def export(state: Any, loss: Any) -> dict[str, Any]:
-            layers = nnx.to_pure_dict(state[0])["layers"]
-            weights = [layers[number][name] for number in (0, 3, 7) for name in ("kernel", "bias")]
-            return {**dict(zip(NAMES, weights, strict=True)), "loss": loss}
+            weights, _optimizer_state = state
+            layers = nnx.to_pure_dict(weights)["layers"]
+            values = [layers[layer][attribute] for layer in (0, 3, 7) for attribute in ("kernel", "bias")]
+            return {**dict(zip(NAMES, values, strict=True)), "loss": loss}
 
-        state = (numbers, optimizer.init(numbers))
+        state = (weights, optimizer.init(weights))
         step = training.optax_step(cross_entropy, optimizer)
         return Program(state=state, step=step, batches=tools.put(arrays.batches), donate=True, export=export)
 
@@ -174,63 +190,72 @@ class CifarCnn(Workload):
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile forward pass and loss, and so the backward pass, with torch.compile; the optimizer runs eagerly."""
+        """Compile forward pass, loss and backward pass with torch.compile; the optimizer runs eagerly."""
         return _torch_program(parameters, arrays, tools, "loss")
 
     @variant("pytorch/compile-step")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the optimizer's step as well."""
+        """Compile also the optimizer's step."""
         return _torch_program(parameters, arrays, tools, "step")
 
 
 def _features(parameters: CifarCnn.Parameters) -> int:
-    """Return how many numbers of an image reach the linear layer."""
-    return (parameters.size // 4) ** 2 * 2 * parameters.channels
+    """Return how many inputs the linear layer has."""
+    side = parameters.size // 4  # each of two pools halves it
+    return side**2 * 2 * parameters.channels
 
 
 def _patches(images: Array) -> Array:
-    """Return the 3 x 3 surroundings of each pixel, padded with zeros: (batch, rows, columns, channels, 3, 3)."""
+    """Return the 3 x 3 pixels around each pixel, zero outside the image: (batch, rows, columns, channels, 3, 3)."""
     import numpy as np
 
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
     return np.lib.stride_tricks.sliding_window_view(padded, (TAPS, TAPS), (1, 2))
 
 
-def _convolved(images: Array, kernel: Array) -> Array:
+def _convolve(images: Array, kernel: Array) -> Array:
+    """Convolve images (batch, rows, columns, in) with a kernel (3, 3, in, out)."""
     import numpy as np
 
     return np.asarray(np.tensordot(_patches(images), kernel.transpose(2, 0, 1, 3), 3))
 
 
 def _kernel_gradient(images: Array, d_output: Array) -> Array:
+    """Return the gradient by the kernel (3, 3, in, out) of a convolution of these images."""
     import numpy as np
 
-    places = (0, 1, 2)
-    return np.asarray(np.tensordot(_patches(images), d_output, (places, places)).transpose(1, 2, 0, 3))
+    pixels = (0, 1, 2)  # batch, rows, columns
+    return np.asarray(np.tensordot(_patches(images), d_output, (pixels, pixels)).transpose(1, 2, 0, 3))
 
 
-def _pooled(x: Array) -> Array:
+def _max_pool(x: Array) -> Array:
+    """Return the maximum of each square of 2 x 2 pixels."""
     import numpy as np
 
     batch, rows, columns, channels = x.shape
     return np.asarray(x.reshape(batch, rows // 2, 2, columns // 2, 2, channels).max((2, 4)))
 
 
-def _unpooled(d_pooled: Array, pooled: Array, before: Array) -> Array:
-    """Backpropagate through pool and relu: to the place of the maximum, if the maximum was above zero."""
+def _relu_and_pool_gradient(d_pooled: Array, pooled: Array, before_relu: Array) -> Array:
+    """Return the gradient by the input of relu and pool, given the gradient by their output.
+
+    Only the maximum of each square has a gradient, and only if it is above zero.
+    """
     import numpy as np
 
-    d_here, greatest = (array.repeat(2, 1).repeat(2, 2) for array in (d_pooled, pooled))
-    return np.asarray(d_here * ((before == greatest) & (before > 0)))
+    d_squares = d_pooled.repeat(2, 1).repeat(2, 2)
+    maxima = pooled.repeat(2, 1).repeat(2, 2)
+    return np.asarray(d_squares * ((before_relu == maxima) & (before_relu > 0)))
 
 
 def _torch_program(
     parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
+    """Return a training program with torch.nn; `compiled` is the part under torch.compile."""
     import torch
 
     p = parameters
-    side = p.size // 4
+    side = p.size // 4  # rows and columns after both pools
     model = torch.nn.Sequential(
         torch.nn.Conv2d(COLOURS, p.channels, TAPS, padding=1),
         torch.nn.ReLU(),
@@ -242,6 +267,7 @@ def _torch_program(
         torch.nn.Linear(_features(p), CLASSES),
     )
     k1, b1, k2, b2, w3, b3 = tools.put([arrays.state[name] for name in NAMES])
+    # PyTorch has kernels as (out, in, 3, 3).
     for layer, kernel, biases in ((model[0], k1, b1), (model[3], k2, b2)):
         layer.weight = torch.nn.Parameter(kernel.permute(3, 2, 0, 1).contiguous())
         layer.bias = torch.nn.Parameter(biases)
@@ -252,13 +278,19 @@ def _torch_program(
     def cross_entropy(model: Any, batch: Any) -> Any:
         return torch.nn.functional.cross_entropy(model(batch["images"]), batch["labels"])
 
-    def exported(trained: training.Tensors) -> dict[str, Any]:
-        k1, k2, w3 = (trained[f"{number}.weight"] for number in (0, 3, 7))
-        b1, b2, b3 = (trained[f"{number}.bias"] for number in (0, 3, 7))
-        w3 = w3.view(CLASSES, 2 * p.channels, side, side).permute(2, 3, 1, 0).reshape(-1, CLASSES)
-        weights = (k1.permute(2, 3, 1, 0), b1, k2.permute(2, 3, 1, 0), b2, w3, b3)
-        return dict(zip(NAMES, weights, strict=True))
+    def export_weights(tensors: training.Tensors) -> dict[str, Any]:
+        """Return the tensors in the reference's layout; "0" and "3" are the convolutions, "7" is the linear layer."""
+        w3 = tensors["7.weight"].view(CLASSES, 2 * p.channels, side, side)
+        return {
+            "weights1": tensors["0.weight"].permute(2, 3, 1, 0),
+            "biases1": tensors["0.bias"],
+            "weights2": tensors["3.weight"].permute(2, 3, 1, 0),
+            "biases2": tensors["3.bias"],
+            "weights3": w3.permute(2, 3, 1, 0).reshape(-1, CLASSES),
+            "biases3": tensors["7.bias"],
+        }
 
     batch = arrays.batches[0]
-    batches = tools.put(({**batch, "images": batch["images"].transpose(0, 3, 1, 2).copy()},))
-    return training.torch_program(model, cross_entropy, p.learning_rate, batches, exported, compiled)
+    images = batch["images"].transpose(0, 3, 1, 2).copy()  # PyTorch has the channels first
+    batches = tools.put(({**batch, "images": images},))
+    return training.torch_program(model, cross_entropy, p.learning_rate, batches, export_weights, compiled)

@@ -32,17 +32,18 @@ class DataDependentBranch(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe each call."""
+        """Observe the calls; time nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return x with equal elements; nothing is random."""
+        """Return a batch for each call: x has equal elements, with the sum 1 and -1 in turn."""
         del rng
         import numpy as np
 
-        x = np.full(parameters.size, 1 / parameters.size)
-        return Arrays(state={}, batches=[{"x": -x if call % 2 else x} for call in range(parameters.calls)])
+        positive = np.full(parameters.size, 1 / parameters.size)
+        batches = [{"x": positive if call % 2 == 0 else -positive} for call in range(parameters.calls)]
+        return Arrays(state={}, batches=batches)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use Python's `if`."""
@@ -56,7 +57,7 @@ class DataDependentBranch(Workload):
 
     @variant("jax/jit-cond")
     def jit_cond(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use `lax.cond`: one program holds both branches and runs one."""
+        """Use `lax.cond`: the program contains both branches and runs one of them."""
         del parameters
         import jax
 
@@ -68,7 +69,7 @@ class DataDependentBranch(Workload):
 
     @variant("jax/jit-where")
     def jit_where(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use `jnp.where`: one program computes both branches and selects."""
+        """Use `jnp.where`: the program computes both branches and selects one result."""
         del parameters
         import jax
         import jax.numpy as jnp
@@ -81,7 +82,7 @@ class DataDependentBranch(Workload):
 
     @variant("pytorch/compile-cond")
     def compile_cond(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use `torch.cond`: one graph holds both branches and runs one."""
+        """Use `torch.cond`: the graph contains both branches and runs one of them."""
         del parameters
         import torch
 
@@ -93,7 +94,7 @@ class DataDependentBranch(Workload):
 
     @variant("pytorch/compile-where")
     def compile_where(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use `torch.where`: one graph computes both branches and selects."""
+        """Use `torch.where`: the graph computes both branches and selects one result."""
         del parameters
         import torch
 
@@ -112,8 +113,9 @@ def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:
 
 
 def _program(step: Any, arrays: Arrays, tools: Tools, *, placed: bool) -> Program:
-    return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=placed, observe=_sums)
+    return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=placed, observe=_observe_sums)
 
 
-def _sums(outs: Sequence[Any]) -> dict[str, Any]:
+def _observe_sums(outs: Sequence[Any]) -> dict[str, Any]:
+    """Return the sum of each call's array; None for a call that failed."""
     return {"sums": [None if out is None else out.sum() for out in outs]}

@@ -48,7 +48,7 @@ class DispatchOverhead(Workload):
         size: int = Field(default=1, ge=1, le=2**28, description="Numbers in x; 1: a scalar, without an axis.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after ten evaluations, enough to see that each takes the result of the last."""
+        """Compare after ten evaluations, which show that each one takes the result of the one before."""
         del parameters
         return Measure(unit="evaluation", parity_units=10)
 
@@ -58,7 +58,7 @@ class DispatchOverhead(Workload):
         return Arrays(state={"x": rng.uniform(LOWEST, HIGHEST, shape)})
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute the same in NumPy."""
+        """Evaluate the polynomial in NumPy, `units` times."""
         del parameters
         x = arrays.state["x"]
         for _ in range(units):
@@ -66,7 +66,7 @@ class DispatchOverhead(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count two products and a sum for each number; fused, x is read once and written once."""
+        """Count two products and a sum for each number; a fused kernel reads x once and writes it once."""
         return Cost(flops=3.0 * parameters.size, bytes=2.0 * parameters.size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -78,7 +78,7 @@ class DispatchOverhead(Workload):
     def op_by_op_warm(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Run without jit, in a process that has compiled these operations before."""
         program = self.jax(parameters, arrays, tools)
-        program.step(program.state, {})
+        program.step(program.state, {})  # compiles every operation; the result is not needed
         return replace(program, placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

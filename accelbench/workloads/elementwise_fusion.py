@@ -39,7 +39,7 @@ class ElementwiseFusion(Workload):
         return Arrays(state={"x": rng.standard_normal(parameters.size)})
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute the same in NumPy."""
+        """Evaluate the expression in NumPy, `units` times."""
         import numpy as np
 
         x = arrays.state["x"]
@@ -48,7 +48,7 @@ class ElementwiseFusion(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count three operations an element, a sine as one; fused, x is read once and written once."""
+        """Count three operations for each element, a sine as one; a fused kernel reads x once and writes it once."""
         return Cost(flops=3.0 * parameters.size, bytes=2.0 * parameters.size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -71,6 +71,7 @@ class ElementwiseFusion(Workload):
 
 
 def _evaluate(form: str, library: Any, x: Any) -> Any:
+    """Return the expression of x in NumPy, jax.numpy or torch."""
     if form == "sum":
         return library.sin(x) + library.cos(x)
     return library.cos(library.sin(x)) + 1

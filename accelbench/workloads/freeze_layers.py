@@ -29,17 +29,17 @@ class FreezeLayers(network.DeepNetwork):
         frozen: int = Field(default=8, ge=0, le=1000, description="Layers that stay fixed, from the first.")
 
         @model_validator(mode="after")
-        def _something_is_trained(self) -> Self:
+        def _at_least_one_layer_is_trained(self) -> Self:
             if self.frozen >= self.layers:
                 raise ValueError("at least one layer has to be trained: frozen must be below layers")
             return self
 
-    def frozen(self, parameters: Parameters) -> int:
-        """Return the parameter `frozen`."""
+    def frozen_layers(self, parameters: Parameters) -> int:
+        """Return how many of the first layers are not trained."""
         return parameters.frozen
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use optax.partition: compute gradients of all layers and set those of the frozen ones to zero."""
+        """Use optax.partition: compute the gradients of all layers, and set updates of frozen layers to zero."""
         import optax
 
         p = parameters
@@ -51,12 +51,12 @@ class FreezeLayers(network.DeepNetwork):
             step=training.optax_step(network.jax_loss(network.jax_layer), optimizer),
             batches=tools.put(arrays.batches),
             donate=True,
-            export=lambda state, loss: {**network.named(state[0]), "loss": loss},
+            export=lambda state, loss: {**network.as_state(state[0]), "loss": loss},
         )
 
     @variant("jax/jit-trained-only")
     def jit_trained_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Differentiate by the trained layers alone, and donate the whole state."""
+        """Compute only the gradients of the trained layers, and donate the whole state."""
         import jax
         import optax
 
@@ -65,23 +65,26 @@ class FreezeLayers(network.DeepNetwork):
         loss_of = network.jax_loss(network.jax_layer)
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
-            frozen, trained, optimizer_state = state
-            loss, gradients = jax.value_and_grad(lambda trained: loss_of(frozen + trained, batch))(trained)
-            updates, optimizer_state = optimizer.update(gradients, optimizer_state, trained)
-            return (frozen, optax.apply_updates(trained, updates), optimizer_state), loss
+            frozen_layers, trained_layers, optimizer_state = state
+
+            def loss_of_trained(trained_layers: Any) -> Any:
+                return loss_of(frozen_layers + trained_layers, batch)
+
+            loss, gradients = jax.value_and_grad(loss_of_trained)(trained_layers)
+            updates, optimizer_state = optimizer.update(gradients, optimizer_state, trained_layers)
+            return (frozen_layers, optax.apply_updates(trained_layers, updates), optimizer_state), loss
+
+        def export(state: Any, loss: Any) -> dict[str, Any]:
+            frozen_layers, trained_layers, _optimizer_state = state
+            return {**network.as_state(frozen_layers + trained_layers), "loss": loss}
 
         layers = tools.put(network.as_layers(arrays.state))
-        frozen, trained = layers[: p.frozen], layers[p.frozen :]
-        program = Program(
-            state=(frozen, trained, optimizer.init(trained)),
-            step=step,
-            batches=tools.put(arrays.batches),
-            export=lambda state, loss: {**network.named(state[0] + state[1]), "loss": loss},
-        )
-        return training.jit_donating(program)
+        frozen_layers, trained_layers = layers[: p.frozen], layers[p.frozen :]
+        state = (frozen_layers, trained_layers, optimizer.init(trained_layers))
+        return training.jit_donating(Program(state=state, step=step, batches=tools.put(arrays.batches), export=export))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Call requires_grad_(False) and give the optimizer the rest, as PyTorch's transfer learning tutorial does."""
+        """Call requires_grad_(False), and give only the trained layers to the optimizer, as PyTorch's tutorial does."""
         return _torch_program(parameters, arrays, tools, requires_grad=False)
 
     @variant("pytorch/compile")
@@ -91,9 +94,9 @@ class FreezeLayers(network.DeepNetwork):
 
     @variant("pytorch/left-out")
     def left_out(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Forget requires_grad_: the optimizer gets no frozen layer, but their gradients are computed.
+        """Leave out requires_grad_(False): the gradients of frozen layers are computed, but not used.
 
-        It is no baseline: it shows what requires_grad_(False) saves.
+        This variant shows how much time the call saves; it is no baseline.
         """
         return _torch_program(parameters, arrays, tools, requires_grad=True)
 
@@ -101,16 +104,21 @@ class FreezeLayers(network.DeepNetwork):
 def _torch_program(
     parameters: FreezeLayers.Parameters, arrays: Arrays, tools: Tools, *, requires_grad: bool, compiled: bool = False
 ) -> Program:
+    """Return a program whose optimizer gets only the trained layers.
+
+    `requires_grad`: gradients of frozen layers are computed too. `compiled`: the loss is under torch.compile.
+    """
     import torch
 
     model = network.torch_network(tools.put(network.as_layers(arrays.state)))
-    model[: 2 * parameters.frozen].requires_grad_(requires_grad)
+    frozen_modules = 2 * parameters.frozen  # each layer is a Linear and a Tanh
+    model[:frozen_modules].requires_grad_(requires_grad)
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
         return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])
 
     loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
-    trained = model[2 * parameters.frozen :].parameters()
-    # An optimizer clears only the gradients of its own parameters.
+    trained = model[frozen_modules:].parameters()
+    # An optimizer clears only the gradients of parameters that it trains; those of frozen layers would grow.
     clear_all = requires_grad
     return network.torch_training(model, trained, loss_of, parameters.learning_rate, arrays, tools, clear_all=clear_all)

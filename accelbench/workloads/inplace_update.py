@@ -17,7 +17,7 @@ LOWEST, HIGHEST = 1.5, 2.0
 """Factors of the sine: its iterates approach one of two numbers and never 0."""
 
 Update = Callable[[Any, Any, Any], Any]
-"""(x, batch, number of the update) -> the next x."""
+"""(x, batch, index of the update in the step) -> the next x."""
 
 
 class InplaceUpdate(Workload):
@@ -47,7 +47,10 @@ class InplaceUpdate(Workload):
         )
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw a standard normal x, (size,) or (size / 256, 256); for sines also y (size,), for rows w (256, 256)."""
+        """Draw x, and what the kind of update needs: nothing, factors y (size,), or an orthogonal w (256, 256).
+
+        x is (size,), or (size / 256, 256) for updates of rows.
+        """
         import numpy as np
 
         x = rng.standard_normal(parameters.size)
@@ -61,19 +64,23 @@ class InplaceUpdate(Workload):
         return Arrays(state={"x": x.reshape(-1, ROW)}, batches=({"w": w},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute the same in NumPy."""
+        """Compute all updates in NumPy."""
         import numpy as np
 
         if parameters.update == "one":
             return {"x": arrays.state["x"] + units * parameters.updates}
-        x, update = arrays.state["x"], _update(parameters, np.sin, _with_row(np.copy))
+        x, update = arrays.state["x"], _new_array_update(parameters, np.sin, _row_setter(np.copy))
         for _ in range(units):
-            for number in range(parameters.updates):
-                x = update(x, arrays.batches[0], number)
+            for index in range(parameters.updates):
+                x = update(x, arrays.batches[0], index)
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count one read and one write of each number; a compiler may fold its additions into one."""
+        """Count the operations and bytes of a step; x is read once and written once.
+
+        Additions of 1 count once for each number, because a compiler may fold them. For sines, y is read too. For rows,
+        only the updated rows and w move.
+        """
         size, updates = float(parameters.size), parameters.updates
         if parameters.update == "row":
             return Cost(flops=2.0 * updates * ROW**2, bytes=float((2 * updates + ROW) * ROW * float_bytes))
@@ -108,62 +115,67 @@ class InplaceUpdate(Workload):
         update = _jax_update(parameters)
 
         def step(x: Any, batch: Any) -> tuple[Any, None]:
-            return jax.lax.fori_loop(0, parameters.updates, lambda number, x: update(x, batch, number), x), None
+            return jax.lax.fori_loop(0, parameters.updates, lambda index, x: update(x, batch, index), x), None
 
         return _jax_program(arrays, tools, jax.jit(step))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compute x = x + 1: a new tensor."""
+        """Compute x = x + 1, which returns a new tensor."""
         import torch
 
-        return _program(arrays, tools, _step(parameters, _update(parameters, torch.sin, _with_row(torch.clone))))
+        update = _new_array_update(parameters, torch.sin, _row_setter(torch.clone))
+        return _program(arrays, tools, _step(parameters, update))
 
     @variant("pytorch/in-place")
     def in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compute x += 1, eagerly."""
-        return replace(_program(arrays, tools, _step(parameters, _in_place(parameters))), placed=True)
+        step = _step(parameters, _in_place_update(parameters))
+        return replace(_program(arrays, tools, step), placed=True)
 
     @variant("pytorch/compile-in-place")
     def torch_compile_in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compute x += 1 under torch.compile, which writes into its argument."""
         import torch
 
-        step = torch.compile(_step(parameters, _in_place(parameters)), fullgraph=True)
+        step = torch.compile(_step(parameters, _in_place_update(parameters)), fullgraph=True)
         return replace(_program(arrays, tools, step), placed=True)
 
 
-def _update(
-    parameters: InplaceUpdate.Parameters, sine: Callable[[Any], Any], with_row: Callable[[Any, Any, Any], Any]
+def _new_array_update(
+    parameters: InplaceUpdate.Parameters, sine: Callable[[Any], Any], set_row: Callable[[Any, Any, Any], Any]
 ) -> Update:
-    """Make an update that leaves its argument unchanged."""
+    """Return an update that leaves its argument unchanged and returns a new array.
+
+    `sine` and `set_row`, a function (x, index, row) -> new x, are those of a framework.
+    """
     if parameters.update == "one":
-        return lambda x, _batch, _number: x + 1
+        return lambda x, _batch, _index: x + 1
     if parameters.update == "sine":
-        return lambda x, batch, _number: sine(x) * batch["y"]
-    return lambda x, batch, number: with_row(x, number, x[number] @ batch["w"])
+        return lambda x, batch, _index: sine(x) * batch["y"]
+    return lambda x, batch, index: set_row(x, index, x[index] @ batch["w"])
 
 
-def _with_row(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Make an update of one row for NumPy or PyTorch, given the function that copies an array."""
+def _row_setter(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """Return a function that sets one row in a copy of x; `copy` is NumPy's or PyTorch's function for that."""
 
-    def with_row(x: Any, number: int, row: Any) -> Any:
+    def set_row(x: Any, index: int, row: Any) -> Any:
         new = copy(x)
-        new[number] = row
+        new[index] = row
         return new
 
-    return with_row
+    return set_row
 
 
-def _in_place(parameters: InplaceUpdate.Parameters) -> Update:
-    """Make a PyTorch update that changes its argument."""
+def _in_place_update(parameters: InplaceUpdate.Parameters) -> Update:
+    """Return an update for PyTorch that changes its argument and returns it."""
 
-    def update(x: Any, batch: Any, number: int) -> Any:
+    def update(x: Any, batch: Any, index: int) -> Any:
         if parameters.update == "one":
             x += 1
         elif parameters.update == "sine":
             x.sin_().mul_(batch["y"])
         else:
-            x[number] = x[number] @ batch["w"]
+            x[index] = x[index] @ batch["w"]
         return x
 
     return update
@@ -172,7 +184,7 @@ def _in_place(parameters: InplaceUpdate.Parameters) -> Update:
 def _jax_update(parameters: InplaceUpdate.Parameters) -> Update:
     import jax.numpy as jnp
 
-    return _update(parameters, jnp.sin, lambda x, number, row: x.at[number].set(row))
+    return _new_array_update(parameters, jnp.sin, lambda x, index, row: x.at[index].set(row))
 
 
 def _jax_step(parameters: InplaceUpdate.Parameters) -> Callable[[Any, Any], tuple[Any, None]]:
@@ -180,16 +192,21 @@ def _jax_step(parameters: InplaceUpdate.Parameters) -> Callable[[Any, Any], tupl
 
 
 def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any, Any], tuple[Any, None]]:
+    """Return a step that applies `update` as often as the parameters say."""
+
     def step(x: Any, batch: Any) -> tuple[Any, None]:
-        for number in range(parameters.updates):
-            x = update(x, batch, number)
+        for index in range(parameters.updates):
+            x = update(x, batch, index)
         return x, None
 
     return step
 
 
 def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Begin every block with a fresh copy, as the PyTorch program does, so that donation is possible."""
+    """Return a program whose step may donate x.
+
+    `donate` makes every block begin with a fresh copy of x, as the PyTorch programs do.
+    """
     return replace(_program(arrays, tools, step), placed=True, donate=True)
 
 

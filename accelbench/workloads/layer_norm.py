@@ -38,7 +38,7 @@ class LayerNorm(Workload):
         return Arrays(state={"x": x}, batches=({"gain": gain, "bias": bias},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute the same in NumPy."""
+        """Normalise x in NumPy, `units` times."""
         import numpy as np
 
         del parameters
@@ -50,12 +50,12 @@ class LayerNorm(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count seven operations a number; fused, x is read once and written once."""
+        """Count seven operations for each number; a fused kernel reads x once and writes it once."""
         size = parameters.rows * parameters.features
         return Cost(flops=7.0 * size, bytes=2.0 * size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write it out in plain operations."""
+        """Write layer normalization in plain operations."""
         import jax
 
         del parameters
@@ -68,7 +68,7 @@ class LayerNorm(Workload):
         return _program(arrays, tools, step)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write it out in plain operations."""
+        """Write layer normalization in plain operations."""
         import torch
 
         del parameters

@@ -55,7 +55,7 @@ class LinearRegression(Workload):
         return Arrays(state={"w": np.zeros(len(WEIGHTS))}, batches=({"x": x, "y": y},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Write out the gradient: 2/n x' (x w - y)."""
+        """Train in NumPy for `units` steps with the gradient 2/n x.T (x w - y)."""
         import numpy as np
 
         x, y = arrays.batches[0]["x"], arrays.batches[0]["y"]
@@ -67,7 +67,7 @@ class LinearRegression(Workload):
         return {"w": w, "loss": np.asarray(loss)}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count 2 n 3 operations forward and backward each, and five an error; x is read twice, y once."""
+        """Count two products with x, and five operations for each sample; x is read twice, y once."""
         n, width = parameters.samples, len(WEIGHTS)
         return Cost(flops=float(n * (4 * width + 5)), bytes=float(n * (2 * width + 1) * float_bytes))
 
@@ -78,18 +78,18 @@ class LinearRegression(Workload):
 
     @variant("jax/scan-steps")
     def scan_steps(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile all steps of a descent into one program."""
+        """Compile `steps` steps into one program, as a scan."""
         import jax
 
         step = _jax_step(parameters)
 
-        def descend(w: Any, batch: Any) -> tuple[Any, Any]:
+        def train(w: Any, batch: Any) -> tuple[Any, Any]:
             w, losses = jax.lax.scan(lambda w, _: step(w, batch), w, length=parameters.steps)
             return w, losses[-1]
 
         state, batch = tools.put((arrays.state["w"], arrays.batches[0]))
         return Program(
-            state=state, step=jax.jit(descend), batches=(batch,), units=parameters.steps, placed=True, export=_export
+            state=state, step=jax.jit(train), batches=(batch,), units=parameters.steps, placed=True, export=_export
         )
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -98,19 +98,23 @@ class LinearRegression(Workload):
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the loss with torch.compile, which compiles its gradient too."""
+        """Compile the loss and its gradient with torch.compile."""
         return _torch_program(parameters, arrays, tools, compiled=True)
 
     @variant("pytorch/compile-whole")
     def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile the whole step into one graph, with gradients by torch.func."""
+
+        def loss_of(weights: training.Tensors, batch: Any) -> Any:
+            return _torch_loss(weights["w"], batch)
+
         w, batch = tools.put((arrays.state["w"], arrays.batches[0]))
         return Program(
             state={"w": w},
-            step=training.torch_whole_step(lambda numbers, batch: _torch_loss(numbers["w"], batch), parameters.rate),
+            step=training.torch_whole_step(loss_of, parameters.rate),
             batches=(batch,),
             placed=True,
-            export=lambda numbers, loss: {**numbers, "loss": loss},
+            export=lambda weights, loss: {**weights, "loss": loss},
         )
 
 
@@ -123,6 +127,7 @@ def _export(w: Any, loss: Any) -> dict[str, Any]:
 
 
 def _jax_step(parameters: LinearRegression.Parameters) -> Any:
+    """Return a step of gradient descent: a function (w, batch) -> (next w, loss)."""
     import jax
 
     def step(w: Any, batch: Any) -> tuple[Any, Any]:
@@ -141,6 +146,7 @@ def _torch_loss(w: Any, batch: Any) -> Any:
 def _torch_program(
     parameters: LinearRegression.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
 ) -> Program:
+    """Return a program with autograd; `compiled`: the loss is under torch.compile."""
     import torch
 
     loss_of = torch.compile(_torch_loss) if compiled else _torch_loss

@@ -44,7 +44,7 @@ class LoopUnrolling(Workload):
         return Arrays(state={"carry": np.zeros(())}, batches=({"x": np.arange(n) / n},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute the same in NumPy."""
+        """Run the loop in NumPy, `units` times."""
         import numpy as np
 
         carry, x = arrays.state["carry"], arrays.batches[0]["x"]
@@ -60,93 +60,113 @@ class LoopUnrolling(Workload):
         return {"carry": np.asarray(carry), "sums": sums}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count an addition for each number, and a sine; x is read, kept sums are written."""
+        """Count the operations of one loop, and its bytes: x is read; with `body: sum`, all sums are written."""
         n = parameters.length
         if parameters.body == "sine":
             return Cost(flops=2.0 * n, bytes=float(n) * float_bytes)
-        return Cost(flops=float(n + 1), bytes=2.0 * n * float_bytes)
+        additions_and_division = float(n + 1)
+        return Cost(flops=additions_and_division, bytes=2.0 * n * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use a Python loop, which jit unrolls."""
         import jax.numpy as jnp
 
-        def last(carry: Any, x: Any) -> Any:
+        def all_sums(carry: Any, x: Any) -> Any:
+            return jnp.stack(_running_sums(carry, x))
+
+        def last_sine(carry: Any, x: Any) -> Any:
             return _last_sine(carry, x, jnp.sin)
 
-        return _program(parameters, arrays, tools, lambda carry, x: jnp.stack(_sums(carry, x)), last)
+        return _program(parameters, arrays, tools, all_sums, last_sine)
 
     @variant("jax/jit-scan")
     def jit_scan(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use lax.scan: a loop inside the program, whose body is compiled once."""
+        """Use lax.scan: the program has a loop, and its body is compiled once."""
         import jax
         import jax.numpy as jnp
 
         def add(total: Any, number: Any) -> tuple[Any, Any]:
             return total + number, total + number
 
-        def sine(carry: Any, number: Any) -> tuple[Any, None]:
+        def add_and_sine(carry: Any, number: Any) -> tuple[Any, None]:
             return jnp.sin(carry + number), None
 
-        return _program(
-            parameters,
-            arrays,
-            tools,
-            lambda carry, x: jax.lax.scan(add, carry, x)[1],
-            lambda carry, x: jax.lax.scan(sine, carry, x)[0],
-            place=jax.jit,
-        )
+        def all_sums(carry: Any, x: Any) -> Any:
+            _last, sums = jax.lax.scan(add, carry, x)
+            return sums
+
+        def last_sine(carry: Any, x: Any) -> Any:
+            last, _ = jax.lax.scan(add_and_sine, carry, x)
+            return last
+
+        return _program(parameters, arrays, tools, all_sums, last_sine, compiler=jax.jit)
 
     @variant("jax/jit-fori")
     def jit_fori(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use lax.fori_loop, which writes each sum into its place."""
+        """Use lax.fori_loop, which writes each sum into an array."""
         import jax
         import jax.numpy as jnp
 
-        def sums(carry: Any, x: Any) -> Any:
+        def all_sums(carry: Any, x: Any) -> Any:
             def add(i: Any, state: Any) -> Any:
-                total, kept = state
-                return total + x[i], kept.at[i].set(total + x[i])
+                total, sums = state
+                return total + x[i], sums.at[i].set(total + x[i])
 
-            return jax.lax.fori_loop(0, parameters.length, add, (carry, jnp.zeros_like(x)))[1]
+            _last, sums = jax.lax.fori_loop(0, parameters.length, add, (carry, jnp.zeros_like(x)))
+            return sums
 
-        def last(carry: Any, x: Any) -> Any:
+        def last_sine(carry: Any, x: Any) -> Any:
             return jax.lax.fori_loop(0, parameters.length, lambda i, carry: jnp.sin(carry + x[i]), carry)
 
-        return _program(parameters, arrays, tools, sums, last, place=jax.jit)
+        return _program(parameters, arrays, tools, all_sums, last_sine, compiler=jax.jit)
 
     @variant("jax/jit-cumsum")
     def jit_cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use jnp.cumsum, without a loop; sums only."""
+        """Use jnp.cumsum instead of a loop; only for sums."""
         import jax
         import jax.numpy as jnp
 
-        return _program(parameters, arrays, tools, lambda carry, x: carry + jnp.cumsum(x), place=jax.jit)
+        return _program(parameters, arrays, tools, lambda carry, x: carry + jnp.cumsum(x), compiler=jax.jit)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use a Python loop, which torch.compile unrolls."""
         import torch
 
-        def last(carry: Any, x: Any) -> Any:
+        def all_sums(carry: Any, x: Any) -> Any:
+            return torch.stack(_running_sums(carry, x))
+
+        def last_sine(carry: Any, x: Any) -> Any:
             return _last_sine(carry, x, torch.sin)
 
-        return _program(parameters, arrays, tools, lambda carry, x: torch.stack(_sums(carry, x)), last)
+        return _program(parameters, arrays, tools, all_sums, last_sine)
 
     @variant("pytorch/cumsum")
     def cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.cumsum, eagerly; sums only."""
+        """Use torch.cumsum, eagerly; only for sums."""
         import torch
 
-        return _program(parameters, arrays, tools, lambda carry, x: carry + torch.cumsum(x, 0), place=lambda step: step)
+        def all_sums(carry: Any, x: Any) -> Any:
+            return carry + torch.cumsum(x, 0)
+
+        return _program(parameters, arrays, tools, all_sums, compiler=_without_compiler)
 
     @variant("pytorch/compile-cumsum")
     def compile_cumsum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.cumsum under torch.compile; sums only."""
+        """Use torch.cumsum under torch.compile; only for sums."""
         import torch
 
-        return _program(parameters, arrays, tools, lambda carry, x: carry + torch.cumsum(x, 0), place=torch.compile)
+        def all_sums(carry: Any, x: Any) -> Any:
+            return carry + torch.cumsum(x, 0)
+
+        return _program(parameters, arrays, tools, all_sums, compiler=torch.compile)
 
 
-def _sums(carry: Any, x: Any) -> list[Any]:
+def _without_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+def _running_sums(carry: Any, x: Any) -> list[Any]:
+    """Return carry + x[0], carry + x[0] + x[1], ..., computed in a Python loop."""
     sums = []
     for number in x:
         carry = carry + number
@@ -155,6 +175,7 @@ def _sums(carry: Any, x: Any) -> list[Any]:
 
 
 def _last_sine(carry: Any, x: Any, sine: Callable[[Any], Any]) -> Any:
+    """Add each number of x to carry and take the sine, in a Python loop; return the last sine."""
     for number in x:
         carry = sine(carry + number)
     return carry
@@ -164,21 +185,24 @@ def _program(
     parameters: LoopUnrolling.Parameters,
     arrays: Arrays,
     tools: Tools,
-    sums_of: Callable[[Any, Any], Any],
-    last_sine_of: Callable[[Any, Any], Any] | None = None,
-    place: Callable[[Any], Any] | None = None,
+    all_sums: Callable[[Any, Any], Any],
+    last_sine: Callable[[Any, Any], Any] | None = None,
+    compiler: Callable[[Any], Any] | None = None,
 ) -> Program:
-    """Make a program of carry and x; `place` compiles the step, or is None if the adapter does."""
+    """Return a program with one of two functions of carry and x; raise ValueError if it has no `last_sine`.
+
+    `compiler` is applied to the step; None if the adapter compiles it.
+    """
     if parameters.body == "sum":
 
         def step(carry: Any, batch: Any) -> tuple[Any, Any]:
-            sums = sums_of(carry, batch["x"])
+            sums = all_sums(carry, batch["x"])
             return sums[-1] / parameters.length, sums
 
-    elif last_sine_of:
+    elif last_sine:
 
         def step(carry: Any, batch: Any) -> tuple[Any, Any]:
-            return last_sine_of(carry, batch["x"]), None
+            return last_sine(carry, batch["x"]), None
 
     else:
         raise ValueError("cumsum cannot compute sines: leave this variant out, or set body: sum")
@@ -186,7 +210,11 @@ def _program(
     return Program(
         state=tools.put(arrays.state["carry"]),
         batches=tools.put(arrays.batches),
-        step=place(step) if place else step,
-        placed=place is not None,
-        export=lambda carry, sums: {"carry": carry} if sums is None else {"carry": carry, "sums": sums},
+        step=compiler(step) if compiler else step,
+        placed=compiler is not None,
+        export=_export,
     )
+
+
+def _export(carry: Any, sums: Any) -> dict[str, Any]:
+    return {"carry": carry} if sums is None else {"carry": carry, "sums": sums}

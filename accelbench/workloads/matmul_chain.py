@@ -44,26 +44,31 @@ class MatmulChain(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Count one product as a unit; the verbatim chain is expected to overflow."""
+        """Count one product as a unit; without scaling, infinity and NaN are expected."""
         overflows = "x @ x squares the numbers with every product: infinite at about the fifth, then not a number"
         return Measure(unit="product", non_finite=overflows if parameters.scaling == "none" else None)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw a standard normal x; w is a Hartley matrix with random signs and shuffled columns: dense, orthogonal."""
+        """Draw a standard normal x and, unless scaling is `none`, an orthogonal w without zeros.
+
+        w is a Hartley matrix with random signs and shuffled columns.
+        """
         import numpy as np
 
         n = parameters.size
         x = rng.standard_normal((n, n))
         if parameters.scaling == "none":
             return Arrays(state={"x": x})
+        # Hartley matrix: cos + sin of 2 pi i j / n. The remainder i j mod n keeps the angle exact.
         turns = np.arange(n) / n
         angles = 2 * np.pi * turns[np.outer(np.arange(n), np.arange(n)) % n]
         hartley = (np.cos(angles) + np.sin(angles)) / np.sqrt(n)
         signs = rng.choice([-1.0, 1.0], size=(n, 1))
-        return Arrays(state={"x": x}, batches=({"w": (signs * hartley)[:, rng.permutation(n)]},))
+        w = (signs * hartley)[:, rng.permutation(n)]
+        return Arrays(state={"x": x}, batches=({"w": w},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Return x @ w^units; without scaling, compute the products one by one, with their overflow."""
+        """Return x @ w^units. Without scaling, square x `units` times, with the same overflow as the programs."""
         import numpy as np
 
         x = arrays.state["x"]
@@ -75,12 +80,12 @@ class MatmulChain(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count 2 n^3 operations, two matrices read and one written."""
+        """Count a product of two matrices: 2 n^3 operations, two matrices read, one written."""
         n = parameters.size
         return Cost(flops=2.0 * n**3, bytes=3.0 * n**2 * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the product itself, unless the matrices are so small that compilers turn it into sums."""
+        """Count one product; None if the matrices are so small that compilers turn it into sums."""
         return Operations(products=1) if parameters.size >= SMALLEST_PRODUCT else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -97,16 +102,16 @@ class MatmulChain(Workload):
 
 
 def _program(parameters: MatmulChain.Parameters, arrays: Arrays, tools: Tools) -> Program:
-    def normalized(x: Any, batch: Any) -> tuple[Any, None]:
+    def multiply_by_w(x: Any, batch: Any) -> tuple[Any, None]:
         return x @ batch["w"], None
 
-    def verbatim(x: Any, _batch: Any) -> tuple[Any, None]:
+    def square(x: Any, _batch: Any) -> tuple[Any, None]:
         return x @ x, None
 
     return Program(
         state=tools.put(arrays.state["x"]),
         batches=tools.put(arrays.batches),
-        step=normalized if parameters.scaling == "normalized" else verbatim,
+        step=multiply_by_w if parameters.scaling == "normalized" else square,
         inner=parameters.length,
         export=lambda x, _: {"x": x},
     )

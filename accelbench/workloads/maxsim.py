@@ -40,19 +40,19 @@ class Maxsim(Workload):
         features: int = Field(default=128, ge=1, le=8192, description="Numbers in the embedding of a token.")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw query (query tokens, features) and documents (documents, tokens, features), with rows of length 1."""
+        """Draw a query (query tokens, features) and documents (documents, tokens, features); each token has norm 1."""
         import numpy as np
 
-        def unit(*shape: int) -> Any:
-            rows = rng.standard_normal(shape)
-            return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+        def draw_tokens(*shape: int) -> Any:
+            tokens = rng.standard_normal(shape)
+            return tokens / np.linalg.norm(tokens, axis=-1, keepdims=True)
 
-        query = unit(parameters.query_tokens, parameters.features)
-        documents = unit(parameters.documents, parameters.document_tokens, parameters.features)
+        query = draw_tokens(parameters.query_tokens, parameters.features)
+        documents = draw_tokens(parameters.documents, parameters.document_tokens, parameters.features)
         return Arrays(state={"query": query}, batches=({"documents": documents},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute the same in NumPy."""
+        """Score the documents in NumPy, `units` times."""
         import numpy as np
 
         del parameters
@@ -60,19 +60,19 @@ class Maxsim(Workload):
         scores = np.zeros(len(documents))
         for _ in range(units):
             scores = (documents @ query.T).max(axis=1).sum(axis=-1)
-            query = _moved(query, scores.mean())
+            query = _next_query(query, scores.mean())
         return {"scores": scores, "query": query}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count 2 operations for each feature of each pair of tokens; the documents are read once."""
+        """Count 2 operations for each pair of tokens and each feature; the documents are read once."""
         tokens = parameters.documents * parameters.document_tokens
         flops = 2.0 * tokens * parameters.query_tokens * parameters.features
         return Cost(flops=flops, bytes=float(tokens * parameters.features * float_bytes))
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count one product: all dot products are one, if the matrices are large enough."""
-        least = min(parameters.document_tokens, parameters.query_tokens, parameters.features)
-        return Operations(products=1) if least >= SMALLEST_PRODUCT else None
+        """Count one product, which has all dot products; None if it is so small that compilers turn it into sums."""
+        shortest_side = min(parameters.document_tokens, parameters.query_tokens, parameters.features)
+        return Operations(products=1) if shortest_side >= SMALLEST_PRODUCT else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use jax.numpy."""
@@ -80,7 +80,7 @@ class Maxsim(Workload):
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:
             scores = (batch["documents"] @ query.T).max(axis=1).sum(axis=-1)
-            return _moved(query, scores.mean()), scores
+            return _next_query(query, scores.mean()), scores
 
         return _program(arrays, tools, step)
 
@@ -90,13 +90,14 @@ class Maxsim(Workload):
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:
             scores = (batch["documents"] @ query.T).amax(dim=1).sum(dim=-1)
-            return _moved(query, scores.mean()), scores
+            return _next_query(query, scores.mean()), scores
 
         return _program(arrays, tools, step)
 
 
-def _moved(query: Any, by: Any) -> Any:
-    return query * (1 - by / 2**16)
+def _next_query(query: Any, mean_score: Any) -> Any:
+    """Change the query a little, so that no call repeats the one before; 2**16 keeps the change small."""
+    return query * (1 - mean_score / 2**16)
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any) -> Program:

@@ -25,7 +25,7 @@ class MixedPrecision(network.DeepNetwork):
     libraries = {"jax": ("flax.training.dynamic_scale",)}
 
     def jax(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Cast weights inside the loss, and scale the loss in float16."""
+        """Cast the weights inside the loss. In float16, also scale the loss."""
         return _jax_program(parameters, arrays, tools, narrow=True)
 
     @variant("jax/jit-full")
@@ -49,45 +49,51 @@ class MixedPrecision(network.DeepNetwork):
 
 
 def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool) -> Program:
+    """Return a training program with float32 weights; `narrow`: products in the type of the precision policy."""
     import jax
     import jax.numpy as jnp
     from flax.training.dynamic_scale import DynamicScale
 
-    given, examples = tools.put((network.as_layers(arrays.state), arrays.batches[0]))
-    policy = examples["inputs"].dtype
-    kept = jnp.promote_types(policy, jnp.float32)
-    layers, examples = _cast((given, examples), kept)
-    compute = policy if narrow else kept
-    scaled = narrow and policy == jnp.float16
+    layers, examples = tools.put((network.as_layers(arrays.state), arrays.batches[0]))
+    policy_type = examples["inputs"].dtype
+    weight_type = jnp.promote_types(policy_type, jnp.float32)
+    layers, examples = _cast((layers, examples), weight_type)
+    product_type = policy_type if narrow else weight_type
+    scales_loss = narrow and policy_type == jnp.float16
 
     def loss_of(layers: Any, batch: Any) -> Any:
-        x = batch["inputs"].astype(compute)
-        for layer in _cast(layers, compute):
+        x = batch["inputs"].astype(product_type)
+        for layer in _cast(layers, product_type):
             x = network.jax_layer(x, layer)
-        return ((x.astype(kept) - batch["targets"]) ** 2).mean()
+        return ((x.astype(weight_type) - batch["targets"]) ** 2).mean()
 
-    def updated(layers: Any, gradients: Any) -> Any:
-        return jax.tree.map(lambda number, gradient: number - parameters.learning_rate * gradient, layers, gradients)
+    def descend(layers: Any, gradients: Any) -> Any:
+        return jax.tree.map(lambda weight, gradient: weight - parameters.learning_rate * gradient, layers, gradients)
 
-    def step(state: Any, batch: Any) -> tuple[Any, Any]:
+    def plain_step(state: Any, batch: Any) -> tuple[Any, Any]:
+        layers, no_scale = state
+        loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
+        return (descend(layers, gradients), no_scale), loss
+
+    def scaled_step(state: Any, batch: Any) -> tuple[Any, Any]:
         layers, scale = state
-        if not scaled:
-            loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
-            return (updated(layers, gradients), scale), loss
         scale, finite, loss, gradients = scale.value_and_grad(loss_of)(layers, batch)
-        new = jax.tree.map(lambda new, old: jnp.where(finite, new, old), updated(layers, gradients), layers)
-        return (new, scale), loss
+        new_layers = descend(layers, gradients)
+        # If a gradient overflows, the weights stay unchanged.
+        new_layers = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new_layers, layers)
+        return (new_layers, scale), loss
 
     return Program(
-        state=(layers, DynamicScale(scale=jnp.float32(SCALE)) if scaled else ()),
-        step=step,
+        state=(layers, DynamicScale(scale=jnp.float32(SCALE)) if scales_loss else ()),
+        step=scaled_step if scales_loss else plain_step,
         batches=(examples,),
         donate=True,
-        export=lambda state, loss: {**network.named(state[0]), "loss": loss},
+        export=lambda state, loss: {**network.as_state(state[0]), "loss": loss},
     )
 
 
 def _cast(arrays: Any, dtype: Any) -> Any:
+    """Return a pytree of JAX arrays in this type."""
     import jax
 
     return jax.tree.map(lambda array: array.astype(dtype), arrays)
@@ -96,17 +102,19 @@ def _cast(arrays: Any, dtype: Any) -> Any:
 def _torch_program(
     parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool, compiled: bool = False
 ) -> Program:
+    """Return a training program with float32 weights; `narrow`: products in the type of the precision policy."""
     import torch
 
-    given, examples = tools.put((network.as_layers(arrays.state), arrays.batches[0]))
-    policy, device = examples["inputs"].dtype, examples["inputs"].device.type
-    kept = torch.promote_types(policy, torch.float32)
-    model = network.torch_network([{name: array.to(kept) for name, array in layer.items()} for layer in given])
-    mixed = narrow and policy != kept
+    layers, examples = tools.put((network.as_layers(arrays.state), arrays.batches[0]))
+    policy_type, device = examples["inputs"].dtype, examples["inputs"].device.type
+    weight_type = torch.promote_types(policy_type, torch.float32)
+    layers = [{name: tensor.to(weight_type) for name, tensor in layer.items()} for layer in layers]
+    model = network.torch_network(layers)
+    autocasts = narrow and policy_type != weight_type
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
-        with torch.autocast(device, dtype=policy if mixed else None, enabled=mixed):
-            return torch.nn.functional.mse_loss(model(batch["inputs"]).to(kept), batch["targets"])
+        with torch.autocast(device, dtype=policy_type if autocasts else None, enabled=autocasts):
+            return torch.nn.functional.mse_loss(model(batch["inputs"]).to(weight_type), batch["targets"])
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         model, optimizer, scaler = state
@@ -119,11 +127,11 @@ def _torch_program(
 
     loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
     optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)
-    scaler = torch.amp.GradScaler(device, init_scale=SCALE, enabled=mixed and policy == torch.float16)
+    scaler = torch.amp.GradScaler(device, init_scale=SCALE, enabled=autocasts and policy_type == torch.float16)
     return Program(
         state=(model, optimizer, scaler),
         step=step,
-        batches=({name: array.to(kept) for name, array in examples.items()},),
+        batches=({name: tensor.to(weight_type) for name, tensor in examples.items()},),
         placed=True,
-        export=lambda state, loss: {**network.torch_named(state[0]), "loss": loss},
+        export=lambda state, loss: {**network.torch_as_state(state[0]), "loss": loss},
     )

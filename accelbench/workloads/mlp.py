@@ -64,17 +64,20 @@ class Mlp(Workload):
             return self
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after ten steps, which move the weights by far more than rounding does."""
+        """Compare after ten steps, when the weights have changed by much more than a rounding error."""
         return Measure(parity_units=10, differentiates=parameters.work == "train")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw weights (in, out) and biases (out,) of both layers, inputs (batch, in), and targets to train on."""
+        """Draw weights (in, out) and biases (out,) of both layers, inputs (batch, in) and, for training, targets.
+
+        Training changes the network; prediction changes the inputs.
+        """
         widths = (parameters.inputs, parameters.hidden, parameters.outputs)
         network = {}
-        for number, (fan_in, fan_out) in enumerate(pairwise(widths), start=1):
+        for layer, (fan_in, fan_out) in enumerate(pairwise(widths), start=1):
             bound = 1 / math.sqrt(fan_in)
-            network[f"weights{number}"] = rng.uniform(-bound, bound, (fan_in, fan_out))
-            network[f"biases{number}"] = rng.uniform(-bound, bound, fan_out)
+            network[f"weights{layer}"] = rng.uniform(-bound, bound, (fan_in, fan_out))
+            network[f"biases{layer}"] = rng.uniform(-bound, bound, fan_out)
         inputs = rng.standard_normal((parameters.batch, parameters.inputs))
         if parameters.work == "predict":
             return Arrays(state={"inputs": inputs}, batches=(network,))
@@ -82,13 +85,14 @@ class Mlp(Workload):
         return Arrays(state=network, batches=({"inputs": inputs, "targets": targets},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Apply the chain rule by hand."""
+        """Predict or train in NumPy for `units` steps; gradients come from the chain rule, written by hand."""
         import numpy as np
 
         if parameters.work == "predict":
             inputs = arrays.state["inputs"]
             for _ in range(units):
-                inputs = _shift_in(np.concatenate, inputs, _forward(arrays.batches[0], inputs)[1])
+                _hidden, outputs = _forward(arrays.batches[0], inputs)
+                inputs = _append_outputs(np.concatenate, inputs, outputs)
             return {"inputs": inputs}
         network = dict(arrays.state)
         inputs, targets = arrays.batches[0]["inputs"], arrays.batches[0]["targets"]
@@ -105,74 +109,46 @@ class Mlp(Workload):
         return {**network, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count 2 n m k for a product, one a number for bias, relu, loss and update; all arrays move once."""
-        p = parameters
-        weights = p.inputs * p.hidden + p.hidden * p.outputs
-        numbers = weights + p.hidden + p.outputs
-        passed_on = p.batch * (p.hidden + p.outputs)
-        forward = 2.0 * p.batch * weights + passed_on + p.batch * p.hidden
-        examples = p.batch * (p.inputs + p.outputs)
-        if p.work == "predict":
-            return Cost(flops=forward, bytes=float(numbers + examples + p.batch * p.inputs) * float_bytes)
-        backward = 2.0 * p.batch * (weights + p.hidden * p.outputs) + passed_on + p.batch * p.hidden
-        loss = 4.0 * p.batch * p.outputs
-        return Cost(flops=forward + backward + loss + 2.0 * numbers, bytes=float(2 * numbers + examples) * float_bytes)
+        """Count the operations of a step, and its bytes if every array moves once.
 
-    def operations(self, parameters: Parameters) -> Operations | None:
-        """Count a product forward for each layer, one for its weights' gradient, and one for the hidden layer's.
-
-        A layer's products have the same three lengths in another order; compilers turn short ones into sums.
+        Operations: products, biases and relu; for training also their gradients, the loss and the update.
         """
         p = parameters
-        first, second = ((p.inputs, p.hidden), (p.hidden, p.outputs))
-        least = [min(p.batch, *widths) >= SMALLEST_PRODUCT for widths in (first, second)]
-        products = (1, 1) if p.work == "predict" else (2, 3)
-        return Operations(products=sum(number for number, there in zip(products, least, strict=True) if there))
+        weights = p.inputs * p.hidden + p.hidden * p.outputs
+        weights_and_biases = weights + p.hidden + p.outputs
+        add_biases = p.batch * (p.hidden + p.outputs)
+        relu = p.batch * p.hidden
+        forward = 2.0 * p.batch * weights + add_biases + relu
+        examples = p.batch * (p.inputs + p.outputs)
+        if p.work == "predict":
+            next_inputs = p.batch * p.inputs
+            return Cost(flops=forward, bytes=float(weights_and_biases + examples + next_inputs) * float_bytes)
+        # Gradients of all weights and of the hidden layer; nothing needs the gradient of the inputs.
+        backward = 2.0 * p.batch * (weights + p.hidden * p.outputs) + add_biases + relu
+        loss = 4.0 * p.batch * p.outputs  # subtract, square, add, and the gradient
+        update = 2.0 * weights_and_biases
+        moved = 2 * weights_and_biases + examples
+        return Cost(flops=forward + backward + loss + update, bytes=float(moved) * float_bytes)
+
+    def operations(self, parameters: Parameters) -> Operations | None:
+        """Count the matrix products of a step, except those that compilers turn into sums.
+
+        The products of a layer all have the same three lengths: batch, inputs and outputs of the layer.
+        """
+        p = parameters
+        train = p.work == "train"
+        products = 0
+        if min(p.batch, p.inputs, p.hidden) >= SMALLEST_PRODUCT:
+            products += 2 if train else 1  # forward, gradient of the weights
+        if min(p.batch, p.hidden, p.outputs) >= SMALLEST_PRODUCT:
+            products += 3 if train else 1  # forward, gradient of the weights, gradient of the hidden layer
+        return Operations(products=products)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use flax nnx and optax: the network's graph is fixed, its weights pass from step to step."""
-        import jax.numpy as jnp
-        import optax
-        from flax import nnx
-
-        def build() -> nnx.Sequential:
-            rngs = nnx.Rngs(0)
-            return nnx.Sequential(
-                nnx.Linear(parameters.inputs, parameters.hidden, rngs=rngs),
-                nnx.relu,
-                nnx.Linear(parameters.hidden, parameters.outputs, rngs=rngs),
-            )
-
-        train = parameters.work == "train"
-        graph, numbers = nnx.split(nnx.eval_shape(build))  # shapes alone, without random weights
-        w1, b1, w2, b2 = tools.put(_numbers(arrays.state if train else arrays.batches[0]))
-        nnx.replace_by_pure_dict(numbers, {"layers": {0: {"kernel": w1, "bias": b1}, 2: {"kernel": w2, "bias": b2}}})
-
-        def predict(inputs: Any, numbers: Any) -> tuple[Any, None]:
-            outputs = nnx.merge(graph, numbers)(inputs)
-            return _shift_in(jnp.concatenate, inputs, outputs), None
-
-        if not train:
-            return _prediction_program(tools.put(arrays.state["inputs"]), predict, numbers)
-
-        optimizer = optax.sgd(parameters.learning_rate)
-
-        def mean_squared_error(numbers: Any, batch: Any) -> Any:
-            return ((nnx.merge(graph, numbers)(batch["inputs"]) - batch["targets"]) ** 2).mean()
-
-        def export(state: Any, loss: Any) -> dict[str, Any]:
-            layers = nnx.to_pure_dict(state[0])["layers"]
-            named_weights = [layers[layer][name] for layer in (0, 2) for name in ("kernel", "bias")]
-            return {**dict(zip(NAMES, named_weights, strict=True)), "loss": loss}
-
-        return Program(
-            state=(numbers, optimizer.init(numbers)),
-            step=training.optax_step(mean_squared_error, optimizer),
-            batches=tools.put(arrays.batches),
-            donate=True,
-            divided=Divided(batches=("data",)),
-            export=export,
-        )
+        """Use flax nnx and optax; the weights are separate from the network's graph."""
+        if parameters.work == "train":
+            return _jax_training_program(parameters, arrays, tools)
+        return _jax_prediction_program(parameters, arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use torch.nn and torch.optim."""
@@ -180,21 +156,21 @@ class Mlp(Workload):
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile forward pass and loss, and so the backward pass, with torch.compile; the optimizer runs eagerly."""
+        """Compile forward pass, loss and backward pass with torch.compile; the optimizer runs eagerly."""
         return _torch_program(parameters, arrays, tools, "loss")
 
     @variant("pytorch/compile-step")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the optimizer's step as well; for prediction, the same as pytorch/compile."""
+        """Compile also the optimizer's step; a prediction is the same as in pytorch/compile."""
         return _torch_program(parameters, arrays, tools, "step")
 
     @variant("pytorch/compile-whole")
     def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the whole step into one graph by torch.func; for prediction, the same as pytorch/compile."""
+        """Compile the whole step into one graph by torch.func; a prediction is the same as in pytorch/compile."""
         return _torch_program(parameters, arrays, tools, "whole")
 
 
-def _numbers(network: NamedArrays) -> list[Array]:
+def _weights_and_biases(network: NamedArrays) -> list[Array]:
     return [network[name] for name in NAMES]
 
 
@@ -204,12 +180,13 @@ def _forward(network: NamedArrays, inputs: Array) -> tuple[Array, Array]:
     return hidden, hidden @ network["weights2"] + network["biases2"]
 
 
-def _shift_in(concatenate: Any, inputs: Any, outputs: Any) -> Any:
-    """Append outputs (batch, outputs) to inputs (batch, inputs) and drop as many of the oldest."""
+def _append_outputs(concatenate: Any, inputs: Any, outputs: Any) -> Any:
+    """Append outputs (batch, outputs) to inputs (batch, inputs), and drop the first inputs to keep the width."""
     return concatenate([inputs, outputs], -1)[:, -inputs.shape[-1] :]
 
 
 def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
+    """Return a program whose state is the inputs; every step gets the same network."""
     return Program(
         state=inputs,
         step=predict,
@@ -220,9 +197,69 @@ def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool
     )
 
 
+def _jax_network(parameters: Mlp.Parameters, network: NamedArrays, tools: Tools) -> tuple[Any, Any]:
+    """Return the network's graph and, with the values of `network`, its weights, as nnx.split does."""
+    from flax import nnx
+
+    def build() -> nnx.Sequential:
+        rngs = nnx.Rngs(0)
+        return nnx.Sequential(
+            nnx.Linear(parameters.inputs, parameters.hidden, rngs=rngs),
+            nnx.relu,
+            nnx.Linear(parameters.hidden, parameters.outputs, rngs=rngs),
+        )
+
+    graph, weights = nnx.split(nnx.eval_shape(build))  # eval_shape computes only shapes, no random weights
+    w1, b1, w2, b2 = tools.put(_weights_and_biases(network))
+    nnx.replace_by_pure_dict(weights, {"layers": {0: {"kernel": w1, "bias": b1}, 2: {"kernel": w2, "bias": b2}}})
+    return graph, weights
+
+
+def _jax_prediction_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools) -> Program:
+    import jax.numpy as jnp
+    from flax import nnx
+
+    graph, weights = _jax_network(parameters, arrays.batches[0], tools)
+
+    def predict(inputs: Any, weights: Any) -> tuple[Any, None]:
+        outputs = nnx.merge(graph, weights)(inputs)
+        return _append_outputs(jnp.concatenate, inputs, outputs), None
+
+    return _prediction_program(tools.put(arrays.state["inputs"]), predict, weights)
+
+
+def _jax_training_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools) -> Program:
+    """Return a program whose state is (weights, optimizer state)."""
+    import optax
+    from flax import nnx
+
+    graph, weights = _jax_network(parameters, arrays.state, tools)
+    optimizer = optax.sgd(parameters.learning_rate)
+
+    def mean_squared_error(weights: Any, batch: Any) -> Any:
+        return ((nnx.merge(graph, weights)(batch["inputs"]) - batch["targets"]) ** 2).mean()
+
+    def export(state: Any, loss: Any) -> dict[str, Any]:
+        weights, _optimizer_state = state
+        layers = nnx.to_pure_dict(weights)["layers"]
+        first, second = layers[0], layers[2]  # 1 is the relu
+        values = (first["kernel"], first["bias"], second["kernel"], second["bias"])
+        return {**dict(zip(NAMES, values, strict=True)), "loss": loss}
+
+    return Program(
+        state=(weights, optimizer.init(weights)),
+        step=training.optax_step(mean_squared_error, optimizer),
+        batches=tools.put(arrays.batches),
+        donate=True,
+        divided=Divided(batches=("data",)),
+        export=export,
+    )
+
+
 def _torch_program(
     parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
+    """Return a training or prediction program with torch.nn; `compiled` is the part under torch.compile."""
     import torch
 
     train = parameters.work == "train"
@@ -231,12 +268,12 @@ def _torch_program(
         torch.nn.ReLU(),
         torch.nn.Linear(parameters.hidden, parameters.outputs),
     )
-    w1, b1, w2, b2 = tools.put(_numbers(arrays.state if train else arrays.batches[0]))
+    w1, b1, w2, b2 = tools.put(_weights_and_biases(arrays.state if train else arrays.batches[0]))
     for layer, weights, biases in ((model[0], w1, b1), (model[2], w2, b2)):
         layer.weight, layer.bias = torch.nn.Parameter(weights.T.contiguous()), torch.nn.Parameter(biases)
 
     def predict(inputs: Any, model: Any) -> tuple[Any, None]:
-        return _shift_in(torch.cat, inputs, model(inputs)), None
+        return _append_outputs(torch.cat, inputs, model(inputs)), None
 
     if not train:
         inputs = tools.put(arrays.state["inputs"])
@@ -247,9 +284,10 @@ def _torch_program(
     def mean_squared_error(model: Any, batch: Any) -> Any:
         return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])
 
-    def exported(p: training.Tensors) -> dict[str, Any]:
-        named_weights = (p["0.weight"].T, p["0.bias"], p["2.weight"].T, p["2.bias"])
-        return dict(zip(NAMES, named_weights, strict=True))
+    def export_weights(tensors: training.Tensors) -> dict[str, Any]:
+        # "0" and "2" are the linear layers; a torch linear layer has its weights as (out, in).
+        values = (tensors["0.weight"].T, tensors["0.bias"], tensors["2.weight"].T, tensors["2.bias"])
+        return dict(zip(NAMES, values, strict=True))
 
-    batches = tools.put(arrays.batches)
-    return training.torch_program(model, mean_squared_error, parameters.learning_rate, batches, exported, compiled)
+    rate, batches = parameters.learning_rate, tools.put(arrays.batches)
+    return training.torch_program(model, mean_squared_error, rate, batches, export_weights, compiled)

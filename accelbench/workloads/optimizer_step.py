@@ -47,20 +47,21 @@ class OptimizerStep(Workload):
         learning_rate: float = Field(default=0.001, gt=0, le=1, description="Adam's step size.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after three steps: the bias corrections differ from step to step."""
+        """Compare after three steps, because Adam corrects its moments differently in each step."""
         del parameters
         return Measure(parity_units=3)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw standard normal parameters p0, p1, ... of shape (size,), and gradients by the same names."""
-        names = [f"p{number}" for number in range(parameters.tensors)]
-        gradients = {
-            name: rng.choice((-1.0, 1.0), parameters.size) * rng.uniform(0.5, 1.5, parameters.size) for name in names
-        }
+        """Draw parameters p0, p1, ... of shape (size,), and gradients with the same names."""
+        names = [f"p{index}" for index in range(parameters.tensors)]
+        gradients = {}
+        for name in names:
+            signs = rng.choice((-1.0, 1.0), parameters.size)
+            gradients[name] = signs * rng.uniform(0.5, 1.5, parameters.size)
         return Arrays(state={name: rng.standard_normal(parameters.size) for name in names}, batches=(gradients,))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Follow the algorithm as printed."""
+        """Apply Adam in NumPy for `units` steps, written as in the paper."""
         import numpy as np
 
         outputs: dict[str, Array] = {}
@@ -75,12 +76,15 @@ class OptimizerStep(Workload):
         return outputs
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count fourteen operations a number; numbers, gradients and moments are read, all but gradients written."""
-        numbers = parameters.tensors * parameters.size
-        return Cost(flops=14.0 * numbers, bytes=7.0 * numbers * float_bytes)
+        """Count fourteen operations for each parameter; 4 arrays are read, 3 are written.
+
+        Parameters, gradients and both moments are read; all of them but the gradients are written.
+        """
+        size = parameters.tensors * parameters.size
+        return Cost(flops=14.0 * size, bytes=7.0 * size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use optax.adam and optax.apply_updates without donation, which shows the cost of keeping the old state."""
+        """Use optax.adam and optax.apply_updates, without donation: the old state is kept, at a cost."""
         return _jax_program(parameters, arrays, tools)
 
     @variant("jax/jit-donated")
@@ -97,57 +101,62 @@ class OptimizerStep(Workload):
 
     @variant("pytorch/foreach")
     def foreach(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.optim.Adam with foreach: each operation on all tensors at once."""
+        """Use torch.optim.Adam with foreach=True: each operation is applied to all tensors at once."""
         return _torch_program(parameters, arrays, tools, foreach=True)
 
     @variant("pytorch/fused")
     def fused(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.optim.Adam with fused: one kernel for a whole step."""
+        """Use torch.optim.Adam with fused=True: one kernel computes a whole step."""
         return _torch_program(parameters, arrays, tools, fused=True)
 
 
 def _jax_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: Tools) -> Program:
+    """Return a program whose state is (weights, optimizer state)."""
     import optax
 
     adam = optax.adam(parameters.learning_rate, b1=BETA1, b2=BETA2, eps=EPSILON)
 
     def step(state: Any, gradients: Any) -> tuple[Any, None]:
-        numbers, moments = state
-        updates, moments = adam.update(gradients, moments, numbers)
-        return (optax.apply_updates(numbers, updates), moments), None
+        weights, optimizer_state = state
+        updates, optimizer_state = adam.update(gradients, optimizer_state, weights)
+        return (optax.apply_updates(weights, updates), optimizer_state), None
 
     def export(state: Any, _: Any) -> dict[str, Any]:
-        numbers, (moments, *_rest) = state
-        return _named(numbers, moments.mu, moments.nu)
+        weights, (moments, *_) = state
+        return _arrays_by_name(weights, moments.mu, moments.nu)
 
-    numbers = tools.put(arrays.state)
-    return Program(state=(numbers, adam.init(numbers)), step=step, batches=tools.put(arrays.batches), export=export)
+    weights = tools.put(arrays.state)
+    return Program(state=(weights, adam.init(weights)), step=step, batches=tools.put(arrays.batches), export=export)
 
 
-def _torch_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: Tools, **how: bool) -> Program:
+def _torch_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: Tools, **options: bool) -> Program:
+    """Return a program whose state is (weights, optimizer); `options` choose PyTorch's implementation of Adam."""
     import torch
 
     def step(state: Any, gradients: Any) -> tuple[Any, None]:
-        numbers, adam = state
-        for name, number in numbers.items():
-            number.grad = gradients[name]
+        weights, adam = state
+        for name, weight in weights.items():
+            weight.grad = gradients[name]
         adam.step()
         return state, None
 
     def export(state: Any, _: Any) -> dict[str, Any]:
-        numbers, adam = state
-        m, v = ({name: adam.state[numbers[name]][key] for name in numbers} for key in ("exp_avg", "exp_avg_sq"))
-        return _named({name: number.detach() for name, number in numbers.items()}, m, v)
+        weights, adam = state
+        first_moments = {name: adam.state[weight]["exp_avg"] for name, weight in weights.items()}
+        second_moments = {name: adam.state[weight]["exp_avg_sq"] for name, weight in weights.items()}
+        detached_weights = {name: weight.detach() for name, weight in weights.items()}
+        return _arrays_by_name(detached_weights, first_moments, second_moments)
 
-    numbers = {name: torch.nn.Parameter(number) for name, number in tools.put(arrays.state).items()}
+    weights = {name: torch.nn.Parameter(tensor) for name, tensor in tools.put(arrays.state).items()}
     rate, betas = parameters.learning_rate, (BETA1, BETA2)
-    adam = torch.optim.Adam(numbers.values(), lr=rate, betas=betas, eps=EPSILON, **how)
-    return Program(state=(numbers, adam), step=step, batches=tools.put(arrays.batches), placed=True, export=export)
+    adam = torch.optim.Adam(weights.values(), lr=rate, betas=betas, eps=EPSILON, **options)
+    return Program(state=(weights, adam), step=step, batches=tools.put(arrays.batches), placed=True, export=export)
 
 
-def _named(numbers: Any, m: Any, v: Any) -> dict[str, Any]:
+def _arrays_by_name(weights: Any, first_moments: Any, second_moments: Any) -> dict[str, Any]:
+    """Return weights and moments with the names of the reference: p0, p0.m, p0.v, ..."""
     return {
-        **numbers,
-        **{f"{name}.m": number for name, number in m.items()},
-        **{f"{name}.v": number for name, number in v.items()},
+        **weights,
+        **{f"{name}.m": moment for name, moment in first_moments.items()},
+        **{f"{name}.v": moment for name, moment in second_moments.items()},
     }

@@ -30,29 +30,28 @@ class RetraceTraps(Workload):
         calls: int = Field(default=4, ge=2, le=100, description="Number of calls.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe each call."""
+        """Observe the calls; time nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return ones, one more in each call, and minus ones; nothing is random."""
+        """Return a batch for each call: x has one 1 in the first call, one more in each next call, and else -1."""
         del rng
         import numpy as np
 
-        places = np.arange(parameters.size)
-        return Arrays(
-            state={}, batches=[{"x": np.where(places <= call, 1.0, -1.0)} for call in range(parameters.calls)]
-        )
+        indices = np.arange(parameters.size)
+        batches = [{"x": np.where(indices <= call, 1.0, -1.0)} for call in range(parameters.calls)]
+        return Arrays(state={}, batches=batches)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep one function, and put zeros in place of the other numbers, so the shape is fixed."""
+        """Use one function for all calls; zeros replace the other numbers, so the shape is fixed."""
         del parameters
         import jax.numpy as jnp
 
         return _program(lambda x: jnp.where(x > 0, x, 0), arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep one function, and put zeros in place of the other numbers, so the shape is fixed."""
+        """Use one function for all calls; zeros replace the other numbers, so the shape is fixed."""
         del parameters
         import torch
 
@@ -65,10 +64,10 @@ class RetraceTraps(Workload):
         import jax
         import jax.numpy as jnp
 
-        def fresh(x: Any) -> Any:
+        def jit_and_call(x: Any) -> Any:
             return jax.jit(lambda x: jnp.where(x > 0, x, 0))(x)
 
-        return _program(fresh, arrays, tools, placed=True)
+        return _program(jit_and_call, arrays, tools, placed=True)
 
     @variant("pytorch/compile-fresh-lambda")
     def compile_fresh_lambda(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -76,10 +75,10 @@ class RetraceTraps(Workload):
         del parameters
         import torch
 
-        def fresh(x: Any) -> Any:
+        def compile_and_call(x: Any) -> Any:
             return torch.compile(lambda x: torch.where(x > 0, x, 0))(x)
 
-        return _program(fresh, arrays, tools, placed=True)
+        return _program(compile_and_call, arrays, tools, placed=True)
 
     @variant("jax/jit-boolean-mask")
     def jit_boolean_mask(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -99,53 +98,57 @@ class RetraceTraps(Workload):
 
     @variant("jax/jit-mask-outside")
     def jit_mask_outside(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Apply the mask outside, in NumPy: jit gets arrays of one, two, three and four numbers."""
+        """Apply the mask outside jit, in NumPy: jit gets arrays of one, two, three and four numbers."""
         del parameters
         import jax
         import jax.numpy as jnp
 
-        return _program(_after_mask(jax.jit(jnp.square)), arrays, tools, placed=True)
+        return _program(_call_with_positive_numbers(jax.jit(jnp.square)), arrays, tools, placed=True)
 
     @variant("jax/jit-mask-outside-sum")
     def jit_mask_outside_sum(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Apply the mask outside and return the sum, whose shape is fixed."""
+        """Apply the mask outside jit, in NumPy, and return the sum: the output's shape is fixed, the input's is not."""
         del parameters
         import jax
         import jax.numpy as jnp
 
-        return _program(_after_mask(jax.jit(jnp.sum)), arrays, tools, placed=True)
+        return _program(_call_with_positive_numbers(jax.jit(jnp.sum)), arrays, tools, placed=True)
 
     @variant("jax/jit-fixed-size")
     def jit_fixed_size(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use `jnp.nonzero(..., size=)`: the numbers above 0, then zeros, in a fixed shape."""
+        """Use `jnp.nonzero(..., size=)`: the numbers above 0 come first, then zeros, so the shape is fixed."""
         del parameters
         import jax
         import jax.numpy as jnp
 
-        def above_zero(x: Any) -> Any:
-            (places,) = jnp.nonzero(x > 0, size=x.size, fill_value=x.size)
-            return x.at[places].get(mode="fill", fill_value=0)
+        def positive_numbers_first(x: Any) -> Any:
+            # Missing indices are `x.size`, which is outside of x, where `get` returns 0.
+            (indices,) = jnp.nonzero(x > 0, size=x.size, fill_value=x.size)
+            return x.at[indices].get(mode="fill", fill_value=0)
 
-        return _program(jax.jit(above_zero), arrays, tools, placed=True)
+        return _program(jax.jit(positive_numbers_first), arrays, tools, placed=True)
 
 
-def _after_mask(jitted: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Call `jitted` with the numbers above 0, selected by NumPy, whose indexing compiles nothing."""
+def _call_with_positive_numbers(jitted: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that calls `jitted` with the numbers of x above 0; NumPy selects them and compiles nothing."""
     import numpy as np
 
-    def masked(x: Any) -> Any:
+    def select_and_call(x: Any) -> Any:
         numbers = np.asarray(x)
         return jitted(numbers[numbers > 0])
 
-    return masked
+    return select_and_call
 
 
 def _program(function: Callable[[Any], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
+    """Return a program that calls `function` with the x of each call."""
+
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         return state, function(batch["x"])
 
-    return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=placed, observe=_sums)
+    return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=placed, observe=_observe_sums)
 
 
-def _sums(outs: Sequence[Any]) -> dict[str, Any]:
+def _observe_sums(outs: Sequence[Any]) -> dict[str, Any]:
+    """Return the sum of each call's array; None for a call that failed."""
     return {"sums": [None if out is None else out.sum() for out in outs]}

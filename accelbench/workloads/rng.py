@@ -1,5 +1,6 @@
 """Observe random masks, call after call: do they differ, and is a repetition noticed?"""
 
+import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -40,34 +41,34 @@ class Rng(Workload):
         draws: int = Field(default=50, ge=1, le=10_000, description="Masks for each thread and call.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe each call."""
+        """Observe the calls; time nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a seed, and ones to drop."""
+        """Return as the state a random seed and ones (size,) for dropout, and an empty batch for each call."""
         import numpy as np
 
-        state = {"seed": rng.integers(2**31), "ones": np.ones(parameters.size)}
-        return Arrays(state={name: np.asarray(array) for name, array in state.items()}, batches=[{}] * parameters.calls)
+        seed = np.asarray(rng.integers(2**31))
+        return Arrays(state={"seed": seed, "ones": np.ones(parameters.size)}, batches=[{}] * parameters.calls)
 
     @variant("jax/jit-reused-key")
     def jit_reused_key(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Reuse one key for all calls, as in the article's bug."""
-        return _with_key(parameters, arrays, tools, splits=False)
+        """Use the same key in all calls, which is the article's bug."""
+        return _jax_program(parameters, arrays, tools, splits=False)
 
     @variant("jax/jit-split-key")
     def jit_split_key(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Split the key in every call, as JAX requires."""
-        return _with_key(parameters, arrays, tools, splits=True)
+        return _jax_program(parameters, arrays, tools, splits=True)
 
     @variant("jax/jit-reused-key-checked")
     def jit_reused_key_checked(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Reuse one key for all calls, with jax.debug_key_reuse."""
-        return _with_key(parameters, arrays, tools, splits=False, checked=True)
+        """Use the same key in all calls, with jax.debug_key_reuse, which detects this."""
+        return _jax_program(parameters, arrays, tools, splits=False, detects_reuse=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use the global generator, which advances by itself."""
+        """Use PyTorch's global generator; each draw changes its state."""
         del parameters
         import torch
 
@@ -76,88 +77,103 @@ class Rng(Workload):
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
             return ones, torch.nn.functional.dropout(ones, 1 - KEEP) > 0
 
-        return Program(state=tools.put(arrays.state["ones"]), step=step, batches=arrays.batches, observe=_masks)
+        return Program(state=tools.put(arrays.state["ones"]), step=step, batches=arrays.batches, observe=_observe_masks)
 
     @variant("pytorch/threads")
     def torch_threads(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Draw in all threads from the global generator, seeded before they start."""
+        """Draw from PyTorch's global generator in all threads; it is seeded before they start."""
         import torch
 
         seed = int(arrays.state["seed"])
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
             torch.manual_seed(seed)
-            return ones, torch.stack(_in_threads(parameters, lambda _: torch.nn.functional.dropout(ones, 1 - KEEP) > 0))
+
+            def draw_mask(_thread: int) -> Any:
+                return torch.nn.functional.dropout(ones, 1 - KEEP) > 0
+
+            return ones, torch.stack(_draw_in_threads(parameters, draw_mask))
 
         state = tools.put(arrays.state["ones"])
-        return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_masks)
+        return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_observe_masks)
 
     @variant("pytorch/threads-own-generator")
     def torch_threads_own_generator(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Draw in each thread from its own torch.Generator."""
+        """Give each thread its own torch.Generator."""
         import torch
 
         seed = int(arrays.state["seed"])
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
-            own = [torch.Generator(ones.device).manual_seed(seed + thread) for thread in range(parameters.threads)]
-            return ones, torch.stack(_in_threads(parameters, lambda t: torch.bernoulli(KEEP * ones, generator=own[t])))
+            threads = range(parameters.threads)
+            generators = [torch.Generator(ones.device).manual_seed(seed + thread) for thread in threads]
+
+            def draw_mask(thread: int) -> Any:
+                return torch.bernoulli(KEEP * ones, generator=generators[thread])
+
+            return ones, torch.stack(_draw_in_threads(parameters, draw_mask))
 
         state = tools.put(arrays.state["ones"])
-        return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_masks)
+        return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_observe_masks)
 
     @variant("jax/threads")
     def jax_threads(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Give each thread its own key, folded in from one."""
+        """Give each thread its own key, made from one key by jax.random.fold_in."""
         import jax
         import jax.numpy as jnp
 
-        mask = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
+        mask_of = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
         key = jax.random.key(int(arrays.state["seed"]))
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
-            own = [jax.random.fold_in(key, thread) for thread in range(parameters.threads)]
+            thread_keys = [jax.random.fold_in(key, thread) for thread in range(parameters.threads)]
 
-            def draw(thread: int) -> Any:
-                own[thread], use = jax.random.split(own[thread])
-                return mask(use)
+            def draw_mask(thread: int) -> Any:
+                thread_keys[thread], mask_key = jax.random.split(thread_keys[thread])
+                return mask_of(mask_key)
 
-            return ones, jnp.stack(_in_threads(parameters, draw))
+            return ones, jnp.stack(_draw_in_threads(parameters, draw_mask))
 
         state = tools.put(arrays.state["ones"])
-        return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_masks)
+        return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_observe_masks)
 
 
-def _in_threads(parameters: Rng.Parameters, draw: Callable[[int], Any]) -> list[Any]:
-    """Return the draws of each thread; all threads begin at once."""
-    start = Barrier(parameters.threads)
+def _draw_in_threads(parameters: Rng.Parameters, draw_mask: Callable[[int], Any]) -> list[Any]:
+    """Return the masks of all threads in one list; a barrier makes the threads start at the same time.
 
-    def run(thread: int) -> list[Any]:
-        start.wait()
-        return [draw(thread) for _ in range(parameters.draws)]
+    `draw_mask` is a function of the thread's number.
+    """
+    barrier = Barrier(parameters.threads)
+
+    def draw_masks(thread: int) -> list[Any]:
+        barrier.wait()
+        return [draw_mask(thread) for _ in range(parameters.draws)]
 
     with ThreadPoolExecutor(parameters.threads) as pool:
-        return [mask for masks in pool.map(run, range(parameters.threads)) for mask in masks]
+        masks_of_threads = pool.map(draw_masks, range(parameters.threads))
+        return list(itertools.chain.from_iterable(masks_of_threads))
 
 
-def _with_key(
-    parameters: Rng.Parameters, arrays: Arrays, tools: Tools, *, splits: bool, checked: bool = False
+def _jax_program(
+    parameters: Rng.Parameters, arrays: Arrays, tools: Tools, *, splits: bool, detects_reuse: bool = False
 ) -> Program:
+    """Return a program whose state has the key; `splits`: each call splits the key and uses a new one."""
     import jax
 
-    mask = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
+    mask_of = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
 
     def step(state: Any, _batch: Any) -> tuple[Any, Any]:
         key, ones = state
-        with jax.debug_key_reuse(checked):
-            following, use = jax.random.split(key) if splits else (key, key)
-            return (following, ones), mask(use)
+        with jax.debug_key_reuse(detects_reuse):
+            next_key, mask_key = jax.random.split(key) if splits else (key, key)
+            return (next_key, ones), mask_of(mask_key)
 
     key = jax.random.key(int(arrays.state["seed"]))
     state = (key, tools.put(arrays.state["ones"]))
-    return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_masks)
+    return Program(state=state, step=step, batches=arrays.batches, placed=True, observe=_observe_masks)
 
 
-def _masks(outs: Sequence[Any]) -> dict[str, Any]:
-    distinct = len({out.tobytes() for out in outs if out is not None})
-    return {"distinctMasks": distinct, "masksAlike": distinct == 1}
+def _observe_masks(outs: Sequence[Any]) -> dict[str, Any]:
+    """Return how many different masks the calls returned, and whether all are the same; ignore failed calls."""
+    distinct_masks = len({out.tobytes() for out in outs if out is not None})
+    return {"distinctMasks": distinct_masks, "masksAlike": distinct_masks == 1}

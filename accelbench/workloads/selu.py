@@ -34,20 +34,21 @@ class Selu(Workload):
         rows: int = Field(default=4, ge=2, le=1000, description="Rows of the matrix.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe each of five calls."""
+        """Observe the five calls; time nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw two numbers, two vectors of one length, and a matrix."""
+        """Return a batch for each call: two fixed numbers, two random vectors of equal length, a random matrix."""
         import numpy as np
 
+        numbers = [np.array(1.234), np.array(5.678)]
         vectors = [rng.standard_normal(parameters.length) for _ in range(2)]
         matrix = rng.standard_normal((parameters.rows, parameters.length))
-        return Arrays(state={}, batches=[{"x": x} for x in (np.array(1.234), np.array(5.678), *vectors, matrix)])
+        return Arrays(state={}, batches=[{"x": x} for x in (*numbers, *vectors, matrix)])
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Write it as the article does."""
+        """Write SELU in jax.numpy, as the article does."""
         del parameters
         import jax.numpy as jnp
 
@@ -55,7 +56,7 @@ class Selu(Workload):
             x = batch["x"]
             return state, LAMBDA * jnp.where(x > 0, x, ALPHA * jnp.exp(x) - ALPHA)
 
-        return Program(state=(), step=step, batches=tools.put(arrays.batches), observe=_numbers)
+        return Program(state=(), step=step, batches=tools.put(arrays.batches), observe=_observe)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Write the article's function in PyTorch."""
@@ -66,7 +67,7 @@ class Selu(Workload):
             x = batch["x"]
             return state, LAMBDA * torch.where(x > 0, x, ALPHA * torch.exp(x) - ALPHA)
 
-        return Program(state=(), step=step, batches=tools.put(arrays.batches), observe=_numbers)
+        return Program(state=(), step=step, batches=tools.put(arrays.batches), observe=_observe)
 
     @variant("jax/jit-built-in")
     def jit_built_in(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -75,7 +76,7 @@ class Selu(Workload):
         import jax
 
         step = jax.jit(lambda state, batch: (state, jax.nn.selu(batch["x"])))
-        return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=True, observe=_numbers)
+        return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=True, observe=_observe)
 
     @variant("pytorch/built-in")
     def built_in(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -86,8 +87,8 @@ class Selu(Workload):
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
             return state, selu(batch["x"])
 
-        return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=True, observe=_numbers)
+        return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=True, observe=_observe)
 
 
-def _numbers(outs: Sequence[Any]) -> dict[str, Any]:
-    return {"values": outs[:2]}
+def _observe(outs: Sequence[Any]) -> dict[str, Any]:
+    return {"values": outs[:2]}  # the first two calls get numbers

@@ -28,12 +28,12 @@ class SideEffects(Workload):
         calls: int = Field(default=4, ge=2, le=100, description="Number of calls.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe each call."""
+        """Observe the calls; time nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return the counter as state, and a batch for each call."""
+        """Draw x (size,) as the state, and return an empty batch for each call."""
         return Arrays(state={"x": rng.standard_normal(parameters.size)}, batches=[{}] * parameters.calls)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -48,15 +48,16 @@ class SideEffects(Workload):
 
 
 def _program(arrays: Arrays, tools: Tools) -> Program:
-    notes: list[str] = []
+    """Return a program whose step appends to a list; the length of the list is observed after all calls."""
+    side_effects: list[str] = []
 
     def step(x: Any, _batch: Any) -> tuple[Any, Any]:
-        notes.append("called")
+        side_effects.append("called")
         return x + 1, None
 
     return Program(
         state=tools.put(arrays.state["x"]),
         step=step,
         batches=arrays.batches,
-        observe=lambda _outs: {"sideEffects": len(notes)},
+        observe=lambda _outs: {"sideEffects": len(side_effects)},
     )

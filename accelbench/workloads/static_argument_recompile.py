@@ -27,12 +27,12 @@ class StaticArgumentRecompile(Workload):
         values: int = Field(default=4, ge=1, le=50, description="k, the distinct lengths; each is used twice.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe each call."""
+        """Observe the calls; time nothing."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return x, and the lengths."""
+        """Return a random x as the state, and a batch for each call with its length: each length occurs twice."""
         import numpy as np
 
         lengths = [10 * (1 + call % parameters.values) for call in range(2 * parameters.values)]
@@ -43,7 +43,7 @@ class StaticArgumentRecompile(Workload):
 
     @variant("jax/jit-static")
     def jit_static(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Make the length a static argument, as the article does: it is part of the program."""
+        """Make the length a static argument, as the article does: each length needs a program."""
         del parameters
         import jax
 
@@ -51,14 +51,14 @@ class StaticArgumentRecompile(Workload):
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Trace the length like any other argument, which a slice refuses."""
+        """Trace the length like any other argument: this fails, because a slice needs a fixed length."""
         del parameters
         import jax
 
         return _program(jax.jit(_slice), arrays, tools, placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Slice as usual: at the second length torch.compile makes it a symbol."""
+        """Slice as usual; at the second length, torch.compile compiles a program for any length."""
         del parameters
         return _program(_slice, arrays, tools)
 
@@ -68,6 +68,8 @@ def _slice(x: Any, size: int) -> Any:
 
 
 def _program(function: Callable[[Any, int], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
+    """Return a program that calls `function` with x and the length of each call."""
+
     def step(x: Any, size: int) -> tuple[Any, Any]:
         return x, function(x, size)
 
@@ -76,9 +78,10 @@ def _program(function: Callable[[Any, int], Any], arrays: Arrays, tools: Tools, 
         step=step,
         batches=[int(batch["size"]) for batch in arrays.batches],
         placed=placed,
-        observe=_lengths,
+        observe=_observe_lengths,
     )
 
 
-def _lengths(outs: Sequence[Any]) -> dict[str, Any]:
+def _observe_lengths(outs: Sequence[Any]) -> dict[str, Any]:
+    """Return the length of each call's array; None for a call that failed."""
     return {"lengths": [None if out is None else len(out) for out in outs]}

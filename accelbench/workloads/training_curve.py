@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 CLASSES = 10
-HELD_OUT = 0.2
+TEST_SHARE = 0.2
+"""Share of the examples that are held out for the test."""
 DECAY1, DECAY2, EPSILON = 0.9, 0.999, 1e-8
 """Adam's defaults, the same in optax and torch.optim."""
 DATA = ("sklearn.datasets", "mnist1d.data")
@@ -61,69 +62,72 @@ class TrainingCurve(Workload):
         learning_rate: float = Field(default=0.003, gt=0, le=1, description="Adam's step size.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe each epoch."""
+        """Observe the epochs; time nothing."""
         del parameters
         return Measure(protocol="observe", unit="epoch", differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw weights (in, out), biases, and each epoch's inputs (steps, batch, in) and labels (steps, batch).
+        """Draw weights (in, out) and biases (out,), and a batch for each epoch.
 
-        Every epoch also holds the validation data: inputs (examples, in) and labels (examples,).
+        An epoch has its mini-batches, as inputs (steps, batch, in) and labels (steps, batch), and the test examples, as
+        inputs (examples, in) and labels (examples,).
         """
         p = parameters
         inputs, labels = _digits() if p.data == "digits" else _mnist1d()
-        order = rng.permutation(len(inputs))
-        held_out, seen = order[: round(HELD_OUT * len(order))], order[round(HELD_OUT * len(order)) :]
+        shuffled = rng.permutation(len(inputs))
+        test_examples = round(TEST_SHARE * len(inputs))
+        test_indices, training_indices = shuffled[:test_examples], shuffled[test_examples:]
         network = {}
-        for number, (fan_in, fan_out) in enumerate(((inputs.shape[1], p.hidden), (p.hidden, CLASSES)), start=1):
-            network[f"weights{number}"] = rng.standard_normal((fan_in, fan_out)) / math.sqrt(fan_in)
-            network[f"biases{number}"] = 0.1 * rng.standard_normal(fan_out)
-        steps = len(seen) // p.batch
+        for layer, (fan_in, fan_out) in enumerate(((inputs.shape[1], p.hidden), (p.hidden, CLASSES)), start=1):
+            network[f"weights{layer}"] = rng.standard_normal((fan_in, fan_out)) / math.sqrt(fan_in)
+            network[f"biases{layer}"] = 0.1 * rng.standard_normal(fan_out)
+        steps = len(training_indices) // p.batch
         epochs = []
         for _ in range(p.epochs):
-            chosen = rng.permutation(seen)[: steps * p.batch].reshape(steps, p.batch)
+            mini_batches = rng.permutation(training_indices)[: steps * p.batch].reshape(steps, p.batch)
             epochs.append(
                 {
-                    "inputs": inputs[chosen],
-                    "labels": labels[chosen],
-                    "held_out_inputs": inputs[held_out],
-                    "held_out_labels": labels[held_out],
+                    "inputs": inputs[mini_batches],
+                    "labels": labels[mini_batches],
+                    "held_out_inputs": inputs[test_indices],
+                    "held_out_labels": labels[test_indices],
                 }
             )
         return Arrays(state=network, batches=epochs)
 
     @variant("jax/jit")
     def jit(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile a step with jit and optax, in a Python loop over the mini-batches."""
+        """Compile a step with jit and optax; a Python loop calls it for each mini-batch."""
         import jax
 
-        def through(step: Any) -> Any:
-            update, mean = jax.jit(step), jax.jit(lambda losses: sum(losses) / len(losses))
+        def epoch_of(step: Any) -> Any:
+            compiled_step = jax.jit(step)
+            mean = jax.jit(lambda losses: sum(losses) / len(losses))
 
-            def epoch(state: Any, batches: Any) -> tuple[Any, Any]:
+            def train_epoch(state: Any, mini_batches: Any) -> tuple[Any, Any]:
                 losses = []
-                for batch in batches:
-                    state, loss = update(state, batch)
+                for mini_batch in mini_batches:
+                    state, loss = compiled_step(state, mini_batch)
                     losses.append(loss)
                 return state, mean(losses)
 
-            return epoch
+            return train_epoch
 
-        return _jax_program(parameters, arrays, tools, through, put_one_by_one)
+        return _jax_program(parameters, arrays, tools, epoch_of, _split_into_mini_batches)
 
     @variant("jax/scan")
     def scan(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile an epoch as one scan over its mini-batches."""
+        """Compile a whole epoch: a scan over its mini-batches."""
         import jax
 
-        def through(step: Any) -> Any:
-            def epoch(state: Any, stacked: Any) -> tuple[Any, Any]:
-                state, losses = jax.lax.scan(step, state, stacked)
+        def epoch_of(step: Any) -> Any:
+            def train_epoch(state: Any, stacked_mini_batches: Any) -> tuple[Any, Any]:
+                state, losses = jax.lax.scan(step, state, stacked_mini_batches)
                 return state, losses.mean()
 
-            return jax.jit(epoch)
+            return jax.jit(train_epoch)
 
-        return _jax_program(parameters, arrays, tools, through, lambda stacked: stacked)
+        return _jax_program(parameters, arrays, tools, epoch_of, lambda stacked: stacked)
 
     @variant("pytorch/eager")
     def eager(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -132,16 +136,16 @@ class TrainingCurve(Workload):
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile forward pass and loss with torch.compile; the optimizer runs eagerly."""
+        """Compile forward pass, loss and backward pass with torch.compile; the optimizer runs eagerly."""
         return _torch_program(parameters, arrays, tools, compiled=True)
 
 
-PutEpoch = Callable[[NamedArrays], Any]
-"""A function that puts an epoch's mini-batches, stacked in NumPy, on the device."""
+Arrange = Callable[[NamedArrays], Any]
+"""A function from an epoch's mini-batches, stacked in NumPy, to the form in which the program takes them."""
 
 
-def put_one_by_one(stacked: NamedArrays) -> list[dict[str, Array]]:
-    """Put each mini-batch on the device by itself."""
+def _split_into_mini_batches(stacked: NamedArrays) -> list[dict[str, Array]]:
+    """Return a list of mini-batches from arrays that stack them along the first axis."""
     steps = len(stacked["labels"])
     return [{name: array[step] for name, array in stacked.items()} for step in range(steps)]
 
@@ -151,21 +155,28 @@ def _digits() -> tuple[Array, Array]:
     from sklearn.datasets import load_digits
 
     inputs, labels = load_digits(return_X_y=True)
-    return inputs / 16, labels
+    return inputs / 16, labels  # a pixel is at most 16
 
 
 def _mnist1d() -> tuple[Array, Array]:
-    """Make signals (5000, 40) of mean 0 and deviation 1, and labels (5000,), from the package's own seed."""
+    """Return signals (5000, 40) of mean 0 and standard deviation 1, and labels (5000,); always the same ones."""
     import numpy as np
     from mnist1d.data import make_dataset
 
-    made = make_dataset()
-    return np.concatenate([made["x"], made["x_test"]]), np.concatenate([made["y"], made["y_test"]])
+    dataset = make_dataset()
+    inputs = np.concatenate([dataset["x"], dataset["x_test"]])
+    labels = np.concatenate([dataset["y"], dataset["y_test"]])
+    return inputs, labels
 
 
 def _jax_program(
-    parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, through: Callable[[Any], Any], seen: PutEpoch
+    parameters: TrainingCurve.Parameters,
+    arrays: Arrays,
+    tools: Tools,
+    epoch_of: Callable[[Any], Any],
+    arrange_mini_batches: Arrange,
 ) -> Program:
+    """Return a program with optax; `epoch_of` makes a function that trains an epoch from the step for a mini-batch."""
     import jax
     import jax.numpy as jnp
     import optax
@@ -179,83 +190,102 @@ def _jax_program(
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["labels"]).mean()
 
     optimizer = optax.adam(parameters.learning_rate, DECAY1, DECAY2, EPSILON)
-    epoch = through(training.optax_step(cross_entropy, optimizer))
-    right = jax.jit(lambda network, inputs, labels: (logits_of(network, inputs).argmax(-1) == labels).mean())
+    train_epoch = epoch_of(training.optax_step(cross_entropy, optimizer))
+
+    @jax.jit
+    def accuracy_of(network: Any, inputs: Any, labels: Any) -> Any:
+        return (logits_of(network, inputs).argmax(-1) == labels).mean()
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        state, loss = epoch(state, batch["seen"])
-        return state, {"loss": loss, "accuracy": right(state[0], *batch["held_out"])}
+        state, loss = train_epoch(state, batch["mini_batches"])
+        network, _optimizer_state = state
+        test_inputs, test_labels = batch["test"]
+        return state, {"loss": loss, "accuracy": accuracy_of(network, test_inputs, test_labels)}
 
     network = tools.put(dict(arrays.state))
-    return _program((network, optimizer.init(network)), step, parameters, arrays, tools, seen)
+    state = (network, optimizer.init(network))
+    return _program(state, step, parameters, arrays, tools, arrange_mini_batches)
 
 
 def _torch_program(
     parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
 ) -> Program:
+    """Return a program with torch.nn; `compiled`: forward pass and loss are under torch.compile."""
     import torch
 
-    place: Callable[[Any], Any] = torch.compile if compiled else (lambda function: function)
     w1, b1, w2, b2 = tools.put([arrays.state[name] for name in ("weights1", "biases1", "weights2", "biases2")])
     linear = partial(torch.nn.Linear, device="meta")  # its random weights would be overwritten
     model = torch.nn.Sequential(linear(*w1.shape), torch.nn.Tanh(), linear(*w2.shape))
     for layer, weights, biases in ((model[0], w1, b1), (model[2], w2, b2)):
         layer.weight, layer.bias = torch.nn.Parameter(weights.T.contiguous()), torch.nn.Parameter(biases)
 
-    @place
     def cross_entropy(model: Any, batch: Any) -> Any:
         return torch.nn.functional.cross_entropy(model(batch["inputs"]), batch["labels"])
 
-    update = training.torch_step(cross_entropy)
+    train_mini_batch = training.torch_step(torch.compile(cross_entropy) if compiled else cross_entropy)
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         losses = []
-        for mini_batch in batch["seen"]:
-            state, loss = update(state, mini_batch)
+        for mini_batch in batch["mini_batches"]:
+            state, loss = train_mini_batch(state, mini_batch)
             losses.append(loss)
-        inputs, labels = batch["held_out"]
+        model, _optimizer = state
+        test_inputs, test_labels = batch["test"]
         with torch.no_grad():
-            right = state[0](inputs).argmax(-1) == labels
-        return state, {"loss": torch.stack(losses).mean(), "accuracy": right.double().mean()}
+            correct = model(test_inputs).argmax(-1) == test_labels
+        return state, {"loss": torch.stack(losses).mean(), "accuracy": correct.double().mean()}
 
     optimizer = torch.optim.Adam(model.parameters(), parameters.learning_rate, (DECAY1, DECAY2), EPSILON)
-    return _program((model, optimizer), step, parameters, arrays, tools, put_one_by_one)
+    return _program((model, optimizer), step, parameters, arrays, tools, _split_into_mini_batches)
 
 
 def _program(
-    state: Any, step: Any, parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, seen: PutEpoch
+    state: Any,
+    step: Any,
+    parameters: TrainingCurve.Parameters,
+    arrays: Arrays,
+    tools: Tools,
+    arrange_mini_batches: Arrange,
 ) -> Program:
-    batches = [
-        {
-            "seen": seen({name: epoch[name] for name in ("inputs", "labels")}),
-            "held_out": (epoch["held_out_inputs"], epoch["held_out_labels"]),
-        }
-        for epoch in arrays.batches
-    ]
+    """Return a program that calls `step` with the mini-batches of each epoch and with the test examples."""
+    batches = []
+    for epoch in arrays.batches:
+        mini_batches = arrange_mini_batches({"inputs": epoch["inputs"], "labels": epoch["labels"]})
+        batches.append({"mini_batches": mini_batches, "test": (epoch["held_out_inputs"], epoch["held_out_labels"])})
 
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
-        reached = [(out, epoch) for out, epoch in zip(outs, arrays.batches, strict=True) if out is not None]
-        if not reached:
+        """Compare the losses with the same training in NumPy; the out of a failed epoch is None."""
+        finished_outs, finished_epochs = [], []
+        for out, epoch in zip(outs, arrays.batches, strict=True):
+            if out is not None:
+                finished_outs.append(out)
+                finished_epochs.append(epoch)
+        if not finished_outs:
             return {}
-        losses = [float(out["loss"]) for out, _ in reached]
-        expected = curve(arrays.state, [epoch for _, epoch in reached], parameters.learning_rate)
-        differences = [abs(loss - right) / right for loss, right in zip(losses, expected, strict=True)]
+        losses = [float(out["loss"]) for out in finished_outs]
+        references = reference_losses(arrays.state, finished_epochs, parameters.learning_rate)
+        differences = [abs(loss - reference) / reference for loss, reference in zip(losses, references, strict=True)]
         return {
             "losses": [f"{loss:.3g}" for loss in losses],
-            "testAccuracy": float(reached[-1][0]["accuracy"]),
+            "testAccuracy": float(finished_outs[-1]["accuracy"]),
             "largestRelativeDifference": max(differences),
         }
 
     return Program(state=state, step=step, batches=tools.put(batches), placed=True, observe=observe)
 
 
-def curve(network: NamedArrays, epochs: Sequence[NamedArrays], learning_rate: float) -> list[float]:
-    """Return the mean loss of each epoch, in NumPy and float64: chain rule and Adam (Kingma and Ba 2015) by hand."""
+def reference_losses(network: NamedArrays, epochs: Sequence[NamedArrays], learning_rate: float) -> list[float]:
+    """Train in NumPy and float64 by Adam (Kingma and Ba 2015); return the mean loss of each epoch.
+
+    Gradients come from the chain rule, written by hand.
+    """
     import numpy as np
 
     w = dict(network)
-    m, v = ({name: np.zeros_like(w[name]) for name in w} for _ in range(2))
-    losses_of_epochs, number = [], 0
+    m = {name: np.zeros_like(array) for name, array in w.items()}  # first moments
+    v = dict(m)  # second moments
+    t = 0  # steps so far
+    losses_of_epochs = []
     for epoch in epochs:
         losses = []
         for inputs, labels in zip(epoch["inputs"], epoch["labels"], strict=True):
@@ -270,11 +300,11 @@ def curve(network: NamedArrays, epochs: Sequence[NamedArrays], learning_rate: fl
                 "weights2": hidden.T @ d_logits,
                 "biases2": d_logits.sum(0),
             }
-            number += 1
+            t += 1
             for name, gradient in gradients.items():
                 m[name] = DECAY1 * m[name] + (1 - DECAY1) * gradient
                 v[name] = DECAY2 * v[name] + (1 - DECAY2) * gradient**2
-                scale = np.sqrt(v[name] / (1 - DECAY2**number)) + EPSILON
-                w[name] = w[name] - learning_rate * m[name] / (1 - DECAY1**number) / scale
+                scale = np.sqrt(v[name] / (1 - DECAY2**t)) + EPSILON
+                w[name] = w[name] - learning_rate * m[name] / (1 - DECAY1**t) / scale
         losses_of_epochs.append(float(np.mean(losses)))
     return losses_of_epochs

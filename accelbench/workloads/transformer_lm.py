@@ -1,6 +1,6 @@
 """Train a language model: a decoder of any size, on one device or divided over the devices of a target."""
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -81,7 +81,7 @@ class TransformerLm(Workload):
         )
 
         @model_validator(mode="after")
-        def _heads_share_the_width(self) -> Self:
+        def _heads_divide_the_width_and_one_axis_at_most_is_0(self) -> Self:
             if self.width % self.heads:
                 raise ValueError("width must be a multiple of heads, which divide it evenly")
             if [self.data, self.fsdp, self.tensor].count(0) > 1:
@@ -94,52 +94,60 @@ class TransformerLm(Workload):
             return self.embedding == "tied"
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after three steps: the bias corrections differ from step to step."""
+        """Compare after three steps, because AdamW corrects its moments differently in each step."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw weights by the names of `_decoder.shapes`; tokens and targets, each token's next: (batch, sequence)."""
+        """Draw weights, with the names of `_decoder.shapes`, and tokens and targets (batch, sequence).
+
+        The target of a token is the token after it.
+        """
         text = rng.integers(parameters.vocabulary, size=(parameters.batch, parameters.sequence + 1))
         batch = {"tokens": text[:, :-1], "targets": text[:, 1:]}
         return Arrays(state=decoder.draw(parameters, rng), batches=(batch,))
 
     def shapes(self, parameters: Parameters) -> Arrays:
-        """Return the shapes of `arrays` without data."""
+        """Return the names, shapes and types of `arrays` without data."""
         text = of_shape((parameters.batch, parameters.sequence), "int64")
         weights = {name: of_shape(shape) for name, shape in decoder.shapes(parameters).items()}
         return Arrays(state=weights, batches=({"tokens": text, "targets": text},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute the same in NumPy, with the chain rule by hand."""
+        """Train in NumPy for `units` steps; gradients come from the chain rule, written by hand."""
         weights, loss = decoder.train(arrays.state, arrays.batches[0], parameters, parameters.learning_rate, units)
         return {**weights, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the products, threefold to train (Kaplan and others 2020, section 2.1), and the update.
+        """Count the matrix products, forward and backward, and the update; weights and both moments move twice.
 
-        Attention counts in full. Recomputed activations count once, because they are no work of the model. Weights and
-        both moments are read and written.
+        Causal attention counts in full, as if without its mask. Recomputed activations count once.
         """
         p = parameters
-        forward = p.layers * transformer.block_flops(p.batch, p.sequence, p.width)
-        forward += 2.0 * p.batch * p.sequence * p.width * p.vocabulary
-        weights = decoder.numbers(p)
-        return Cost(
-            flops=3 * forward + float(OPTIMISER_FLOPS * weights),
-            bytes=6.0 * weights * float_bytes + 8.0 * p.batch * p.sequence,
-        )
+        blocks = p.layers * transformer.block_flops(p.batch, p.sequence, p.width)
+        head = 2.0 * p.batch * p.sequence * p.width * p.vocabulary
+        forward_and_backward = 3 * (blocks + head)  # Kaplan and others 2020, section 2.1
+        weights = decoder.count_weights(p)
+        update = float(OPTIMISER_FLOPS * weights)
+        read_and_written = 6.0 * weights * float_bytes  # weights and both moments, each read and written
+        tokens_and_targets = 8.0 * p.batch * p.sequence
+        return Cost(flops=forward_and_backward + update, bytes=read_and_written + tokens_and_targets)
 
     def memory(self, parameters: Parameters, float_bytes: int) -> float:
-        """Count weights and both moments."""
-        return 3.0 * decoder.numbers(parameters) * float_bytes
+        """Return the bytes of the weights and of both moments."""
+        return 3.0 * decoder.count_weights(parameters) * float_bytes
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the products of blocks and head, but for attention, which may be one kernel, and tiny products."""
+        """Count the matrix products of blocks and head, without those of attention, which may be one kernel.
+
+        None if a compiler may turn a product into sums, because it is small.
+        """
         p = parameters
         if min(p.batch * p.sequence, p.width, p.vocabulary) < SMALLEST_PRODUCT:
             return None
-        return Operations(products=3 * (p.layers * (transformer.PRODUCTS - 2) + 1))
+        products_of_block = transformer.PRODUCTS - 2  # scores and values are attention's
+        forward = p.layers * products_of_block + 1
+        return Operations(products=3 * forward)  # backward has two for each
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Loop over the layers in Python, which jit unrolls."""
@@ -147,7 +155,7 @@ class TransformerLm(Workload):
 
     @variant("jax/jit-scanned")
     def jit_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile one layer, in a loop over stacked weights."""
+        """Compile one layer, as the body of a scan over stacked weights."""
         return training.jit_donating(_jax_program(parameters, arrays, tools, scanned=True))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -156,40 +164,46 @@ class TransformerLm(Workload):
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile forward pass and loss, and so the backward pass, with torch.compile; the optimizer runs eagerly."""
+        """Compile forward pass, loss and backward pass with torch.compile; the optimizer runs eagerly."""
         return _torch_program(parameters, arrays, tools, compiled=True)
 
 
 def _jax_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, scanned: bool) -> Program:
-    from accelbench.workloads import _decoder_flax as flax
+    """Return a training program with Flax nnx; `scanned`: the layers are the body of a scan."""
+    from accelbench.workloads import _decoder_flax as flax_decoder
 
     dtype = tools.put(arrays.state["gain"]).dtype
     recomputed = p.activations == "recomputed"
-    trained = flax.Training(p, dtype, p.learning_rate, scanned=scanned, recomputed=recomputed)
+    flax_training = flax_decoder.Training(p, dtype, p.learning_rate, scanned=scanned, recomputed=recomputed)
     return Program(
-        state=trained.state(arrays.state, tools.put),
-        step=trained.step,
+        state=flax_training.state(arrays.state, tools.put),
+        step=flax_training.step,
         batches=tools.put(arrays.batches),
         donate=True,
-        export=trained.export,
+        export=flax_training.export,
         divided=Divided(
             mesh={"data": p.data, "fsdp": p.fsdp, "tensor": p.tensor},
-            state=trained.axes(),
-            batches=flax.axes_of_batches(),
+            state=flax_training.axes(),
+            batches=flax_decoder.axes_of_batches(),
         ),
     )
 
 
 def _torch_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
+    """Return a training program with torch.nn; `compiled`: forward pass and loss are under torch.compile."""
     import torch
 
-    from accelbench.workloads import _decoder_torch as own
+    from accelbench.workloads import _decoder_torch as torch_decoder
 
-    model = own.build(p, arrays.state, tools.put, recomputed=p.activations == "recomputed")
+    def export(state: Any, loss: Any) -> dict[str, Any]:
+        model, _optimizer = state
+        return {**torch_decoder.weights_by_name(model, tied=p.tied), "loss": loss}
+
+    model = torch_decoder.build(p, arrays.state, tools.put, recomputed=p.activations == "recomputed")
     return Program(
-        state=(model, own.adamw(model, p.learning_rate)),
-        step=training.torch_step(torch.compile(own.loss_of) if compiled else own.loss_of),
+        state=(model, torch_decoder.adamw(model, p.learning_rate)),
+        step=training.torch_step(torch.compile(torch_decoder.loss_of) if compiled else torch_decoder.loss_of),
         batches=tools.put(arrays.batches),
         placed=compiled,
-        export=lambda state, loss: {**own.named(state[0], tied=p.tied), "loss": loss},
+        export=export,
     )

@@ -63,30 +63,33 @@ class VariableLength(Workload):
         return Measure(protocol="episode" if parameters.asks == "time" else "observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return zeros for the mean (batch, width), weights with the first text, and texts (batch, length, width)."""
+        """Return zeros for the mean (batch, width), and a batch for each text (batch, length, width).
+
+        The first batch also has the weights.
+        """
         import numpy as np
 
         p = parameters
         lengths = [length // p.shortening for length in LENGTHS] * p.passes
         weights = transformer.draw(LAYERS, p.width, rng)
-        texts = [{"text": rng.standard_normal((p.batch, length, p.width))} for length in lengths]
-        return Arrays(state={"mean": np.zeros((p.batch, p.width))}, batches=[{**texts[0], **weights}, *texts[1:]])
+        batches = [{"text": rng.standard_normal((p.batch, length, p.width))} for length in lengths]
+        batches[0] |= weights
+        return Arrays(state={"mean": np.zeros((p.batch, p.width))}, batches=batches)
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute the same in NumPy, without padding."""
+        """Compute `units` calls in NumPy, without padding."""
         del parameters
         mean = arrays.state["mean"]
-        first = arrays.batches[0]
-        weights = {name: first[name] for name in first if name != "text"}
-        for unit in range(units):
-            x = arrays.batches[unit % len(arrays.batches)]["text"] + mean[:, None]
-            for layer in range(LAYERS):
-                x = transformer.block(x, transformer.block_weights(weights, layer), HEADS)
+        texts, blocks = _texts_and_blocks(arrays)
+        for call in range(units):
+            x = texts[call % len(texts)] + mean[:, None]
+            for weights in blocks:
+                x = transformer.block(x, weights, HEADS)
             mean = x.mean(1)
         return {"mean": mean}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count an average call without padding: the blocks' products; text and weights move once."""
+        """Count the products of the blocks without padding, as a mean over all lengths; text and weights move once."""
         p = parameters
         lengths = [length // p.shortening for length in LENGTHS]
         flops = sum(LAYERS * transformer.block_flops(p.batch, length, p.width) for length in lengths) / len(lengths)
@@ -95,7 +98,7 @@ class VariableLength(Workload):
         return Cost(flops=flops, bytes=(weights + text) * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep every length."""
+        """Compile a program for each length."""
 
         def step(mean: Any, batch: Any) -> tuple[Any, Any]:
             text, blocks = batch
@@ -106,22 +109,22 @@ class VariableLength(Workload):
             return mean, mean
 
         del parameters
-        return _exact(arrays, tools, step, lambda block: block)
+        return _unpadded_program(arrays, tools, step, lambda weights: weights)
 
     @variant("jax/jit-padded")
     def jit_padded(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Pad every text to the longest."""
         longest = max(LENGTHS) // parameters.shortening
-        return _padded(arrays, tools, lambda _: longest)
+        return _padded_program(arrays, tools, lambda _: longest)
 
     @variant("jax/jit-bucketed")
     def jit_bucketed(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Pad every text to the next power of two."""
         del parameters
-        return _padded(arrays, tools, lambda length: 2 ** math.ceil(math.log2(length)))
+        return _padded_program(arrays, tools, lambda length: 2 ** math.ceil(math.log2(length)))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep every length: at the second one torch.compile makes it a symbol."""
+        """Keep every length; at the second length, torch.compile compiles a program for any length."""
         del parameters
 
         def step(mean: Any, batch: Any) -> tuple[Any, Any]:
@@ -132,27 +135,29 @@ class VariableLength(Workload):
             mean = x.mean(1)
             return mean, mean
 
-        return _exact(arrays, tools, step, lambda weights: transformer.torch_block(weights, HEADS))
+        return _unpadded_program(arrays, tools, step, lambda weights: transformer.torch_block(weights, HEADS))
 
 
 def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array]]]:
-    first = arrays.batches[0]
-    weights = {name: first[name] for name in first if name != "text"}
-    return [batch["text"] for batch in arrays.batches], [
-        transformer.block_weights(weights, layer) for layer in range(LAYERS)
-    ]
+    """Return the texts, and the weights of each block."""
+    texts = [batch["text"] for batch in arrays.batches]
+    weights = {name: array for name, array in arrays.batches[0].items() if name != "text"}
+    return texts, [transformer.block_weights(weights, layer) for layer in range(LAYERS)]
 
 
-def _exact(arrays: Arrays, tools: Tools, step: Any, block: Callable[[Any], Any]) -> Program:
-    """Make a step without padding; `block` turns a block's weights on the device into what the step takes."""
+def _unpadded_program(arrays: Arrays, tools: Tools, step: Any, block_of: Callable[[Any], Any]) -> Program:
+    """Return a program whose batches are (text, blocks); `block_of` makes a block from its weights on the device."""
     texts, blocks = _texts_and_blocks(arrays)
-    placed = [block(weights) for weights in tools.put(blocks)]
-    batches = [(tools.put(text), placed) for text in texts]
+    device_blocks = [block_of(weights) for weights in tools.put(blocks)]
+    batches = [(tools.put(text), device_blocks) for text in texts]
     return _program(arrays, tools, step, batches, [text.shape[1] for text in texts])
 
 
-def _padded(arrays: Arrays, tools: Tools, padded_length: Callable[[int], int]) -> Program:
-    """Make a step under jit that pads each text to `padded_length` of its length and masks the padding."""
+def _padded_program(arrays: Arrays, tools: Tools, padded_length: Callable[[int], int]) -> Program:
+    """Return a program under jit whose batches are (text with padding, mask of the text's tokens, blocks).
+
+    `padded_length` is a function from the length of a text to its length with padding.
+    """
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -166,21 +171,24 @@ def _padded(arrays: Arrays, tools: Tools, padded_length: Callable[[int], int]) -
         return mean, mean
 
     texts, blocks = _texts_and_blocks(arrays)
-    placed = tools.put(blocks)
+    device_blocks = tools.put(blocks)
     lengths = [padded_length(text.shape[1]) for text in texts]
     batches = []
     for text, length in zip(texts, lengths, strict=True):
-        longer = np.zeros((text.shape[0], length, text.shape[2]))
-        longer[:, : text.shape[1]] = text
-        batches.append((tools.put(longer), tools.put(np.arange(length) < text.shape[1]), placed))
+        texts_in_batch, text_length, width = text.shape
+        padded = np.zeros((texts_in_batch, length, width))
+        padded[:, :text_length] = text
+        valid = np.arange(length) < text_length
+        batches.append((tools.put(padded), tools.put(valid), device_blocks))
     return replace(_program(arrays, tools, jax.jit(step), batches, lengths), placed=True)
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any, batches: Sequence[Any], lengths: Sequence[int]) -> Program:
-    needed = sum(batch["text"].shape[1] for batch in arrays.batches)
+    """Return a program that observes padding and shapes; `lengths` are the texts' lengths with their padding."""
+    text_tokens = sum(batch["text"].shape[1] for batch in arrays.batches)
 
     def observe(_outs: Sequence[Any]) -> dict[str, Any]:
-        return {"paddingShare": 1 - needed / sum(lengths), "shapes": len(set(lengths))}
+        return {"paddingShare": 1 - text_tokens / sum(lengths), "shapes": len(set(lengths))}
 
     return Program(
         state=tools.put(arrays.state["mean"]),

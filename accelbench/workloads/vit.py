@@ -64,7 +64,7 @@ class Vit(Workload):
         )
 
         @model_validator(mode="after")
-        def _whole_patches_and_heads(self) -> Self:
+        def _patches_divide_the_image_and_heads_the_width(self) -> Self:
             if self.image % self.patch:
                 raise ValueError("image must be a multiple of patch, because images are cut into whole patches")
             if self.width % self.heads:
@@ -82,12 +82,15 @@ class Vit(Workload):
             return self.patch**2 * COLOURS
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after three steps of training, which move every weight by more than rounding does."""
+        """Compare a prediction after one step, and training after three: then every weight has clearly changed."""
         train = parameters.work == "train"
         return Measure(parity_units=3 if train else 1, differentiates=train)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw images (batch, image, image, 3), all weights, stacked for the blocks, and to train labels (batch,)."""
+        """Draw images (batch, image, image, 3), all weights and, for training, labels (batch,).
+
+        Training changes the weights; prediction changes the images.
+        """
         p = parameters
         weights = {
             "embed": rng.standard_normal((p.pixels, p.width)) / math.sqrt(p.pixels),
@@ -104,150 +107,173 @@ class Vit(Workload):
         return Arrays(state=weights, batches=({"images": images, "labels": rng.integers(p.classes, size=p.batch)},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute the same in NumPy, with the chain rule by hand."""
+        """Predict or train in NumPy for `units` steps; gradients come from the chain rule, written by hand."""
         import numpy as np
 
         if parameters.work == "predict":
             images = arrays.state["images"]
             logits: Array = np.zeros(())
             for _ in range(units):
-                logits, _back = _logits_vjp(images, arrays.batches[0], parameters)
+                logits, _backward = _logits_vjp(images, arrays.batches[0], parameters)
                 images = images + NUDGE * logits.mean()
             return {"images": images, "logits": logits}
         weights = dict(arrays.state)
         images, labels = arrays.batches[0]["images"], arrays.batches[0]["labels"]
         loss = np.zeros(())
         for _ in range(units):
-            logits, back = _logits_vjp(images, weights, parameters)
+            logits, backward = _logits_vjp(images, weights, parameters)
             loss, d_logits = training.cross_entropy_and_gradient(logits, labels)
-            gradients = back(d_logits)
-            for name, weight in weights.items():  # one at a time: those of a ViT-Large are gigabytes
+            gradients = backward(d_logits)
+            for name, weight in weights.items():
+                # `pop` frees each gradient after its use: together those of a ViT-Large take gigabytes.
                 weights[name] = weight - parameters.learning_rate * gradients.pop(name)
         return {**weights, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the products, threefold to train, without gradients of images; weights, images and logits move once.
+        """Count the matrix products and, for training, the update; weights, images and logits move once.
 
-        Trained weights are read and written, and updated by two operations a number.
+        Training reads and writes the weights, and needs no gradient of the images.
         """
         p = parameters
         embed = 2.0 * p.batch * p.width * (p.tokens - 1) * p.pixels
-        others = 2.0 * p.batch * p.width * p.classes
-        others += p.layers * transformer.block_flops(p.batch, p.tokens, p.width)
+        head = 2.0 * p.batch * p.width * p.classes
+        blocks_and_head = head + p.layers * transformer.block_flops(p.batch, p.tokens, p.width)
         weights = p.layers * p.width**2 * (4 + 2 * transformer.WIDER) + p.width * (p.pixels + p.classes)
         images = p.batch * p.image**2 * COLOURS
         if p.work == "predict":
-            return Cost(flops=embed + others, bytes=float(weights + 2 * images + p.batch * p.classes) * float_bytes)
-        return Cost(flops=2 * embed + 3 * others + 2.0 * weights, bytes=float(2 * weights + images) * float_bytes)
+            moved = weights + 2 * images + p.batch * p.classes
+            return Cost(flops=embed + blocks_and_head, bytes=float(moved) * float_bytes)
+        # Backward takes twice the products of forward; once for the embedding, as images need no gradient.
+        forward_and_backward = 2 * embed + 3 * blocks_and_head
+        update = 2.0 * weights
+        return Cost(flops=forward_and_backward + update, bytes=float(2 * weights + images) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the blocks' products, without attention, which may be one kernel, and without tiny products."""
+        """Count the matrix products of embedding and blocks, without those of attention, which may be one kernel.
+
+        None if a compiler may turn a product into sums, because it is small.
+        """
         p = parameters
         if min(p.batch * p.tokens, p.width) < SMALLEST_PRODUCT:
             return None
-        blocks = p.layers * (transformer.PRODUCTS - 2)
-        return Operations(products=blocks + 1 if p.work == "predict" else 3 * blocks + 2)
+        in_blocks = p.layers * (transformer.PRODUCTS - 2)  # scores and values are attention's
+        if p.work == "predict":
+            return Operations(products=in_blocks + 1)
+        return Operations(products=3 * in_blocks + 2)  # backward has two in blocks, one for the embedding
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Loop over the layers in Python, which jit unrolls."""
 
-        def through(x: Any, blocks: Any) -> Any:
+        def apply_blocks(x: Any, blocks: Any) -> Any:
             for weights in blocks:
                 x = transformer.jax_block(x, weights, parameters.heads)
             return x
 
-        return _jax_program(parameters, arrays, tools, through, stacked=False)
+        return _jax_program(parameters, arrays, tools, apply_blocks, stacked=False)
 
     @variant("jax/jit-scanned")
     def jit_scanned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile one layer, in a loop over stacked weights."""
+        """Compile one layer, as the body of a scan over stacked weights."""
         import jax
 
-        def through(x: Any, blocks: Any) -> Any:
-            layer = lambda x, weights: (transformer.jax_block(x, weights, parameters.heads), None)  # noqa: E731
-            return jax.lax.scan(layer, x, blocks)[0]
+        def apply_block(x: Any, weights: Any) -> tuple[Any, None]:
+            return transformer.jax_block(x, weights, parameters.heads), None
 
-        program = _jax_program(parameters, arrays, tools, through, stacked=True)
+        def apply_blocks(x: Any, stacked_weights: Any) -> Any:
+            x, _ = jax.lax.scan(apply_block, x, stacked_weights)
+            return x
+
+        program = _jax_program(parameters, arrays, tools, apply_blocks, stacked=True)
         if parameters.work == "train":
             return training.jit_donating(program)
         return replace(program, step=jax.jit(program.step), placed=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Loop over the layers."""
+        """Use torch.nn, in a Python loop over the layers."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the step with torch.compile; for training, forward pass and loss, and an eager optimizer."""
+        """Compile the step with torch.compile; in training, the optimizer runs eagerly."""
         return _torch_program(parameters, arrays, tools, "loss")
 
     @variant("pytorch/compile-step")
     def torch_compile_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the optimizer's step as well; for prediction, the same as pytorch/compile."""
+        """Compile also the optimizer's step; a prediction is the same as in pytorch/compile."""
         return _torch_program(parameters, arrays, tools, "step")
 
 
 def _patches(images: Any, patch: int) -> Any:
-    """Return each patch as one row, (batch, patches, patch * patch * 3), for arrays of any framework."""
-    batch, side = len(images), images.shape[1] // patch
-    cut = images.reshape(batch, side, patch, side, patch, COLOURS).swapaxes(2, 3)
-    return cut.reshape(batch, side * side, patch * patch * COLOURS)
+    """Return each patch of the images as one row: (batch, patches, patch * patch * 3), in any framework."""
+    batch, patches_per_side = len(images), images.shape[1] // patch
+    grid = images.reshape(batch, patches_per_side, patch, patches_per_side, patch, COLOURS).swapaxes(2, 3)
+    return grid.reshape(batch, patches_per_side * patches_per_side, patch * patch * COLOURS)
 
 
 def _logits_vjp(
     images: Array, w: NamedArrays, parameters: Vit.Parameters
 ) -> tuple[Array, Callable[[Array], dict[str, Array]]]:
-    """Compute logits in NumPy, and a function from their gradient to those of the weights.
+    """Compute logits in NumPy; return them with a function from their gradient to the gradients of the weights.
 
-    Only the input of each block is kept; the rest is recomputed in the backward pass.
+    To save memory, only the input of each block is stored; the function computes each block again.
     """
     import numpy as np
 
     patches = _patches(images, parameters.patch)
     outside, *blocks = _split_blocks(w, parameters.layers)
     x = np.concatenate([np.repeat(w["token"], len(images), 0), patches @ w["embed"]], 1) + w["positions"]
-    given = []
+    block_inputs = []
     for block in blocks:
-        given.append(x)
+        block_inputs.append(x)
         x = transformer.block(x, block, parameters.heads)
-    last, back_to_token = transformer.normalised_vjp(x[:, 0], w["gain"], w["gain_bias"])
+    class_token, normalise_backward = transformer.normalise_vjp(x[:, 0], w["gain"], w["gain_bias"])
 
-    def back_to_weights(d_logits: Array) -> dict[str, Array]:
-        by_weight = {"head": last.T @ d_logits, **{name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}}
-        d_token, by_weight["gain"], by_weight["gain_bias"] = back_to_token(d_logits @ w["head"].T)
+    def backward(d_logits: Array) -> dict[str, Array]:
+        gradients: dict[str, Array] = {name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}
+        gradients["head"] = class_token.T @ d_logits
+        d_class_token, gradients["gain"], gradients["gain_bias"] = normalise_backward(d_logits @ w["head"].T)
         d_x = np.zeros_like(x)
-        d_x[:, 0] = d_token
+        d_x[:, 0] = d_class_token
         for layer in reversed(range(parameters.layers)):
-            d_x, gradients = transformer.block_vjp(given[layer], blocks[layer], parameters.heads)[1](d_x)
-            for name, gradient in gradients.items():
-                by_weight[name][layer] = gradient
-        by_weight["embed"] = np.tensordot(patches, d_x[:, 1:], ((0, 1), (0, 1)))
-        return by_weight | {"token": d_x[:, :1].sum(0, keepdims=True), "positions": d_x.sum(0)}
+            _out, block_backward = transformer.block_vjp(block_inputs[layer], blocks[layer], parameters.heads)
+            d_x, block_gradients = block_backward(d_x)
+            for name, gradient in block_gradients.items():
+                gradients[name][layer] = gradient
+        gradients["embed"] = np.tensordot(patches, d_x[:, 1:], ((0, 1), (0, 1)))
+        gradients["token"] = d_x[:, :1].sum(0, keepdims=True)
+        gradients["positions"] = d_x.sum(0)
+        return gradients
 
-    return last @ outside["head"], back_to_weights
+    return class_token @ outside["head"], backward
 
 
 def _split_blocks(weights: NamedArrays, layers: int) -> list[dict[str, Array]]:
-    """Return the weights outside the blocks, then each block's."""
-    outside, blocks = _split_stacked(weights)
-    return [outside, *(transformer.block_weights(blocks, layer) for layer in range(layers))]
+    """Return a list: the weights outside the blocks, then the weights of each block."""
+    outside, stacked = _split_stacked(weights)
+    return [outside, *(transformer.block_weights(stacked, layer) for layer in range(layers))]
 
 
 def _split_stacked(weights: NamedArrays) -> list[dict[str, Array]]:
-    """Return the weights outside the blocks, and the stacked weights of all blocks."""
+    """Return a list of two: the weights outside the blocks, and the stacked weights of all blocks."""
     return [
         {name: weights[name] for name in OUTSIDE},
         {name: weights[name] for name in weights if name not in OUTSIDE},
     ]
 
 
-def _join_stacked(apart: Any, stack: Callable[[list[Any]], Any]) -> dict[str, Any]:
-    """Join what `_in_two` separates."""
-    outside, *blocks = apart
+def _stack_blocks(outside_and_blocks: Any, stack: Callable[[list[Any]], Any]) -> dict[str, Any]:
+    """Return all weights by name, those of the blocks stacked: the inverse of `_split_blocks`."""
+    outside, *blocks = outside_and_blocks
     return {**outside, **{name: stack([block[name] for block in blocks]) for name in blocks[0]}}
 
 
-def _jax_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, through: Any, *, stacked: bool) -> Program:
+def _jax_program(
+    parameters: Vit.Parameters, arrays: Arrays, tools: Tools, apply_blocks: Any, *, stacked: bool
+) -> Program:
+    """Return a program that predicts or trains.
+
+    `apply_blocks` is a function (x, weights of the blocks) -> x. `stacked`: these weights are stacked, not a list.
+    """
     import jax.numpy as jnp
     import optax
 
@@ -255,24 +281,27 @@ def _jax_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, throu
         outside, *blocks = w
         x = _patches(images, parameters.patch) @ outside["embed"]
         x = jnp.concatenate([jnp.repeat(outside["token"], len(x), 0), x], 1) + outside["positions"]
-        x = through(x, blocks[0] if stacked else blocks)
-        return transformer.jax_normalised(x[:, 0], outside["gain"], outside["gain_bias"]) @ outside["head"]
+        x = apply_blocks(x, blocks[0] if stacked else blocks)
+        return transformer.jax_normalise(x[:, 0], outside["gain"], outside["gain_bias"]) @ outside["head"]
 
-    def placed(weights: NamedArrays) -> Any:
+    def split_and_put(weights: NamedArrays) -> Any:
         return tools.put(_split_stacked(weights) if stacked else _split_blocks(weights, parameters.layers))
 
     if parameters.work == "predict":
-        return _prediction_program(arrays, tools, logits_of, placed(arrays.batches[0]))
+        return _prediction_program(arrays, tools, logits_of, split_and_put(arrays.batches[0]))
 
     def cross_entropy(w: Any, batch: Any) -> Any:
         logits = logits_of(w, batch["images"])
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["labels"]).mean()
 
-    weights, optimizer = placed(arrays.state), optax.sgd(parameters.learning_rate)
+    weights, optimizer = split_and_put(arrays.state), optax.sgd(parameters.learning_rate)
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
-        outside, *blocks = state[0]
-        return {**(outside | blocks[0] if stacked else _join_stacked(state[0], jnp.stack)), "loss": loss}
+        weights, _optimizer_state = state
+        if stacked:
+            outside, stacked_blocks = weights
+            return {**outside, **stacked_blocks, "loss": loss}
+        return {**_stack_blocks(weights, jnp.stack), "loss": loss}
 
     return Program(
         state=(weights, optimizer.init(weights)),
@@ -286,31 +315,39 @@ def _jax_program(parameters: Vit.Parameters, arrays: Arrays, tools: Tools, throu
 def _torch_program(
     parameters: Vit.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
+    """Return a program that predicts or trains with torch.nn; `compiled` is the part under torch.compile."""
     import torch
 
     predict = parameters.work == "predict"
     weights = tools.put(_split_blocks(arrays.batches[0] if predict else arrays.state, parameters.layers))
-    model = _torch_model()(weights, parameters)
+    model = _torch_model_class()(weights, parameters)
     if predict:
         program = _prediction_program(arrays, tools, lambda model, images: model(images), model)
-        return program if compiled == "nothing" else replace(program, step=torch.compile(program.step), placed=True)
+        if compiled == "nothing":
+            return program
+        return replace(program, step=torch.compile(program.step), placed=True)
 
     def cross_entropy(model: Any, batch: Any) -> Any:
         return torch.nn.functional.cross_entropy(model(batch["images"]), batch["labels"])
 
-    def exported(trained: training.Tensors) -> dict[str, Any]:
-        names = ("embed.weight", "token", "positions", "last.weight", "last.bias", "head.weight")
-        outside = dict(zip(OUTSIDE, (trained[name] for name in names), strict=True))
-        outside |= {name: outside[name].T for name in ("embed", "head")}
-        blocks = (transformer.torch_block_weights(trained, f"blocks.{layer}") for layer in range(parameters.layers))
-        return _join_stacked([outside, *blocks], torch.stack)
+    def export_weights(tensors: training.Tensors) -> dict[str, Any]:
+        outside = {
+            "embed": tensors["embed.weight"].T,
+            "token": tensors["token"],
+            "positions": tensors["positions"],
+            "gain": tensors["gain.weight"],
+            "gain_bias": tensors["gain.bias"],
+            "head": tensors["head.weight"].T,
+        }
+        blocks = [transformer.torch_block_weights(tensors, f"blocks.{layer}") for layer in range(parameters.layers)]
+        return _stack_blocks([outside, *blocks], torch.stack)
 
     batches = tools.put(arrays.batches)
-    return training.torch_program(model, cross_entropy, parameters.learning_rate, batches, exported, compiled)
+    return training.torch_program(model, cross_entropy, parameters.learning_rate, batches, export_weights, compiled)
 
 
 @cache
-def _torch_model() -> Any:
+def _torch_model_class() -> Any:
     """Create the model's class once, because torch.compile compiles again for another class."""
     import torch
 
@@ -322,8 +359,8 @@ def _torch_model() -> Any:
             self.embed = transformer.torch_linear(outside["embed"])
             self.token = torch.nn.Parameter(outside["token"])
             self.positions = torch.nn.Parameter(outside["positions"])
-            self.blocks = torch.nn.ModuleList(transformer.torch_block(each, parameters.heads) for each in blocks)
-            self.last = transformer.torch_normalisation(outside["gain"], outside["gain_bias"])
+            self.blocks = torch.nn.ModuleList(transformer.torch_block(block, parameters.heads) for block in blocks)
+            self.gain = transformer.torch_normalisation(outside["gain"], outside["gain_bias"])
             self.head = transformer.torch_linear(outside["head"])
 
         def forward(self, images: Any) -> Any:
@@ -331,12 +368,14 @@ def _torch_model() -> Any:
             x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.positions
             for block in self.blocks:
                 x = block(x)
-            return self.head(self.last(x[:, 0]))
+            return self.head(self.gain(x[:, 0]))
 
     return Model
 
 
 def _prediction_program(arrays: Arrays, tools: Tools, logits_of: Callable[[Any, Any], Any], weights: Any) -> Program:
+    """Return a program whose state is the images; every step gets the same weights."""
+
     def step(images: Any, w: Any) -> tuple[Any, Any]:
         logits = logits_of(w, images)
         return images + NUDGE * logits.mean(), logits

@@ -62,7 +62,7 @@ class Xor(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after ten epochs, enough to detect a wrong gradient, or after a whole training."""
+        """Compare after `compared_epochs`; the default is ten, enough to detect a wrong gradient."""
         return Measure(unit="epoch", parity_units=parameters.compared_epochs, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
@@ -80,7 +80,7 @@ class Xor(Workload):
         return Arrays(state=state, batches=({"inputs": inputs, "targets": targets},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Apply the chain rule by hand."""
+        """Train in NumPy for `units` epochs, with gradients by the chain rule; return the losses of the last epoch."""
         import numpy as np
 
         w1, b1, w2, b2 = (arrays.state[name].copy() for name in ("weights1", "biases1", "weights2", "biases2"))
@@ -93,22 +93,25 @@ class Xor(Workload):
                 hidden = 1 / (1 + exp(-(w1 @ x + b1)))
                 output = 1 / (1 + exp(-(w2 @ hidden + b2)))
                 error = output - y
-                step2 = rate * 2 * error * output * (1 - output)
-                step1 = step2 @ w2 * hidden * (1 - hidden)
-                w2 -= step2[:, None] * hidden
-                b2 -= step2
-                w1 -= step1[:, None] * x
-                b1 -= step1
+                # Gradients by the biases, times the learning rate.
+                update2 = rate * 2 * error * output * (1 - output)
+                update1 = update2 @ w2 * hidden * (1 - hidden)
+                w2 -= update2[:, None] * hidden
+                b2 -= update2
+                w1 -= update1[:, None] * x
+                b1 -= update1
                 errors.append(error)
         losses = np.concatenate(errors) ** 2
         return {"weights1": w1, "biases1": b1, "weights2": w2, "biases2": b2, "losses": losses}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count a sample's forward pass twice, gradients twice as much, and the update; nothing leaves the cache."""
+        """Count the products of an epoch, forward and backward, and the updates; all data stays in the cache."""
         del parameters, float_bytes
-        products = sum(2 * fan_in * fan_out for fan_in, fan_out in shared.LAYERS)
-        numbers = sum((fan_in + 1) * fan_out for fan_in, fan_out in shared.LAYERS)
-        return Cost(flops=float(len(shared.SAMPLES) * (3 * products + 2 * numbers)), bytes=0.0)
+        forward = sum(2 * fan_in * fan_out for fan_in, fan_out in shared.LAYERS)
+        backward = 2 * forward
+        weights_and_biases = sum((fan_in + 1) * fan_out for fan_in, fan_out in shared.LAYERS)
+        update = 2 * weights_and_biases
+        return Cost(flops=float(len(shared.SAMPLES) * (forward + backward + update)), bytes=0.0)
 
     @variant("pytorch/nn")
     def nn(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -123,13 +126,17 @@ class Xor(Workload):
             optimizer.step()
             return state, loss.detach()
 
+        def weights_and_biases(state: Any) -> Any:
+            model, _optimizer = state
+            return model.parameters()
+
         model = _torch_model(arrays, tools)
         state = (model, torch.optim.SGD(model.parameters(), lr=parameters.learning_rate))
-        return _torch_program(parameters, arrays, tools, state, train, lambda state: state[0].parameters())
+        return _torch_program(parameters, arrays, tools, state, train, weights_and_biases)
 
     @variant("pytorch/no-optimizer")
     def no_optimizer(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.nn layers, and update by hand."""
+        """Use torch.nn layers; update the weights without an optimizer."""
         import torch
 
         def train(model: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -146,19 +153,19 @@ class Xor(Workload):
 
     @variant("pytorch/no-nn")
     def no_nn(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use tensors and autograd alone."""
-        return _torch_plain(parameters, arrays, tools, lambda train: train)
+        """Use only tensors and autograd."""
+        return _torch_tensors_program(parameters, arrays, tools, _without_compiler)
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile a sample's step of no-nn with torch.compile, whose graph breaks at the call of backward()."""
+        """Apply torch.compile to the step of pytorch/no-nn for one sample; the graph breaks at backward()."""
         import torch
 
-        return _torch_plain(parameters, arrays, tools, torch.compile)
+        return _torch_tensors_program(parameters, arrays, tools, torch.compile)
 
     @variant("pytorch/compile-whole")
     def torch_compile_whole(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile a sample's whole step into one graph, with gradients by torch.func."""
+        """Compile the whole step for one sample into one graph, with gradients by torch.func."""
         import torch
 
         def loss_of(layers: Any, x: Any, y: Any) -> Any:
@@ -168,85 +175,95 @@ class Xor(Workload):
 
         def train(layers: Any, x: Any, y: Any, learning_rate: float) -> Any:
             gradients, loss = torch.func.grad_and_value(loss_of)(layers, x, y)
-            for layer, gradient in zip(layers, gradients, strict=True):
-                for parameter, its in zip(layer, gradient, strict=True):
-                    parameter.sub_(its, alpha=learning_rate)
+            for layer, layer_gradients in zip(layers, gradients, strict=True):
+                for parameter, gradient in zip(layer, layer_gradients, strict=True):
+                    parameter.sub_(gradient, alpha=learning_rate)
             return loss
 
         compiled = torch.compile(train, fullgraph=True)
 
-        def one(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        def train_sample(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
             return layers, compiled(layers, x, y, parameters.learning_rate)
 
         layers = tools.put(shared.layers(arrays))
-        return _torch_program(parameters, arrays, tools, layers, one, itertools.chain.from_iterable)
+        return _torch_program(parameters, arrays, tools, layers, train_sample, itertools.chain.from_iterable)
 
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile nothing as a whole."""
-        return _jax_program(parameters, arrays, tools, _train_sample())
+        """Run without jit: each operation by itself."""
+        return _jax_program(parameters, arrays, tools, _jax_train_sample(_without_compiler))
 
     @variant("jax/jit-pieces")
     def jit_pieces(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile forward pass, loss and update by jit one by one, and differentiate from outside."""
+        """Apply jit to forward pass, loss and update separately; jax.value_and_grad runs outside jit."""
         import jax
 
-        return _jax_program(parameters, arrays, tools, _train_sample(jax.jit))
+        return _jax_program(parameters, arrays, tools, _jax_train_sample(jax.jit))
 
     @variant("jax/jit-step")
     def jit_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile a sample's whole step by jit."""
+        """Apply jit to the whole step for one sample."""
         import jax
 
-        return _jax_program(parameters, arrays, tools, jax.jit(_train_sample()))
+        return _jax_program(parameters, arrays, tools, jax.jit(_jax_train_sample(_without_compiler)))
 
     @variant("jax/scan-epochs")
     def scan_epochs(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile the whole training into one program: samples scanned inside scanned epochs."""
+        """Compile the whole training into one program: a scan over epochs, which scans the samples."""
         import jax
 
-        train, read, rate = _train_sample(), shared.loss_reader(parameters), parameters.learning_rate
+        train = _jax_train_sample(_without_compiler)
+        read, rate = shared.loss_reader(parameters), parameters.learning_rate
 
-        def training(layers: Any, samples: Any) -> Any:
-            def epoch(layers: Any, _: None) -> Any:
+        def train_epochs(layers: Any, samples: Any) -> Any:
+            def train_epoch(layers: Any, _: None) -> Any:
                 return jax.lax.scan(lambda layers, sample: train(layers, *sample, rate), layers, samples)
 
-            return jax.lax.scan(epoch, layers, length=parameters.epochs)
+            return jax.lax.scan(train_epoch, layers, length=parameters.epochs)
 
-        compiled = jax.jit(training)
+        compiled = jax.jit(train_epochs)
 
-        def step(layers: Any, samples: Any) -> Any:
+        def train_and_read(layers: Any, samples: Any) -> Any:
             layers, losses = compiled(layers, samples)
             return layers, read(losses)
 
+        def export(layers: Any, losses: Any) -> dict[str, Any]:
+            last_epoch = losses[-1]
+            return {**shared.arrays_by_name(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(last_epoch)}
+
         return Program(
             state=tools.put(shared.layers(arrays)),
-            step=compiled if parameters.losses == "kept" else step,
+            step=compiled if parameters.losses == "kept" else train_and_read,
             batches=(tools.put((arrays.batches[0]["inputs"], arrays.batches[0]["targets"])),),
             units=parameters.epochs,
             placed=True,
-            export=lambda layers, losses: {
-                **shared.named(jax.tree.leaves(layers)),
-                "losses": jax.numpy.asarray(losses[-1]),
-            },
+            export=export,
         )
 
 
+def _without_compiler(function: "Callable[..., Any]") -> "Callable[..., Any]":
+    return function
+
+
 def _torch_model(arrays: Arrays, tools: Tools) -> Any:
+    """Return a torch.nn.Sequential of Linear and Sigmoid modules with the workload's weights."""
     import torch
 
-    parts: list[Any] = []
+    modules: list[Any] = []
     for (fan_in, fan_out), (weights, biases) in zip(shared.LAYERS, tools.put(shared.layers(arrays)), strict=True):
         linear = torch.nn.Linear(fan_in, fan_out)
         linear.weight, linear.bias = torch.nn.Parameter(weights), torch.nn.Parameter(biases)
-        parts += [linear, torch.nn.Sigmoid()]
-    return torch.nn.Sequential(*parts)
+        modules += [linear, torch.nn.Sigmoid()]
+    return torch.nn.Sequential(*modules)
 
 
-def _torch_plain(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, place: "Callable[[Any], Any]") -> Program:
+def _torch_tensors_program(
+    parameters: Xor.Parameters, arrays: Arrays, tools: Tools, compiler: "Callable[[Any], Any]"
+) -> Program:
+    """Return a program that trains without torch.nn; `compiler` is applied to the step for one sample."""
     import torch
 
-    @place
+    @compiler
     def train(layers: Any, x: Any, y: Any, learning_rate: float) -> Any:
         for layer in layers:
             for parameter in layer:
@@ -262,17 +279,13 @@ def _torch_plain(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, place
                     parameter -= learning_rate * parameter.grad  # noqa: PLW2901 - in place
         return loss.detach()
 
-    layers = [
-        (weights.requires_grad_(), biases.requires_grad_()) for weights, biases in tools.put(shared.layers(arrays))
-    ]
-    return _torch_program(
-        parameters,
-        arrays,
-        tools,
-        layers,
-        lambda layers, x, y: (layers, train(layers, x, y, parameters.learning_rate)),
-        itertools.chain.from_iterable,
-    )
+    def train_sample(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        return layers, train(layers, x, y, parameters.learning_rate)
+
+    layers = tools.put(shared.layers(arrays))
+    for tensor in itertools.chain.from_iterable(layers):
+        tensor.requires_grad_()
+    return _torch_program(parameters, arrays, tools, layers, train_sample, itertools.chain.from_iterable)
 
 
 def _torch_program(
@@ -281,39 +294,46 @@ def _torch_program(
     tools: Tools,
     state: Any,
     train: Any,
-    numbers: "Callable[[Any], Iterable[Any]]",
+    weights_and_biases: "Callable[[Any], Iterable[Any]]",
 ) -> Program:
+    """Return a program that calls `train` for each sample; `weights_and_biases` returns the state's tensors."""
     import torch
 
+    def export(state: Any, losses: Any) -> dict[str, Any]:
+        tensors = shared.arrays_by_name(weights_and_biases(state))
+        return {**tensors, "losses": torch.tensor(losses, dtype=torch.float64)}
+
+    first_tensor = next(iter(weights_and_biases(state)))
     return Program(
         state=state,
-        step=shared.over_samples(parameters, train, next(iter(numbers(state))).new_tensor),
+        # `new_tensor` converts a list of numbers to a tensor of the same type and device.
+        step=shared.over_samples(parameters, train, first_tensor.new_tensor),
         batches=(shared.samples(parameters, arrays, tools),),
         placed=True,
-        export=lambda state, losses: {
-            **shared.named(numbers(state)),
-            "losses": torch.tensor(losses, dtype=torch.float64),
-        },
+        export=export,
     )
 
 
-def _train_sample(place: "Callable[[Any], Any]" = lambda function: function) -> Any:
-    """Return (layers, x, y, learning rate) -> (layers, loss); `place` is applied to each of its pieces."""
+def _jax_train_sample(compiler: "Callable[[Any], Any]") -> Any:
+    """Return the step for one sample: a function (layers, x, y, learning rate) -> (layers, loss).
+
+    `compiler` is applied to forward pass, loss and update separately.
+    """
     import jax
 
-    @place
+    @compiler
     def forward(layers: Any, x: Any) -> Any:
         for weights, biases in layers:
             x = jax.nn.sigmoid(x @ weights.T + biases)
         return x
 
-    @place
+    @compiler
     def mean_squared_error(layers: Any, x: Any, y: Any) -> Any:
         return ((forward(layers, x) - y) ** 2).mean()
 
-    @place
+    @compiler
     def update(layers: Any, gradients: Any, learning_rate: Any) -> Any:
-        return jax.tree.map(lambda number, gradient: number - learning_rate * gradient, layers, gradients)
+        return jax.tree.map(lambda parameter, gradient: parameter - learning_rate * gradient, layers, gradients)
 
     def train(layers: Any, x: Any, y: Any, learning_rate: Any) -> tuple[Any, Any]:
         loss, gradients = jax.value_and_grad(mean_squared_error)(layers, x, y)
@@ -323,18 +343,26 @@ def _train_sample(place: "Callable[[Any], Any]" = lambda function: function) -> 
 
 
 def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train: Any) -> Program:
+    """Return a program that calls `train`, made by `_jax_train_sample`, for each sample."""
     import jax
 
     layers, rate = tools.put(shared.layers(arrays)), parameters.learning_rate
-    dtype = layers[0][0].dtype
+    first_weights, _biases = layers[0]
+    dtype = first_weights.dtype
 
-    def with_rate(layers: Any, x: Any, y: Any) -> Any:
+    def train_sample(layers: Any, x: Any, y: Any) -> Any:
         return train(layers, x, y, rate)
+
+    def convert(numbers: list[float]) -> Any:
+        return jax.numpy.array(numbers, dtype)
+
+    def export(layers: Any, losses: Any) -> dict[str, Any]:
+        return {**shared.arrays_by_name(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses)}
 
     return Program(
         state=layers,
-        step=shared.over_samples(parameters, with_rate, lambda numbers: jax.numpy.array(numbers, dtype)),
+        step=shared.over_samples(parameters, train_sample, convert),
         batches=(shared.samples(parameters, arrays, tools),),
         placed=True,
-        export=lambda layers, losses: {**shared.named(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses)},
+        export=export,
     )

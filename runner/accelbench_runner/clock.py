@@ -32,12 +32,12 @@ class MonotonicClock:
 
     @staticmethod
     def seconds() -> float:
-        """Return seconds since some moment in the past."""
+        """Return the seconds since a fixed but unknown time."""
         return perf_counter()
 
     @staticmethod
     def raw_seconds() -> float:
-        """Return the hardware counter if the system offers it, because time servers may slew the monotonic clock."""
+        """Return the seconds of a clock that time servers never adjust, if the system has one."""
         return clock_gettime(RAW)
 
     @staticmethod
@@ -51,27 +51,31 @@ class ClockDrift:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seconds, self._raw = _read_both(clock)
+        self._start_seconds, self._start_raw_seconds = _read_both(clock)
 
     def read(self) -> float:
-        """Return the drift as a share of the elapsed time."""
-        seconds, raw = (
-            now - before for now, before in zip(_read_both(self._clock), (self._seconds, self._raw), strict=True)
-        )
-        return seconds / raw - 1 if raw > 0 else 0.0
+        """Return the drift since creation, as a share of the raw clock's elapsed time."""
+        seconds, raw_seconds = _read_both(self._clock)
+        elapsed_seconds = seconds - self._start_seconds
+        elapsed_raw_seconds = raw_seconds - self._start_raw_seconds
+        if elapsed_raw_seconds <= 0:
+            return 0.0
+        return elapsed_seconds / elapsed_raw_seconds - 1
 
 
-def _read_both(clock: Clock, readings: int = 9) -> tuple[float, float]:
-    """Read both clocks at one moment; return the quickest of several attempts.
+def _read_both(clock: Clock, attempts: int = 9) -> tuple[float, float]:
+    """Return the clock's seconds and the raw clock's seconds at the same time.
 
-    On a busy machine the process may be suspended between the two readings for longer than any drift.
+    The quickest of several attempts counts. In a slow one, the system suspended the process between two readings.
     """
-    pairs = []
-    for _ in range(readings):
-        began, raw, ended = clock.seconds(), clock.raw_seconds(), clock.seconds()
-        pairs.append((ended - began, (began + ended) / 2, raw))
-    _, seconds, raw = min(pairs)
-    return seconds, raw
+    readings = []
+    for _ in range(attempts):
+        began = clock.seconds()
+        raw_seconds = clock.raw_seconds()
+        ended = clock.seconds()
+        readings.append((ended - began, (began + ended) / 2, raw_seconds))
+    _duration, seconds, raw_seconds = min(readings)
+    return seconds, raw_seconds
 
 
 def reading_seconds(clock: Clock, readings: int = 1000) -> float:
@@ -79,11 +83,12 @@ def reading_seconds(clock: Clock, readings: int = 1000) -> float:
     began = clock.seconds()
     for _ in range(readings):
         clock.seconds()
-    return (clock.seconds() - began) / (readings + 1)
+    ended = clock.seconds()
+    return (ended - began) / (readings + 1)  # the reading of `ended` takes time too
 
 
 def resolution(clock: Clock, readings: int = 1000) -> float:
-    """Return the smallest step between two different readings, in seconds; 0 if all are equal."""
+    """Return the smallest difference between two successive readings, in seconds; 0 if all readings are equal."""
     times = [clock.seconds() for _ in range(readings)]
-    steps = [later - earlier for earlier, later in itertools.pairwise(times) if later > earlier]
-    return min(steps, default=0.0)
+    differences = [later - earlier for earlier, later in itertools.pairwise(times)]
+    return min((difference for difference in differences if difference > 0), default=0.0)

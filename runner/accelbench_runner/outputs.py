@@ -10,20 +10,22 @@ UNSEEN = "unseen.npz"
 
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
-    """Return complex arrays as pairs of real numbers along a new last axis, and other arrays unchanged."""
+    """Return the arrays without complex types: a new last axis holds real and imaginary parts."""
     import numpy as np
 
-    return {
-        name: np.stack([np.real(array), np.imag(array)], axis=-1) if np.iscomplexobj(array) else array
-        for name, array in arrays.items()
-    }
+    real_arrays = dict(arrays)
+    for name, array in arrays.items():
+        if np.iscomplexobj(array):
+            real_arrays[name] = np.stack([np.real(array), np.imag(array)], axis=-1)
+    return real_arrays
 
 
 def save(path: Path, arrays: NamedArrays) -> None:
-    """Write the arrays to an archive that `numpy.load` reads; names may be any text."""
+    """Write the arrays to an archive that `numpy.load` reads; their names may be any text."""
     import numpy as np
 
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
+            # The size is unknown when an entry begins; only zip64 allows entries of more than 2 GiB.
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)

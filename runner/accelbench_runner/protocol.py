@@ -126,5 +126,5 @@ _message: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discrimina
 
 
 def parse_message(line: str | bytes) -> Message:
-    """Return the message on a line; raise pydantic.ValidationError for anything else."""
+    """Return the message that the line encodes in JSON; raise pydantic.ValidationError if there is none."""
     return _message.validate_json(line)

@@ -17,7 +17,7 @@ def held(p: TransformerLm.Parameters, fsdp: int, tensor: int, data: int = 1, wid
     Matrices lie apart over fsdp x tensor, gains over fsdp, the batch over data x fsdp.
     """
     gains = (2 * p.layers + 1) * p.width
-    matrices = decoder.numbers(p) - gains
+    matrices = decoder.count_weights(p) - gains
     weights = matrices // (fsdp * tensor) + gains // fsdp
     return width * (3 * weights + 2 * p.batch * p.sequence // (data * fsdp))
 
@@ -30,7 +30,7 @@ def held_on(p: TransformerLm.Parameters, target: Target) -> int:
     shapes = decoder.shapes(p)
     weights = 0
     for name, shape in shapes.items():
-        axes = decoder.DIVIDED[name]
+        axes = decoder.MESH_AXES[name]
         layers = shape[: len(shape) - len(axes)]
         share = [size // sizes[axis or ""] for size, axis in zip(shape[len(layers) :], axes, strict=True)]
         weights += tiled((*layers, *share))
@@ -40,7 +40,7 @@ def held_on(p: TransformerLm.Parameters, target: Target) -> int:
 
 def held_by_torch(p: TransformerLm.Parameters) -> int:
     """On the one device that PyTorch's program is dispatched for: tokens and targets stay integers of eight bytes."""
-    return 4 * 3 * decoder.numbers(p) + 8 * 2 * p.batch * p.sequence
+    return 4 * 3 * decoder.count_weights(p) + 8 * 2 * p.batch * p.sequence
 
 
 def operations(p: TransformerLm.Parameters) -> float:

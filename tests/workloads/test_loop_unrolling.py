@@ -11,4 +11,4 @@ from accelbench.workloads.loop_unrolling import LoopUnrolling, _program
 def test_a_cumsum_of_sines_is_refused() -> None:
     unused: Any = None
     with pytest.raises(ValueError, match="cumsum cannot compute sines: leave this variant out, or set body: sum"):
-        _program(LoopUnrolling.Parameters(body="sine"), Arrays(state={}), unused, sums_of=unused)
+        _program(LoopUnrolling.Parameters(body="sine"), Arrays(state={}), unused, all_sums=unused)

@@ -85,14 +85,14 @@ def parsed(**parameters: Any) -> TransformerLm.Parameters:
 @pytest.mark.parametrize(("name", "weights"), [("1 M", 1.07e6), ("134 M", 134e6), ("7 B", 6.71e9)])
 def test_the_weights_are_as_many_as_is_said(name: str, weights: float) -> None:
     p = parsed(**SIZES[name])
-    assert decoder.numbers(p) == sum(map(math.prod, decoder.shapes(p).values()))
-    assert decoder.numbers(p) == pytest.approx(weights, rel=0.005)
+    assert decoder.count_weights(p) == sum(map(math.prod, decoder.shapes(p).values()))
+    assert decoder.count_weights(p) == pytest.approx(weights, rel=0.005)
     tied = parsed(**SIZES[name], embedding="tied")
-    assert decoder.numbers(tied) == sum(map(math.prod, decoder.shapes(tied).values()))
+    assert decoder.count_weights(tied) == sum(map(math.prod, decoder.shapes(tied).values()))
 
 
 def test_every_weight_is_divided() -> None:
-    assert decoder.DIVIDED.keys() == decoder.shapes(parsed()).keys()
+    assert decoder.MESH_AXES.keys() == decoder.shapes(parsed()).keys()
 
 
 @pytest.mark.parametrize(
