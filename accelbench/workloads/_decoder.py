@@ -146,7 +146,7 @@ def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Siz
     d_logits = d_flat_logits.reshape(*tokens.shape, -1)
     d_head = np.tensordot(normalised, d_logits, ((0, 1), (0, 1)))
     d_x, d_gain, _d_bias = normalise_backward(d_logits @ head.T)
-    block_gradients = []
+    block_gradients: list[dict[str, Array]] = []  # from the first block to the last
     for backward in reversed(backward_functions):
         d_x, gradients = backward(d_x)
         gradients |= dict(zip(QUERIES_KEYS_VALUES, np.split(gradients["attend"], 3, -1), strict=True))

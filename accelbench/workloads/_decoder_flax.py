@@ -114,7 +114,7 @@ def _constrain_sharding(x: Any, *axes: Any) -> Any:
 
 
 def axes_of_batches() -> PartitionSpec:
-    """Return the mesh axes of tokens and targets: devices share the examples, but split none of them."""
+    """Return the mesh axes of tokens and targets: data and fsdp split the batch; each example stays whole."""
     return PartitionSpec(BATCH)
 
 

@@ -16,6 +16,7 @@ class Block(nn.Module):  # type: ignore[misc]  # torch has no types here
     """Apply causal attention, then a perceptron, each after layer normalisation and added to its input."""
 
     def __init__(self, sizes: decoder.Sizes) -> None:
+        """Create the layers; `build` sets their weights."""
         super().__init__()
         width, hidden = sizes.width, transformer.WIDER * sizes.width
         self.heads = sizes.heads
@@ -46,6 +47,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
     """
 
     def __init__(self, sizes: decoder.Sizes, *, recomputed: bool) -> None:
+        """Create the layers; `build` sets their weights."""
         super().__init__()
         self.recomputed = recomputed
         self.embed = nn.Embedding(sizes.vocabulary, sizes.width)

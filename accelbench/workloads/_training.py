@@ -23,6 +23,7 @@ def optax_step(loss_of: Loss, optimizer: Any) -> Step:
     import optax
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        """Train on one batch; return the next state and the loss."""
         weights, optimizer_state = state
         loss, gradients = jax.value_and_grad(loss_of)(weights, batch)
         updates, optimizer_state = optimizer.update(gradients, optimizer_state, weights)
@@ -45,6 +46,7 @@ def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Step:
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        """Train on one batch; return the state, changed in place, and the loss."""
         model, optimizer = state
         if clear_all:
             model.zero_grad()
@@ -117,6 +119,7 @@ def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
     import torch
 
     def step(weights: Any, batch: Any) -> tuple[Any, Any]:
+        """Update the weights in place by gradient descent; return them and the loss."""
         gradients, loss = torch.func.grad_and_value(loss_of)(weights, batch)
         for name, weight in weights.items():
             weight.sub_(gradients[name], alpha=learning_rate)
@@ -139,6 +142,7 @@ def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
     last_weights: Tensors = {}
 
     def step(weights: Any, batch: Any) -> tuple[Any, Any]:
+        """Train on one batch; return the weights, changed in place, and the loss."""
         nonlocal last_weights
         if weights is not last_weights:  # the first step of a block, which has fresh copies
             for name, parameter in parameters.items():

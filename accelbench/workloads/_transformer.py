@@ -99,6 +99,7 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
     out = middle + hidden @ w["contract"] + w["contract_bias"]
 
     def backward(d_out: Array) -> tuple[Array, dict[str, Array]]:
+        """Return the gradients by x and by each weight, from the gradient by the output."""
         gelu_slope = cdf + before_gelu * np.exp(-(before_gelu**2) / 2) / math.sqrt(2 * math.pi)
         d_before_gelu = d_out @ w["contract"].T * gelu_slope
         d_through_perceptron, d_gain2, d_gain2_bias = backward2(d_before_gelu @ w["expand"].T)
@@ -136,6 +137,7 @@ def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[
     unit = deviation * scale  # mean 0, variance 1
 
     def backward(d_out: Array) -> tuple[Array, Array, Array]:
+        """Return the gradients by x, gain and bias, from the gradient by the output."""
         d_unit = d_out * gain
         along_unit = unit * (d_unit * unit).mean(-1, keepdims=True)
         d_x = scale * (d_unit - d_unit.mean(-1, keepdims=True) - along_unit)
@@ -212,6 +214,7 @@ def _torch_block_class() -> Any:
             self.contract = torch_linear(w["contract"], w["contract_bias"])
 
         def forward(self, x: Any) -> Any:
+            """Apply the block to x (batch, length, width)."""
             batch, length, _ = x.shape
             qkv = self.attend(self.gain1(x)).chunk(3, -1)
             q, k, v = (tensor.view(batch, length, self.heads, -1).transpose(1, 2) for tensor in qkv)

@@ -28,6 +28,7 @@ def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> 
     read = loss_reader(parameters)
 
     def step(state: Any, samples: Any) -> tuple[Any, Any]:
+        """Call `train` for each sample; return the last state and all losses."""
         losses = []
         for x, y in samples:
             state, loss = train(state, x, y)

@@ -35,7 +35,7 @@ class ActivationCheckpointing(network.DeepNetwork):
         segment: int = Field(default=4, ge=1, le=1000, description="Layers in a segment.")
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep all activations that XLA does not recompute by itself."""
+        """Keep all activations, except those that XLA decides to recompute."""
         return _jax_program(parameters, arrays, tools, _without_checkpoint)
 
     @variant("jax/jit-unfused")
@@ -78,7 +78,7 @@ class ActivationCheckpointing(network.DeepNetwork):
 
     @variant("pytorch/compile")
     def torch_compile(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Keep all activations that torch.compile does not recompute by itself."""
+        """Keep all activations, except those that torch.compile decides to recompute."""
         return _torch_program(parameters, arrays, tools, _apply_torch_segment, compiled=True)
 
     @variant("pytorch/compile-checkpoint")
@@ -143,6 +143,7 @@ def _jax_scanned_program(
         return apply_layers(x, _unstack(segment, segment_layers))
 
     def loss_of(state: Any, batch: Any) -> Any:
+        """Return the mean squared error after the scanned segments and the last layers."""
         stacked, last_layers = state
         x, _ = jax.lax.scan(checkpoint(apply_segment), batch["inputs"], stacked)
         x, _ = checkpoint(apply_layers)(x, last_layers)
@@ -172,6 +173,7 @@ def _jax_step(parameters: ActivationCheckpointing.Parameters, loss_of: Callable[
     import jax
 
     def step(layers: Any, batch: Any) -> tuple[Any, Any]:
+        """Update all layers by gradient descent; return them and the loss."""
         loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
         new_layers = jax.tree.map(
             lambda weight, gradient: weight - parameters.learning_rate * gradient, layers, gradients
@@ -200,6 +202,7 @@ def _torch_program(
     model = torch.nn.Sequential(*map(network.torch_network, _split_into_segments(layers, parameters)))
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
+        """Apply the segments to the inputs and compare with the targets."""
         x = batch["inputs"]
         for segment in model:
             x = apply_segment(segment, x)

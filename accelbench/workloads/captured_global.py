@@ -87,9 +87,9 @@ def _program(compiler: Callable[[Any], Any], arrays: Arrays, tools: Tools) -> Pr
         step=step,
         batches=[float(batch["a"]) for batch in arrays.batches],
         placed=True,
-        observe=_values,
+        observe=_observe_values,
     )
 
 
-def _values(outs: Sequence[Any]) -> dict[str, Any]:
+def _observe_values(outs: Sequence[Any]) -> dict[str, Any]:
     return {"values": outs}

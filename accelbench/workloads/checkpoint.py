@@ -141,12 +141,14 @@ def _jax_program(
     adam = optax.adam(RATE)
 
     def train(state: Any, batch: Any) -> Any:
+        """Apply one step of Adam to w."""
         w, moments = state
         gradient = jax.grad(lambda w: ((batch["x"] @ w - batch["y"]) ** 2).mean())(w)
         updates, moments = adam.update(gradient, moments, w)
         return optax.apply_updates(w, updates), moments
 
     def resume(state: Any) -> Any:
+        """Return the state after saving and loading it; without `complete`, its optimizer state is new."""
         if complete:
             return _in_new_directory(save_and_load, state)
         w, _moments = state
@@ -178,6 +180,7 @@ def _torch_program(
         return w, torch.optim.Adam([w], lr=RATE)
 
     def train(state: Any, batch: Any) -> Any:
+        """Apply one step of Adam to a copy of w and of the optimizer."""
         w, adam = copy.deepcopy(state)  # both trainings start from the same objects
         adam.zero_grad()
         ((batch["x"] @ w - batch["y"]) ** 2).mean().backward()
@@ -185,6 +188,7 @@ def _torch_program(
         return w, adam
 
     def resume(state: Any) -> Any:
+        """Return the state after saving and loading it; without `complete`, its optimizer is new."""
         w, adam = state
         new_w, new_adam = start()
         checkpoint = {"w": w.detach()}
@@ -216,6 +220,7 @@ def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resu
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        """Train both states on one batch; return them and their largest difference."""
         uninterrupted, resumed = state
         if batch["number"] > 0:
             resumed = resume(resumed)
@@ -224,6 +229,7 @@ def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resu
         return (uninterrupted, resumed), difference
 
     def observe(differences: Sequence[Any]) -> dict[str, Any]:
+        """Count the calls without a difference, and return the last difference; None is a failed call."""
         known_differences = [float(difference) for difference in differences if difference is not None]
         return {
             "bitwiseResumes": known_differences.count(0.0),
@@ -244,6 +250,7 @@ def _in_new_directory(save_and_load: SaveAndLoad, tree: Any) -> Any:
 
 
 def _save_and_load_with_orbax(tree: Any, path: Path) -> Any:
+    """Save the tree at the path, wait until it is written, and load it."""
     from orbax import checkpoint
 
     with checkpoint.StandardCheckpointer() as checkpointer:
@@ -253,6 +260,7 @@ def _save_and_load_with_orbax(tree: Any, path: Path) -> Any:
 
 
 def _save_and_load_with_torch(tree: Any, path: Path) -> Any:
+    """Save the tree at the path with torch.save, and load it with torch.load."""
     import torch
 
     torch.save(tree, path)
@@ -260,6 +268,7 @@ def _save_and_load_with_torch(tree: Any, path: Path) -> Any:
 
 
 def _save_and_load_with_torch_distributed(tree: Any, path: Path) -> Any:
+    """Save the tree at the path with torch.distributed.checkpoint, and load it into new tensors."""
     import torch
     from torch.distributed import checkpoint
     from torch.utils import _pytree as pytree

@@ -175,6 +175,7 @@ class CifarCnn(Workload):
             return optax.softmax_cross_entropy_with_integer_labels(logits, batch["labels"]).mean()
 
         def export(state: Any, loss: Any) -> dict[str, Any]:
+            """Return the weights with the names of the reference, and the loss."""
             weights, _optimizer_state = state
             layers = nnx.to_pure_dict(weights)["layers"]
             values = [layers[layer][attribute] for layer in (0, 3, 7) for attribute in ("kernel", "bias")]

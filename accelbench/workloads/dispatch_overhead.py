@@ -92,6 +92,7 @@ def _polynomial(x: Any) -> Any:
 
 
 def _program(arrays: Arrays, tools: Tools) -> Program:
+    """Return a program whose step evaluates the polynomial at x."""
     return Program(
         state=tools.put(arrays.state["x"]),
         step=lambda x, _: (_polynomial(x), None),

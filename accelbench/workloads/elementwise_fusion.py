@@ -78,6 +78,7 @@ def _evaluate(form: str, library: Any, x: Any) -> Any:
 
 
 def _program(form: str, library: Any, arrays: Arrays, tools: Tools) -> Program:
+    """Return a program whose step evaluates the expression of x."""
     return Program(
         state=tools.put(arrays.state["x"]),
         step=lambda x, _: (_evaluate(form, library, x), None),

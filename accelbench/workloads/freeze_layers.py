@@ -65,6 +65,7 @@ class FreezeLayers(network.DeepNetwork):
         loss_of = network.jax_loss(network.jax_layer)
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
+            """Train the trained layers on one batch; return the next state and the loss."""
             frozen_layers, trained_layers, optimizer_state = state
 
             def loss_of_trained(trained_layers: Any) -> Any:

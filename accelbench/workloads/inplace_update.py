@@ -102,14 +102,14 @@ class InplaceUpdate(Workload):
 
     @variant("jax/jit-donated")
     def jit_donated(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Donate the old array, whose memory the new one takes."""
+        """Donate the old array: the new array takes its memory."""
         import jax
 
         return _jax_program(arrays, tools, jax.jit(_jax_step(parameters), donate_argnums=0))
 
     @variant("jax/jit-fori")
     def jit_fori(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Run the updates in a lax.fori_loop under jit, whose body is compiled once."""
+        """Run the updates in a lax.fori_loop under jit; its body is compiled once."""
         import jax
 
         update = _jax_update(parameters)
@@ -211,6 +211,7 @@ def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any) -> Program:
+    """Return a program whose state is x."""
     return Program(
         state=tools.put(arrays.state["x"]),
         step=step,

@@ -94,6 +94,7 @@ class LayerNorm(Workload):
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any) -> Program:
+    """Return a program whose state is x."""
     return Program(
         state=tools.put(arrays.state["x"]),
         batches=tools.put(arrays.batches),

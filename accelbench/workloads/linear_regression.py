@@ -152,6 +152,7 @@ def _torch_program(
     loss_of = torch.compile(_torch_loss) if compiled else _torch_loss
 
     def step(w: Any, batch: Any) -> tuple[Any, Any]:
+        """Update w in place by gradient descent; return w and the loss."""
         loss = loss_of(w, batch)
         loss.backward()
         with torch.no_grad():

@@ -68,7 +68,7 @@ class LoopUnrolling(Workload):
         return Cost(flops=additions_and_division, bytes=2.0 * n * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use a Python loop, which jit unrolls."""
+        """Use a Python loop; jit unrolls it."""
         import jax.numpy as jnp
 
         def all_sums(carry: Any, x: Any) -> Any:
@@ -129,7 +129,7 @@ class LoopUnrolling(Workload):
         return _program(parameters, arrays, tools, lambda carry, x: carry + jnp.cumsum(x), compiler=jax.jit)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use a Python loop, which torch.compile unrolls."""
+        """Use a Python loop; torch.compile unrolls it."""
         import torch
 
         def all_sums(carry: Any, x: Any) -> Any:

@@ -102,6 +102,8 @@ class MatmulChain(Workload):
 
 
 def _program(parameters: MatmulChain.Parameters, arrays: Arrays, tools: Tools) -> Program:
+    """Return a program whose step multiplies x by w or, without scaling, by itself."""
+
     def multiply_by_w(x: Any, batch: Any) -> tuple[Any, None]:
         return x @ batch["w"], None
 

@@ -101,6 +101,7 @@ def _next_query(query: Any, mean_score: Any) -> Any:
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any) -> Program:
+    """Return a program whose state is the query."""
     return Program(
         state=tools.put(arrays.state["query"]),
         batches=tools.put(arrays.batches),

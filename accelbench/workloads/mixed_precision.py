@@ -34,7 +34,7 @@ class MixedPrecision(network.DeepNetwork):
         return training.jit_donating(_jax_program(parameters, arrays, tools, narrow=False))
 
     def pytorch(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.autocast and, in float16, torch.amp.GradScaler, which waits for a GPU in every step."""
+        """Use torch.autocast. In float16, also use torch.amp.GradScaler, which waits for a GPU in every step."""
         return _torch_program(parameters, arrays, tools, narrow=True)
 
     @variant("pytorch/eager-full")
@@ -62,6 +62,7 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
     scales_loss = narrow and policy_type == jnp.float16
 
     def loss_of(layers: Any, batch: Any) -> Any:
+        """Return the mean squared error; layers compute in the type `product_type`."""
         x = batch["inputs"].astype(product_type)
         for layer in _cast(layers, product_type):
             x = network.jax_layer(x, layer)
@@ -71,11 +72,13 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
         return jax.tree.map(lambda weight, gradient: weight - parameters.learning_rate * gradient, layers, gradients)
 
     def plain_step(state: Any, batch: Any) -> tuple[Any, Any]:
+        """Train on one batch, without scaling the loss."""
         layers, no_scale = state
         loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
         return (descend(layers, gradients), no_scale), loss
 
     def scaled_step(state: Any, batch: Any) -> tuple[Any, Any]:
+        """Train on one batch, with a scaled loss; return the next state and the loss."""
         layers, scale = state
         scale, finite, loss, gradients = scale.value_and_grad(loss_of)(layers, batch)
         new_layers = descend(layers, gradients)
@@ -117,6 +120,7 @@ def _torch_program(
             return torch.nn.functional.mse_loss(model(batch["inputs"]).to(weight_type), batch["targets"])
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        """Train on one batch; return the state, changed in place, and the loss."""
         model, optimizer, scaler = state
         optimizer.zero_grad()
         loss = loss_of(model, batch)

@@ -216,6 +216,7 @@ def _jax_network(parameters: Mlp.Parameters, network: NamedArrays, tools: Tools)
 
 
 def _jax_prediction_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools) -> Program:
+    """Return a program whose step predicts with flax nnx."""
     import jax.numpy as jnp
     from flax import nnx
 
@@ -240,6 +241,7 @@ def _jax_training_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Too
         return ((nnx.merge(graph, weights)(batch["inputs"]) - batch["targets"]) ** 2).mean()
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
+        """Return the weights with the names of the reference, and the loss."""
         weights, _optimizer_state = state
         layers = nnx.to_pure_dict(weights)["layers"]
         first, second = layers[0], layers[2]  # 1 is the relu

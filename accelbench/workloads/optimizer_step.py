@@ -134,6 +134,7 @@ def _torch_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: 
     import torch
 
     def step(state: Any, gradients: Any) -> tuple[Any, None]:
+        """Apply one step of Adam in place."""
         weights, adam = state
         for name, weight in weights.items():
             weight.grad = gradients[name]
@@ -141,6 +142,7 @@ def _torch_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: 
         return state, None
 
     def export(state: Any, _: Any) -> dict[str, Any]:
+        """Return weights and moments with the names of the reference."""
         weights, adam = state
         first_moments = {name: adam.state[weight]["exp_avg"] for name, weight in weights.items()}
         second_moments = {name: adam.state[weight]["exp_avg_sq"] for name, weight in weights.items()}

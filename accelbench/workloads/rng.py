@@ -87,6 +87,7 @@ class Rng(Workload):
         seed = int(arrays.state["seed"])
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
+            """Seed the generator, and draw masks in all threads."""
             torch.manual_seed(seed)
 
             def draw_mask(_thread: int) -> Any:
@@ -105,6 +106,7 @@ class Rng(Workload):
         seed = int(arrays.state["seed"])
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
+            """Make a generator for each thread, and draw masks in all threads."""
             threads = range(parameters.threads)
             generators = [torch.Generator(ones.device).manual_seed(seed + thread) for thread in threads]
 
@@ -126,6 +128,7 @@ class Rng(Workload):
         key = jax.random.key(int(arrays.state["seed"]))
 
         def step(ones: Any, _batch: Any) -> tuple[Any, Any]:
+            """Make a key for each thread, and draw masks in all threads."""
             thread_keys = [jax.random.fold_in(key, thread) for thread in range(parameters.threads)]
 
             def draw_mask(thread: int) -> Any:
@@ -163,6 +166,7 @@ def _jax_program(
     mask_of = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
 
     def step(state: Any, _batch: Any) -> tuple[Any, Any]:
+        """Draw one mask; return the next key with it."""
         key, ones = state
         with jax.debug_key_reuse(detects_reuse):
             next_key, mask_key = jax.random.split(key) if splits else (key, key)

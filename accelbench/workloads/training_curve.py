@@ -101,6 +101,7 @@ class TrainingCurve(Workload):
         import jax
 
         def epoch_of(step: Any) -> Any:
+            """Return a function that trains an epoch, mini-batch by mini-batch."""
             compiled_step = jax.jit(step)
             mean = jax.jit(lambda losses: sum(losses) / len(losses))
 
@@ -121,6 +122,8 @@ class TrainingCurve(Workload):
         import jax
 
         def epoch_of(step: Any) -> Any:
+            """Return a compiled function that trains an epoch."""
+
             def train_epoch(state: Any, stacked_mini_batches: Any) -> tuple[Any, Any]:
                 state, losses = jax.lax.scan(step, state, stacked_mini_batches)
                 return state, losses.mean()
@@ -192,15 +195,17 @@ def _jax_program(
     optimizer = optax.adam(parameters.learning_rate, DECAY1, DECAY2, EPSILON)
     train_epoch = epoch_of(training.optax_step(cross_entropy, optimizer))
 
-    @jax.jit
-    def accuracy_of(network: Any, inputs: Any, labels: Any) -> Any:
+    def accuracy(network: Any, inputs: Any, labels: Any) -> Any:
         return (logits_of(network, inputs).argmax(-1) == labels).mean()
 
+    compiled_accuracy = jax.jit(accuracy)
+
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        """Train for one epoch; return the state, the mean loss and the accuracy on the test examples."""
         state, loss = train_epoch(state, batch["mini_batches"])
         network, _optimizer_state = state
         test_inputs, test_labels = batch["test"]
-        return state, {"loss": loss, "accuracy": accuracy_of(network, test_inputs, test_labels)}
+        return state, {"loss": loss, "accuracy": compiled_accuracy(network, test_inputs, test_labels)}
 
     network = tools.put(dict(arrays.state))
     state = (network, optimizer.init(network))
@@ -225,6 +230,7 @@ def _torch_program(
     train_mini_batch = training.torch_step(torch.compile(cross_entropy) if compiled else cross_entropy)
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        """Train for one epoch; return the state, the mean loss and the accuracy on the test examples."""
         losses = []
         for mini_batch in batch["mini_batches"]:
             state, loss = train_mini_batch(state, mini_batch)

@@ -150,7 +150,7 @@ class TransformerLm(Workload):
         return Operations(products=3 * forward)  # backward has two for each
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Loop over the layers in Python, which jit unrolls."""
+        """Use a Python loop over the layers; jit unrolls it."""
         return _jax_program(parameters, arrays, tools, scanned=False)
 
     @variant("jax/jit-scanned")
@@ -159,7 +159,7 @@ class TransformerLm(Workload):
         return training.jit_donating(_jax_program(parameters, arrays, tools, scanned=True))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Loop over the layers, with PyTorch's attention kernel."""
+        """Use torch.nn, in a Python loop over the layers, with PyTorch's attention kernel."""
         return _torch_program(parameters, arrays, tools)
 
     @variant("pytorch/compile")

@@ -59,7 +59,7 @@ class VariableLength(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Time or observe one ordered pass."""
+        """Time the calls in order as an episode, or observe them."""
         return Measure(protocol="episode" if parameters.asks == "time" else "observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
@@ -98,9 +98,10 @@ class VariableLength(Workload):
         return Cost(flops=flops, bytes=(weights + text) * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compile a program for each length."""
+        """Keep every length; jit compiles a program for each."""
 
         def step(mean: Any, batch: Any) -> tuple[Any, Any]:
+            """Apply the blocks to one text; return the mean over its tokens twice, as state and output."""
             text, blocks = batch
             x = text + mean[:, None]
             for weights in blocks:
@@ -113,13 +114,13 @@ class VariableLength(Workload):
 
     @variant("jax/jit-padded")
     def jit_padded(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Pad every text to the longest."""
+        """Pad every text to the length of the longest, and mask the padding."""
         longest = max(LENGTHS) // parameters.shortening
         return _padded_program(arrays, tools, lambda _: longest)
 
     @variant("jax/jit-bucketed")
     def jit_bucketed(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Pad every text to the next power of two."""
+        """Pad every text to the next power of two, and mask the padding."""
         del parameters
         return _padded_program(arrays, tools, lambda length: 2 ** math.ceil(math.log2(length)))
 
@@ -128,6 +129,7 @@ class VariableLength(Workload):
         del parameters
 
         def step(mean: Any, batch: Any) -> tuple[Any, Any]:
+            """Apply the blocks to one text; return the mean over its tokens twice, as state and output."""
             text, blocks = batch
             x = text + mean[:, None]
             for block in blocks:
@@ -163,6 +165,7 @@ def _padded_program(arrays: Arrays, tools: Tools, padded_length: Callable[[int],
     import numpy as np
 
     def step(mean: Any, batch: Any) -> tuple[Any, Any]:
+        """Apply the blocks to one padded text; return the mean over its tokens twice, as state and output."""
         text, valid, blocks = batch
         x = text + mean[:, None]
         for weights in blocks:

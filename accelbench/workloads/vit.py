@@ -73,12 +73,12 @@ class Vit(Workload):
 
         @property
         def tokens(self) -> int:
-            """Return the number of patches and the class token."""
+            """Return the number of tokens of an image: its patches and the class token."""
             return (self.image // self.patch) ** 2 + 1
 
         @property
         def pixels(self) -> int:
-            """Return the numbers in a patch."""
+            """Return how many numbers a patch has: three colours for each pixel."""
             return self.patch**2 * COLOURS
 
     def measure(self, parameters: Parameters) -> Measure:
@@ -162,7 +162,7 @@ class Vit(Workload):
         return Operations(products=3 * in_blocks + 2)  # backward has two in blocks, one for the embedding
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Loop over the layers in Python, which jit unrolls."""
+        """Use a Python loop over the layers; jit unrolls it."""
 
         def apply_blocks(x: Any, blocks: Any) -> Any:
             for weights in blocks:
@@ -229,6 +229,7 @@ def _logits_vjp(
     class_token, normalise_backward = transformer.normalise_vjp(x[:, 0], w["gain"], w["gain_bias"])
 
     def backward(d_logits: Array) -> dict[str, Array]:
+        """Return the gradients of all weights from the gradient of the logits."""
         gradients: dict[str, Array] = {name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}
         gradients["head"] = class_token.T @ d_logits
         d_class_token, gradients["gain"], gradients["gain_bias"] = normalise_backward(d_logits @ w["head"].T)
@@ -278,6 +279,7 @@ def _jax_program(
     import optax
 
     def logits_of(w: Any, images: Any) -> Any:
+        """Return the logits of the images, from the class token after all blocks."""
         outside, *blocks = w
         x = _patches(images, parameters.patch) @ outside["embed"]
         x = jnp.concatenate([jnp.repeat(outside["token"], len(x), 0), x], 1) + outside["positions"]
@@ -297,6 +299,7 @@ def _jax_program(
     weights, optimizer = split_and_put(arrays.state), optax.sgd(parameters.learning_rate)
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
+        """Return the weights with the names of the reference, and the loss."""
         weights, _optimizer_state = state
         if stacked:
             outside, stacked_blocks = weights
@@ -331,6 +334,7 @@ def _torch_program(
         return torch.nn.functional.cross_entropy(model(batch["images"]), batch["labels"])
 
     def export_weights(tensors: training.Tensors) -> dict[str, Any]:
+        """Return the model's tensors with the names of the reference."""
         outside = {
             "embed": tensors["embed.weight"].T,
             "token": tensors["token"],
@@ -364,6 +368,7 @@ def _torch_model_class() -> Any:
             self.head = transformer.torch_linear(outside["head"])
 
         def forward(self, images: Any) -> Any:
+            """Return the logits of the images, from the class token after all blocks."""
             x = self.embed(_patches(images, self.patch))
             x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.positions
             for block in self.blocks:

@@ -119,6 +119,7 @@ class Xor(Workload):
         import torch
 
         def train(state: Any, x: Any, y: Any) -> tuple[Any, Any]:
+            """Train on one sample; return the state, changed in place, and the loss."""
             model, optimizer = state
             optimizer.zero_grad()
             loss = ((model(x) - y) ** 2).mean()
@@ -140,6 +141,7 @@ class Xor(Workload):
         import torch
 
         def train(model: Any, x: Any, y: Any) -> tuple[Any, Any]:
+            """Train on one sample; return the model, changed in place, and the loss."""
             model.zero_grad()
             loss = ((model(x) - y) ** 2).mean()
             loss.backward()
@@ -174,6 +176,7 @@ class Xor(Workload):
             return ((x - y) ** 2).mean()
 
         def train(layers: Any, x: Any, y: Any, learning_rate: float) -> Any:
+            """Train on one sample: change the layers in place and return the loss."""
             gradients, loss = torch.func.grad_and_value(loss_of)(layers, x, y)
             for layer, layer_gradients in zip(layers, gradients, strict=True):
                 for parameter, gradient in zip(layer, layer_gradients, strict=True):
@@ -216,6 +219,8 @@ class Xor(Workload):
         read, rate = shared.loss_reader(parameters), parameters.learning_rate
 
         def train_epochs(layers: Any, samples: Any) -> Any:
+            """Train for all epochs; return the layers and the losses (epochs, samples)."""
+
             def train_epoch(layers: Any, _: None) -> Any:
                 return jax.lax.scan(lambda layers, sample: train(layers, *sample, rate), layers, samples)
 
@@ -265,6 +270,7 @@ def _torch_tensors_program(
 
     @compiler
     def train(layers: Any, x: Any, y: Any, learning_rate: float) -> Any:
+        """Train on one sample: change the layers in place and return the loss."""
         for layer in layers:
             for parameter in layer:
                 parameter.grad = None

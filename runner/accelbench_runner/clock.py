@@ -16,7 +16,7 @@ class Clock(Protocol):
         ...
 
     def raw_seconds(self) -> float:
-        """Return the current time of a clock that is never adjusted, from another origin."""
+        """Return the current time in seconds of a second clock; time servers never adjust it."""
         ...
 
     def pause(self, seconds: float) -> None:
