@@ -47,15 +47,15 @@ def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> 
 
 def samples(parameters: Any, arrays: Arrays, tools: Tools) -> Any:
     """Return pairs of input (2,) and target (1,): on the device if `placed`, else as lists of numbers."""
-    samples = list(zip(*arrays.batches[0].values(), strict=True))
+    pairs = list(zip(*arrays.batches[0].values(), strict=True))
     if parameters.samples == "placed":
-        return tools.put(samples)
-    return [(x.tolist(), y.tolist()) for x, y in samples]
+        return tools.put(pairs)
+    return [(x.tolist(), y.tolist()) for x, y in pairs]
 
 
 def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
     """Return weights (out, in) and biases (out,) of each layer."""
-    return [(arrays.state[f"weights{number}"], arrays.state[f"biases{number}"]) for number in (1, 2)]
+    return [(arrays.state[f"weights{layer}"], arrays.state[f"biases{layer}"]) for layer in (1, 2)]
 
 
 def arrays_by_name(weights_and_biases: Any) -> dict[str, Any]:

@@ -155,8 +155,12 @@ def _jax_program(
         w = _in_new_directory(save_and_load, {"w": w})["w"]
         return w, adam.init(w)
 
+    def parameters_of(state: Any) -> Any:
+        w, _moments = state
+        return w
+
     w = tools.put(arrays.state["w"])
-    return _observed_program(arrays, tools, (w, adam.init(w)), jax.jit(train), resume, lambda state: state[0])
+    return _observed_program(arrays, tools, (w, adam.init(w)), jax.jit(train), resume, parameters_of)
 
 
 def _torch_program(
@@ -200,7 +204,11 @@ def _torch_program(
             new_adam.load_state_dict(loaded["adam"])
         return new_w, new_adam
 
-    return _observed_program(arrays, tools, start(), train, resume, lambda state: state[0].detach())
+    def parameters_of(state: Any) -> Any:
+        w, _adam = state
+        return w.detach()
+
+    return _observed_program(arrays, tools, start(), train, resume, parameters_of)
 
 
 def _timed_program(state: Any, save_and_load: SaveAndLoad, *, complete: bool) -> Program:

@@ -45,13 +45,18 @@ class FreezeLayers(network.DeepNetwork):
         p = parameters
         labels = ["frozen"] * p.frozen + ["trained"] * (p.layers - p.frozen)
         optimizer = optax.partition({"frozen": optax.set_to_zero(), "trained": optax.sgd(p.learning_rate)}, labels)
+
+        def export(state: Any, loss: Any) -> dict[str, Any]:
+            layers, _optimizer_state = state
+            return {**network.as_state(layers), "loss": loss}
+
         layers = tools.put(network.as_layers(arrays.state))
         return Program(
             state=(layers, optimizer.init(layers)),
             step=training.optax_step(network.jax_loss(network.jax_layer), optimizer),
             batches=tools.put(arrays.batches),
             donate=True,
-            export=lambda state, loss: {**network.as_state(state[0]), "loss": loss},
+            export=export,
         )
 
     @variant("jax/jit-trained-only")

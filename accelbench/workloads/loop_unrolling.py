@@ -50,8 +50,8 @@ class LoopUnrolling(Workload):
         carry, x = arrays.state["carry"], arrays.batches[0]["x"]
         if parameters.body == "sine":
             for _ in range(units):
-                for number in x:
-                    carry = np.sin(carry + number)
+                for element in x:
+                    carry = np.sin(carry + element)
             return {"carry": np.asarray(carry)}
         sums = x
         for _ in range(units):
@@ -85,11 +85,11 @@ class LoopUnrolling(Workload):
         import jax
         import jax.numpy as jnp
 
-        def add(total: Any, number: Any) -> tuple[Any, Any]:
-            return total + number, total + number
+        def add(total: Any, element: Any) -> tuple[Any, Any]:
+            return total + element, total + element
 
-        def add_and_sine(carry: Any, number: Any) -> tuple[Any, None]:
-            return jnp.sin(carry + number), None
+        def add_and_sine(carry: Any, element: Any) -> tuple[Any, None]:
+            return jnp.sin(carry + element), None
 
         def all_sums(carry: Any, x: Any) -> Any:
             _last, sums = jax.lax.scan(add, carry, x)
@@ -168,16 +168,16 @@ def _without_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
 def _running_sums(carry: Any, x: Any) -> list[Any]:
     """Return carry + x[0], carry + x[0] + x[1], ..., computed in a Python loop."""
     sums = []
-    for number in x:
-        carry = carry + number
+    for element in x:
+        carry = carry + element
         sums.append(carry)
     return sums
 
 
 def _last_sine(carry: Any, x: Any, sine: Callable[[Any], Any]) -> Any:
-    """Add each number of x to carry and take the sine, in a Python loop; return the last sine."""
-    for number in x:
-        carry = sine(carry + number)
+    """Add each element of x to carry and take the sine, in a Python loop; return the last sine."""
+    for element in x:
+        carry = sine(carry + element)
     return carry
 
 

@@ -86,12 +86,16 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
         new_layers = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new_layers, layers)
         return (new_layers, scale), loss
 
+    def export(state: Any, loss: Any) -> dict[str, Any]:
+        layers, _scale = state
+        return {**network.as_state(layers), "loss": loss}
+
     return Program(
         state=(layers, DynamicScale(scale=jnp.float32(SCALE)) if scales_loss else ()),
         step=scaled_step if scales_loss else plain_step,
         batches=(examples,),
         donate=True,
-        export=lambda state, loss: {**network.as_state(state[0]), "loss": loss},
+        export=export,
     )
 
 
@@ -129,6 +133,10 @@ def _torch_program(
         scaler.update()
         return state, loss.detach()
 
+    def export(state: Any, loss: Any) -> dict[str, Any]:
+        model, _optimizer, _scaler = state
+        return {**network.torch_as_state(model), "loss": loss}
+
     loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
     optimizer = torch.optim.SGD(model.parameters(), lr=parameters.learning_rate)
     scaler = torch.amp.GradScaler(device, init_scale=SCALE, enabled=autocasts and policy_type == torch.float16)
@@ -137,5 +145,5 @@ def _torch_program(
         step=step,
         batches=({name: tensor.to(weight_type) for name, tensor in examples.items()},),
         placed=True,
-        export=lambda state, loss: {**network.torch_as_state(state[0]), "loss": loss},
+        export=export,
     )

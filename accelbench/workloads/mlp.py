@@ -186,7 +186,7 @@ def _append_outputs(concatenate: Any, inputs: Any, outputs: Any) -> Any:
 
 
 def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
-    """Return a program whose state is the inputs; every step gets the same network."""
+    """Return a program whose state is the inputs, with one network for all steps; `placed`: it is already compiled."""
     return Program(
         state=inputs,
         step=predict,

@@ -141,7 +141,7 @@ def _call_with_positive_numbers(jitted: Callable[[Any], Any]) -> Callable[[Any],
 
 
 def _program(function: Callable[[Any], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
-    """Return a program that calls `function` with the x of each call."""
+    """Return a program that calls `function` with the x of each call; `placed`: it is already compiled."""
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         return state, function(batch["x"])

@@ -68,7 +68,7 @@ def _slice(x: Any, size: int) -> Any:
 
 
 def _program(function: Callable[[Any, int], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
-    """Return a program that calls `function` with x and the length of each call."""
+    """Return a program that calls `function` with x and the length of each call; `placed`: it is already compiled."""
 
     def step(x: Any, size: int) -> tuple[Any, Any]:
         return x, function(x, size)

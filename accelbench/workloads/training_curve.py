@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -78,7 +79,8 @@ class TrainingCurve(Workload):
         test_examples = round(TEST_SHARE * len(inputs))
         test_indices, training_indices = shuffled[:test_examples], shuffled[test_examples:]
         network = {}
-        for layer, (fan_in, fan_out) in enumerate(((inputs.shape[1], p.hidden), (p.hidden, CLASSES)), start=1):
+        widths = (inputs.shape[1], p.hidden, CLASSES)
+        for layer, (fan_in, fan_out) in enumerate(pairwise(widths), start=1):
             network[f"weights{layer}"] = rng.standard_normal((fan_in, fan_out)) / math.sqrt(fan_in)
             network[f"biases{layer}"] = 0.1 * rng.standard_normal(fan_out)
         steps = len(training_indices) // p.batch

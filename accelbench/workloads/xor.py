@@ -71,10 +71,10 @@ class Xor(Workload):
 
         del parameters
         state = {}
-        for number, (fan_in, fan_out) in enumerate(shared.LAYERS, start=1):
+        for layer, (fan_in, fan_out) in enumerate(shared.LAYERS, start=1):
             bound = 1 / math.sqrt(fan_in)
-            state[f"weights{number}"] = rng.uniform(-bound, bound, (fan_out, fan_in))
-            state[f"biases{number}"] = rng.uniform(-bound, bound, fan_out)
+            state[f"weights{layer}"] = rng.uniform(-bound, bound, (fan_out, fan_in))
+            state[f"biases{layer}"] = rng.uniform(-bound, bound, fan_out)
         inputs = np.array([x for x, _ in shared.SAMPLES])
         targets = np.array([[y] for _, y in shared.SAMPLES])
         return Arrays(state=state, batches=({"inputs": inputs, "targets": targets},))
