@@ -226,6 +226,7 @@ def _compare(
     """
 
     def change(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> VariantChange:
+        """Return the change; its text has these sentences, and sentences about excluded results."""
         text = " ".join(filter(None, (*sentences, before.exclusion_sentence, after.exclusion_sentence)))
         if case_label:
             text = f"With {case_label}: {text}"

@@ -117,9 +117,9 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
     reasons: list[str] = []
     for result in results:
         names = (variant, result.case.baseline) if quantity == "relative" else (variant,)
-        by_name = {one.name: one for one in result.variants}
-        variants = [by_name[name] for name in names if name in by_name]
-        failures = [one.failure.reason for one in variants if one.failure is not None]
+        variants_by_name = {item.name: item for item in result.variants}
+        variants = [variants_by_name[name] for name in names if name in variants_by_name]
+        failures = [item.failure.reason for item in variants if item.failure is not None]
         failed_checks = checks_against_verdict(result.certificate, *names)
         if len(variants) < len(names):
             reasons.append("not measured")

@@ -64,8 +64,8 @@ def first_calls(result: Result) -> Table | None:
 def pays_back(answer: Payback, unit: str) -> str:
     """Return when the first call pays back: `after 1,240 steps (1,180 to 1,310)`, `never`, `at once`.
 
-    If the first call takes hardly longer than the baseline's, the text is `costs nothing more`. If it may never pay
-    back, the text ends with `if ever`.
+    The text is `costs nothing more` if the first calls of variant and baseline differ by less than
+    `NEGLIGIBLE_SECONDS`. It ends with `if ever` if the first call may never pay back.
     """
     if abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return "costs nothing more"

@@ -299,7 +299,7 @@ def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
 def overview_table(results: Sequence[Result]) -> Table | None:
     """Return a row for each case and a column for each compared variant; None for fewer than two cases.
 
-    If all cases were compiled and not run, it is the table of their memory.
+    If all cases were compiled and not run, return the table of their memory instead.
     """
     if len(results) < 2:  # noqa: PLR2004 - a single case needs no overview
         return None

@@ -52,7 +52,7 @@ class Display(Protocol):
         """Process an event of the runner."""
 
     def tick(self) -> None:
-        """Process a second without an event."""
+        """Update the display; called after each second without an event."""
 
     def end_case(self) -> None:
         """End the case; its report follows."""
@@ -292,9 +292,9 @@ def frame(
 
 def _disturbance_texts(progress: Progress) -> tuple[Text, ...]:
     """Return the reason of the first disturbed round, and advice; empty if no round was disturbed."""
-    if not progress.disturbed:
+    if not progress.first_disturbance:
         return ()
-    lines = (f"disturbed: {progress.disturbed}", progress.advice)
+    lines = (f"disturbed: {progress.first_disturbance}", progress.advice)
     return tuple(Text(line, style="yellow") for line in lines if line)
 
 
@@ -355,7 +355,7 @@ def _mark(lane: Lane, progress: Progress) -> Text:
     """Return a character for the state of a variant: failed, running, or launched in this round."""
     if lane.failure is not None:
         return Text("✗", style=BAD)
-    if progress.running == lane.variant:
+    if progress.running_variant == lane.variant:
         return Text("●", style="bold cyan")
     if lane.last_round == progress.round and progress.round:
         return Text("·", style="dim")  # the checks follow at the end of the round
@@ -396,15 +396,15 @@ def _status_line(progress: Progress, now: float, remaining_time: Remaining | Non
     measurement = progress.case.measurement
     active_lanes = [lane for lane in progress.lanes if lane.failure is None]
     completed_rounds = float(progress.rounds_complete)
-    is_in_round = progress.rounds_complete + progress.quarantined < progress.round
+    is_in_round = progress.rounds_complete + progress.discarded_rounds < progress.round
     if is_in_round and active_lanes:
         launches = sum(lane.last_round == progress.round for lane in active_lanes)
         completed_rounds += launches / len(active_lanes)
-    rounds = f"round {max(1, progress.round - progress.quarantined)} of {measurement.rounds_min}"
+    rounds = f"round {max(1, progress.round - progress.discarded_rounds)} of {measurement.rounds_min}"
     if measurement.rounds_max > measurement.rounds_min:
         rounds += f" to {measurement.rounds_max}"
-    if progress.quarantined:
-        rounds += f" ({progress.quarantined} discarded)"
+    if progress.discarded_rounds:
+        rounds += f" ({progress.discarded_rounds} discarded)"
     line = Table.grid(padding=(0, 2, 0, 0))
     bar = ProgressBar(total=measurement.rounds_max, completed=completed_rounds, width=BAR_WIDTH)
     elapsed = figures.duration(now - progress.started)

@@ -54,21 +54,21 @@ class Progress:
     """Number of the current round; 0 before the first."""
     rounds_complete: int = 0
     """Number of valid rounds."""
-    quarantined: int = 0
-    """Number of disturbed rounds, which are repeated."""
-    disturbed: str = ""
+    discarded_rounds: int = 0
+    """Number of disturbed rounds that do not count and are repeated."""
+    first_disturbance: str = ""
     """Reason of the first disturbed round."""
     advice: str = ""
     """Advice about the first discarded round."""
-    running: str | None = None
+    running_variant: str | None = None
     """Variant of the current launch; None between launches."""
-    launched: float = 0.0
+    launch_started: float = 0.0
     """Time at which the current launch began."""
     phase: Phase | None = None
-    ended: float = 0.0
-    """Time at which the last launch ended; 0: none has."""
-    judging: tuple[float, ...] = ()
-    """Seconds from the last launch to the end of each round."""
+    last_launch_ended: float = 0.0
+    """Time at which the last launch ended; 0 if no launch has ended."""
+    judge_durations: tuple[float, ...] = ()
+    """Seconds from the end of the last launch to the end of the round, for each round."""
 
 
 def begin(case: Case, now: float) -> Progress:
@@ -79,7 +79,7 @@ def begin(case: Case, now: float) -> Progress:
 def advance(progress: Progress, event: Event, now: float) -> Progress:
     """Return the progress after an event that happens at the time `now`."""
     if isinstance(event, LaunchStarted):
-        return replace(progress, round=event.round, running=event.variant, launched=now, phase=None)
+        return replace(progress, round=event.round, running_variant=event.variant, launch_started=now, phase=None)
     if isinstance(event, PhaseReached):
         return replace(progress, phase=event.phase)
     if isinstance(event, MachineSeen):
@@ -88,7 +88,7 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
         lanes = progress.lanes
         if not event.unfinished:
             lanes = tuple(_after_launch(lane, event) if lane.variant == event.variant else lane for lane in lanes)
-        return replace(progress, lanes=lanes, running=None, phase=None, ended=now)
+        return replace(progress, lanes=lanes, running_variant=None, phase=None, last_launch_ended=now)
     return _after_round(progress, event, now)
 
 
@@ -105,27 +105,27 @@ def _after_launch(lane: Lane, event: LaunchFinished) -> Lane:
 
 def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progress:
     """Return the progress after a round is judged."""
-    rounds_complete, quarantined = progress.rounds_complete, progress.quarantined
+    rounds_complete, discarded_rounds = progress.rounds_complete, progress.discarded_rounds
     if event.quarantined:
-        quarantined += 1
+        discarded_rounds += 1
     else:
         rounds_complete += 1
+    first_disturbance = progress.first_disturbance
     disturbances = [*event.quarantined, *event.noisy]
-    disturbed = progress.disturbed
-    if disturbances and not disturbed:
-        disturbed = disturbances[0]
-    judging = progress.judging
-    if progress.ended:
-        judging = (*judging, now - progress.ended)
+    if disturbances and not first_disturbance:
+        first_disturbance = disturbances[0]
+    judge_durations = progress.judge_durations
+    if progress.last_launch_ended:
+        judge_durations = (*judge_durations, now - progress.last_launch_ended)
     return replace(
         progress,
         lanes=tuple(_lane_after_round(lane, event) for lane in progress.lanes),
         rounds_complete=rounds_complete,
-        quarantined=quarantined,
-        disturbed=disturbed,
+        discarded_rounds=discarded_rounds,
+        first_disturbance=first_disturbance,
         advice=progress.advice or event.advice or "",
-        running=None,
-        judging=judging,
+        running_variant=None,
+        judge_durations=judge_durations,
     )
 
 
@@ -150,17 +150,17 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
     active_lanes = [lane for lane in progress.lanes if lane.failure is None]
     # A variant without a launch is expected to take as long as the others.
     launch_seconds = {lane.variant: statistics.fmean(lane.wall_seconds or durations) for lane in active_lanes}
-    judge_seconds = statistics.fmean(progress.judging) if progress.judging else 0.0
+    judge_seconds = statistics.fmean(progress.judge_durations) if progress.judge_durations else 0.0
     round_seconds = sum(launch_seconds.values()) + judge_seconds
 
     current_round_seconds = 0.0
     started_rounds = progress.rounds_complete
-    if progress.rounds_complete + progress.quarantined < progress.round:  # a round is not judged yet
+    if progress.rounds_complete + progress.discarded_rounds < progress.round:  # a round is not judged yet
         started_rounds += 1
         waiting_lanes = [lane for lane in active_lanes if lane.last_round < progress.round]
         current_round_seconds = judge_seconds + sum(launch_seconds[lane.variant] for lane in waiting_lanes)
-        if progress.running in launch_seconds:
-            current_round_seconds -= min(now - progress.launched, launch_seconds[progress.running])
+        if progress.running_variant in launch_seconds:
+            current_round_seconds -= min(now - progress.launch_started, launch_seconds[progress.running_variant])
     measurement = progress.case.measurement
     rounds_min, rounds_max = measurement.rounds_min, measurement.rounds_max
     if progress.case.accelerator.target is not None:

@@ -40,7 +40,7 @@ class VariantRow:
 
     @property
     def bounds(self) -> Bounds | None:
-        """Return the speedup's interval; None without one."""
+        """Return the speedup with its interval; None if there is no interval."""
         comparison = self.comparison
         if comparison is None or not (comparison.speedup and comparison.lower and comparison.upper):
             return None
@@ -48,12 +48,12 @@ class VariantRow:
 
     @property
     def speedup(self) -> str:
-        """Return the speedup as text."""
+        """Return the speedup as text; empty if there is no interval."""
         return figures.speedup(self.bounds.estimate) if self.bounds else ""
 
     @property
     def interval(self) -> str:
-        """Return the interval as text."""
+        """Return the interval as text; empty if there is none."""
         return figures.interval(self.bounds.lower, self.bounds.upper) if self.bounds else ""
 
 

@@ -47,7 +47,9 @@ class Drift:
 
 
 def log_change(values: Sequence[float]) -> float:
-    """Return the logarithm of the second half's median over the first's; a middle block is in neither half.
+    """Return the logarithm of the median of the second half, divided by the median of the first half.
+
+    If the number of blocks is odd, the middle block is in neither half.
 
     Args:
         values: Seconds per unit of at least two blocks, in the order in which they were timed, all positive.

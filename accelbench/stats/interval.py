@@ -45,12 +45,12 @@ class Interval:
 
     @property
     def relative_half_width(self) -> float:
-        """Return half of (upper - lower), as a share of the estimate."""
+        """Return half of the interval's width, (upper - lower) / 2, divided by the estimate."""
         return math.sinh(self.log_half_width)
 
     @property
     def inverse(self) -> "Interval":
-        """Return the interval with the sides swapped."""
+        """Return the interval of the inverse ratio: variant and baseline are swapped."""
         return Interval(-self.log_estimate, self.log_half_width, self.pairs)
 
 

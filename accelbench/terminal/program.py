@@ -34,7 +34,7 @@ class Group(click.Group):
     """List commands in the order in which they were added, the most useful first."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
-        """Return the names of the commands."""
+        """Return the names of the commands, in the order in which they were added."""
         return list(self.commands)
 
 

@@ -227,7 +227,7 @@ def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_mos
 
 
 def _interval(comparison: Comparison) -> tuple[float, float] | None:
-    """Return the ends of the speedup's interval; None without one."""
+    """Return the ends of the speedup's interval; None if there is no interval."""
     if comparison.lower is None or comparison.upper is None:
         return None
     return float(comparison.lower), float(comparison.upper)
@@ -238,8 +238,8 @@ def _subject(expectation: Expectation) -> str:
     number = NUMBERS[expectation.metric] if expectation.metric else None
     format_bound = _format_seconds if number and number.unit == "s" else str
     bounds = describe_bounds(expectation.at_least, expectation.at_most, expectation.equals, format_bound)
-    where = f" on {expectation.target}" if expectation.target else ""
-    return f"{expectation.subject} of {expectation.variant}{where} {bounds}".rstrip()
+    target = f" on {expectation.target}" if expectation.target else ""
+    return f"{expectation.subject} of {expectation.variant}{target} {bounds}".rstrip()
 
 
 def _format_seconds(bound: str) -> str:

@@ -85,9 +85,9 @@ def test_a_variant_that_failed_is_not_waited_for() -> None:
 def test_phases_launches_and_comparisons_are_kept_where_they_belong() -> None:
     now = SpeedupEstimate(variant="jax/jit", verdict="faster", speedup="2", lower="1.9", upper="2.1")
     progress = after((0, start("jax/jit")), (1, PhaseReached(phase="compile")))
-    assert (progress.running, progress.phase, progress.round) == ("jax/jit", "compile", 1)
+    assert (progress.running_variant, progress.phase, progress.round) == ("jax/jit", "compile", 1)
     progress = advance(progress, end("jax/jit", 4), 4.0)
-    assert (progress.running, progress.phase) == (None, None)
+    assert (progress.running_variant, progress.phase) == (None, None)
     assert [lane.seconds for lane in progress.lanes] == [None, None]
     times = (TimeNow(variant="pytorch/eager", invalid=("parity",)), TimeNow(variant="jax/jit", seconds="0.001"))
     progress = advance(progress, RoundFinished(round=1, times=times, comparisons=(now,)), 5.0)

@@ -122,11 +122,11 @@ def _ratio(value: float) -> str:
 
 
 def describe(result: Result) -> str:
-    """Describe the plot in words."""
-    findings = [
-        f"{row.name} {row.speedup}, {row.interval}, {row.verdict}" if row.bounds else f"{row.name} {row.verdict}"
-        for row in view.compared_rows(result)
-    ]
-    within = f"{100 * float(result.case.measurement.equivalence_margin):.4g} %"
-    against = f"Speedups against {result.case.baseline}, with their intervals"
-    return f"{against}; within {within} is equivalent: {'; '.join(findings)}."
+    """Describe the plot in words: the margin of equivalence, and each variant's speedup and verdict."""
+    findings = []
+    for row in view.compared_rows(result):
+        speedup = f"{row.speedup}, {row.interval}, " if row.bounds else ""
+        findings.append(f"{row.name} {speedup}{row.verdict}")
+    margin = f"{100 * float(result.case.measurement.equivalence_margin):.4g} %"
+    subject = f"Speedups against {result.case.baseline}, with their intervals"
+    return f"{subject}; within {margin} is equivalent: {'; '.join(findings)}."
