@@ -16,10 +16,10 @@ from typing import Any
 from accelbench.api.crd import CustomResource, Schema, schema_of
 from accelbench.api.metadata import FIELDS as METADATA_FIELDS
 from accelbench.api.metadata import metadata_refusals
-from accelbench.api.rules import ANY_FIELDS, EXTENSION, RULES
+from accelbench.api.rules import ANY_FIELDS_KEYWORD, RULES, RULES_KEYWORD
 from accelbench.problem import Problem, suggest_name
 
-TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Re
 
     The server refuses such a field for a strict client such as kubectl. For other clients it drops the field.
     """
-    allows_any_fields = schema.get(ANY_FIELDS)
+    allows_any_fields = schema.get(ANY_FIELDS_KEYWORD)
     if allows_any_fields:
         return
     if isinstance(value, list):
@@ -137,7 +137,7 @@ def _check_type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
     """Yield a refusal if the schema declares a type and the value has another type."""
     is_int_or_string = schema.get("x-kubernetes-int-or-string")
     declared_type = "integer,string" if is_int_or_string else schema.get("type")
-    actual_type = "null" if value is None else TYPES[type(value)]
+    actual_type = "null" if value is None else JSON_TYPES[type(value)]
     if declared_type is not None and actual_type not in declared_type.split(","):
         text = f'Invalid value: "{actual_type}": {path} in body must be of type {declared_type}: "{actual_type}"'
         yield Refusal(path, text, blocking=True)
@@ -203,7 +203,7 @@ def _check_count(path: str, count: int, maximum: int | None) -> Iterator[Refusal
 
 def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
     """Yield a refusal for each rule that the value, or a value in it, breaks."""
-    for validation in schema.get(EXTENSION, ()):
+    for validation in schema.get(RULES_KEYWORD, ()):
         rule = RULES[validation["rule"]]
         message = rule.refusal(value)
         if message is None:

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from accelbench.api.metadata import GROUP, VERSION
 from accelbench.api.result import BenchmarkResult
-from accelbench.api.rules import ANY_FIELDS, EXTENSION
+from accelbench.api.rules import ANY_FIELDS_KEYWORD, RULES_KEYWORD
 from accelbench.api.run import BenchmarkRun
 
 DIRECTORY = Path("crds")
@@ -32,7 +32,7 @@ MAXIMUM_ENTRIES = 4096
 MAXIMUM_CHARACTERS = 32 * 1024
 """Maximum length of strings that declare none."""
 
-COPIED = (
+COPIED_KEYWORDS = (  # they mean the same in JSON schema and in a CRD
     "description",
     "type",
     "format",
@@ -48,10 +48,21 @@ COPIED = (
     "required",
     "x-kubernetes-list-type",
     "x-kubernetes-list-map-keys",
-    EXTENSION,
-    ANY_FIELDS,
+    RULES_KEYWORD,
+    ANY_FIELDS_KEYWORD,
 )
-DROPPED = {"title", "default", "const", "propertyNames", "anyOf", "$ref", "properties", "items", "additionalProperties"}
+# They have no place in a CRD, or `to_structural_schema` converts them.
+CONVERTED_KEYWORDS = {
+    "title",
+    "default",
+    "const",
+    "propertyNames",
+    "anyOf",
+    "$ref",
+    "properties",
+    "items",
+    "additionalProperties",
+}
 
 
 class NotStructuralError(ValueError):
@@ -209,7 +220,7 @@ def to_structural_schema(node: Mapping[str, Any], definitions: Mapping[str, Any]
     if "anyOf" in node:
         return _convert_union(node, definitions, path)
     _refuse_inexpressible(node, path)
-    schema = {key: node[key] for key in COPIED if key in node}
+    schema = {key: node[key] for key in COPIED_KEYWORDS if key in node}
     if "const" in node:
         schema["enum"] = [node["const"]]
     if "description" in schema:
@@ -229,13 +240,13 @@ def to_structural_schema(node: Mapping[str, Any], definitions: Mapping[str, Any]
 
 def _refuse_inexpressible(node: Schema, path: str) -> None:
     """Raise NotStructuralError for a float, an object without declared fields, or a keyword that CRDs do not have."""
-    unknown_keywords = set(node) - set(COPIED) - DROPPED - {"$defs"}
+    unknown_keywords = set(node) - set(COPIED_KEYWORDS) - CONVERTED_KEYWORDS - {"$defs"}
     if unknown_keywords:
         raise NotStructuralError(f"{path}: no structural schema has {', '.join(sorted(unknown_keywords))}")
     if node.get("type") == "number":
         raise NotStructuralError(f"{path}: no floats: use a DecimalString")
     declares_fields = isinstance(node.get("properties"), dict) or isinstance(node.get("additionalProperties"), dict)
-    if node.get("type") == "object" and not declares_fields and ANY_FIELDS not in node:
+    if node.get("type") == "object" and not declares_fields and ANY_FIELDS_KEYWORD not in node:
         raise NotStructuralError(f"{path}: an object needs properties, or one type for its values")
 
 
@@ -250,9 +261,9 @@ def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -
     definition = _inline_reference(definitions[definition_name], definitions)
     other_keywords = {key: value for key, value in node.items() if key != "$ref"}
     merged = {**definition, **other_keywords}
-    rules = [*definition.get(EXTENSION, ()), *node.get(EXTENSION, ())]
+    rules = [*definition.get(RULES_KEYWORD, ()), *node.get(RULES_KEYWORD, ())]
     if rules:
-        merged[EXTENSION] = rules
+        merged[RULES_KEYWORD] = rules
     return merged
 
 
@@ -272,7 +283,7 @@ def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> S
         raise NotStructuralError(f"{path}: int-or-string is the only union in a structural schema")
     merged: Schema = {}
     for keywords in [*choices, keywords_beside_union]:
-        merged |= {key: keywords[key] for key in COPIED if key in keywords and key != "type"}
+        merged |= {key: keywords[key] for key in COPIED_KEYWORDS if key in keywords and key != "type"}
     return {**merged, "x-kubernetes-int-or-string": True}
 
 

@@ -40,14 +40,14 @@ FIELDS = (
 )
 """All fields of Kubernetes' metadata; accelbench reads those of `ObjectMeta`."""
 
-MAXIMUM_NAME = 253
-MAXIMUM_LABEL = 63
-NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-LABEL_KEY = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-LABEL_VALUE = rf"({LABEL_KEY})?"
+MAXIMUM_NAME_CHARACTERS = 253
+MAXIMUM_LABEL_CHARACTERS = 63
+NAME_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+LABEL_KEY_PATTERN = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+LABEL_VALUE_PATTERN = rf"({LABEL_KEY_PATTERN})?"
 _KEY_REQUIREMENT = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
-    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{LABEL_KEY}')"
+    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{LABEL_KEY_PATTERN}')"
 )
 
 
@@ -102,12 +102,13 @@ def _to_problems(path: str, value: str, mistakes: Iterator[str]) -> Iterator[Pro
 
 def _check_subdomain(text: str) -> Iterator[str]:
     """Yield the mistakes in `text` if it is no DNS subdomain. Every object's name must be one."""
-    if len(text) > MAXIMUM_NAME:
-        yield f"must be no more than {MAXIMUM_NAME} characters"
-    if not re.fullmatch(NAME, text):
+    if len(text) > MAXIMUM_NAME_CHARACTERS:
+        yield f"must be no more than {MAXIMUM_NAME_CHARACTERS} characters"
+    if not re.fullmatch(NAME_PATTERN, text):
         yield (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
-            f"start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{NAME}')"
+            "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+            f"'{NAME_PATTERN}')"
         )
 
 
@@ -126,19 +127,19 @@ def _check_label_key(key: str) -> Iterator[str]:
                 yield f"prefix part {mistake}"
     if not name:
         yield "name part must be non-empty"
-    elif len(name) > MAXIMUM_LABEL:
-        yield f"name part must be no more than {MAXIMUM_LABEL} bytes"
-    if not re.fullmatch(LABEL_KEY, name):
+    elif len(name) > MAXIMUM_LABEL_CHARACTERS:
+        yield f"name part must be no more than {MAXIMUM_LABEL_CHARACTERS} bytes"
+    if not re.fullmatch(LABEL_KEY_PATTERN, name):
         yield f"name part {_KEY_REQUIREMENT}"
 
 
 def _check_label_value(value: str) -> Iterator[str]:
     """Yield the mistakes in `value` if it is no label value."""
-    if len(value) > MAXIMUM_LABEL:
-        yield f"must be no more than {MAXIMUM_LABEL} bytes"
-    if not re.fullmatch(LABEL_VALUE, value):
+    if len(value) > MAXIMUM_LABEL_CHARACTERS:
+        yield f"must be no more than {MAXIMUM_LABEL_CHARACTERS} bytes"
+    if not re.fullmatch(LABEL_VALUE_PATTERN, value):
         yield (
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
             "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
-            f"validation is '{LABEL_VALUE}')"
+            f"validation is '{LABEL_VALUE_PATTERN}')"
         )

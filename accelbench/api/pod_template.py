@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from accelbench.api.rules import ANY_FIELDS, ENVIRONMENT_NOT_RESERVED, EXTENSION, forbidden_field, one_of
+from accelbench.api.rules import ANY_FIELDS_KEYWORD, ENVIRONMENT_NOT_RESERVED, RULES_KEYWORD, forbidden_field, one_of
 from accelbench.document import Document
 
 Text = Annotated[str, Field(max_length=1024)]
@@ -24,17 +24,17 @@ Quantity = (
 Quantities = Annotated[dict[str, Quantity], Field(max_length=16)]
 
 
-REFUSED = "A run cannot set this field."
+REFUSED_DESCRIPTION = "A run cannot set this field."
 """Description of a field that is refused."""
 INTEGER = {"type": "integer", "minimum": -(2**31), "maximum": 2**53 - 1}
-TYPES: dict[str, dict[str, Any]] = {
+FIELD_SCHEMAS: dict[str, dict[str, Any]] = {
     "boolean": {"type": "boolean"},
     "string": {"type": "string", "maxLength": 1024},
     "integer": INTEGER,
     "integers": {"type": "array", "maxItems": 1024, "items": INTEGER},
-    "object": {"type": "object", ANY_FIELDS: True},
+    "object": {"type": "object", ANY_FIELDS_KEYWORD: True},
     "strings": {"type": "array", "maxItems": 1024, "items": {"type": "string", "maxLength": 32768}},
-    "objects": {"type": "array", "maxItems": 1024, "items": {"type": "object", ANY_FIELDS: True}},
+    "objects": {"type": "array", "maxItems": 1024, "items": {"type": "object", ANY_FIELDS_KEYWORD: True}},
 }
 
 
@@ -42,16 +42,16 @@ def refuse_fields(**names_by_type: str) -> ConfigDict:
     """Return the configuration of a model that declares these fields of Kubernetes and refuses each of them.
 
     Args:
-        **names_by_type: field names, separated by spaces, by their type, a key of `TYPES`.
+        **names_by_type: field names, separated by spaces, by their type, a key of `FIELD_SCHEMAS`.
     """
 
     def add_fields(schema: dict[str, Any]) -> None:
         """Add the fields to a model's schema, each with a rule that refuses it."""
         for type_name, field_names in names_by_type.items():
             for field_name in field_names.split():
-                schema["properties"][field_name] = {**TYPES[type_name], "description": REFUSED}
+                schema["properties"][field_name] = {**FIELD_SCHEMAS[type_name], "description": REFUSED_DESCRIPTION}
                 rule = forbidden_field(field_name).register()
-                schema.setdefault(EXTENSION, []).append(rule.to_crd())
+                schema.setdefault(RULES_KEYWORD, []).append(rule.to_crd())
 
     return ConfigDict(json_schema_extra=add_fields)
 

@@ -26,11 +26,11 @@ from accelbench.problem import describe_unknown
 
 PROFILES_VARIABLE = "ACCELBENCH_PROFILES"
 PRESETS_FILE = Path(__file__).with_name("presets.yaml")
-ALWAYS = ("cpu", "nvidia")
+ALWAYS_AVAILABLE = ("cpu", "nvidia")
 """Ready-made profiles that exist without an administrator's file."""
 TPU_ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
 TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
-ON_ONE_HOST: Mapping[str, tuple[str, ...]] = {
+TOPOLOGIES_ON_ONE_HOST: Mapping[str, tuple[str, ...]] = {
     "tpu-v5-lite-podslice": ("1x1", "2x2", "2x4"),  # v5e: ct5lp-hightpu-1t, -4t, -8t
     "tpu-v5p-slice": ("2x2x1",),  # ct5p-hightpu-4t
     "tpu-v6e-slice": ("1x1", "2x2", "2x4"),  # ct6e-standard-1t, -4t, -8t
@@ -142,15 +142,15 @@ def _count_slice_chips(node_selector: Mapping[str, str]) -> int:
         ValueError: The labels are invalid, or no host has such a slice.
     """
     topology, accelerator = node_selector[TPU_TOPOLOGY], node_selector.get(TPU_ACCELERATOR, "")
-    if accelerator not in ON_ONE_HOST:
-        known_accelerators = ", ".join(ON_ONE_HOST)
+    if accelerator not in TOPOLOGIES_ON_ONE_HOST:
+        known_accelerators = ", ".join(TOPOLOGIES_ON_ONE_HOST)
         raise ValueError(f"nodeSelector: {TPU_TOPOLOGY} also needs {TPU_ACCELERATOR}, one of {known_accelerators}")
     # Two or three numbers of chips, one for each axis of the slice.
     if not re.fullmatch(r"[1-9][0-9]*(x[1-9][0-9]*){1,2}", topology):
         raise ValueError(f"nodeSelector: {TPU_TOPOLOGY}: {topology}: must be chips along each axis, as 2x4 or 2x2x1")
     chip_count = math.prod(int(axis_length) for axis_length in topology.split("x"))
-    if topology not in ON_ONE_HOST[accelerator]:
-        one_host = ", ".join(ON_ONE_HOST[accelerator])
+    if topology not in TOPOLOGIES_ON_ONE_HOST[accelerator]:
+        one_host = ", ".join(TOPOLOGIES_ON_ONE_HOST[accelerator])
         raise ValueError(
             f"nodeSelector: {TPU_TOPOLOGY}: {topology} has {chip_count} chips, and no host of {accelerator} has them "
             f"in that shape; a case runs on one host: take {one_host}"
@@ -170,9 +170,9 @@ class Profiles:
     """Hold the available profiles, by name."""
 
     def __init__(self, administrator_profiles: tuple[Profile, ...] = ()) -> None:
-        """Store the profiles of `ALWAYS` and the administrator's profiles, which replace those with the same name."""
+        """Store the profiles of `ALWAYS_AVAILABLE` and an administrator's, which replace those of the same name."""
         presets = load_presets()
-        always_available = [presets[name] for name in ALWAYS]
+        always_available = [presets[name] for name in ALWAYS_AVAILABLE]
         self._profiles = {profile.name: profile for profile in (*always_available, *administrator_profiles)}
 
     @property
@@ -199,7 +199,7 @@ def load_presets() -> Mapping[str, Profile]:
 
 
 def load_profiles(environment: Mapping[str, str]) -> Profiles:
-    """Return the available profiles: those of `ALWAYS`, and those in the file that `ACCELBENCH_PROFILES` names.
+    """Return the profiles of `ALWAYS_AVAILABLE`, and those in the file that `ACCELBENCH_PROFILES` names.
 
     Raises:
         InvalidProfilesError: The variable names a file that cannot be read or is invalid.

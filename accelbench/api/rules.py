@@ -19,8 +19,8 @@ from pydantic_core import CoreSchema
 
 from accelbench.api.number_registry import NUMBERS
 
-EXTENSION = "x-kubernetes-validations"
-ANY_FIELDS = "x-kubernetes-preserve-unknown-fields"
+RULES_KEYWORD = "x-kubernetes-validations"
+ANY_FIELDS_KEYWORD = "x-kubernetes-preserve-unknown-fields"
 Manifest = Mapping[str, Any]
 
 
@@ -81,8 +81,8 @@ class Rule:
         """Register the rule, and return the JSON schema of the annotated field with the rule added."""
         generated = handler(schema)
         self.register()
-        rules = [*generated.get(EXTENSION, ()), self.to_crd()]
-        return {**generated, EXTENSION: rules}
+        rules = [*generated.get(RULES_KEYWORD, ()), self.to_crd()]
+        return {**generated, RULES_KEYWORD: rules}
 
 
 RULES: dict[str, Rule] = {}
@@ -158,9 +158,11 @@ EXPECTATIONS_NAME_VARIANTS = Rule(
 )
 
 
-_OVER_BASELINE = [number.name for number in NUMBERS.values() if number.expected and number.over_baseline]
+_METRICS_OVER_BASELINE = [number.name for number in NUMBERS.values() if number.expected and number.over_baseline]
 _BASELINE_CEL = f"(has(self.baseline) ? self.baseline : {_label_cel('self.variants[0]')})"
-_OF_THE_BASELINE_CEL = f"has(e.metric) && e.metric in {json.dumps(_OVER_BASELINE)} && e.variant == {_BASELINE_CEL}"
+_OF_THE_BASELINE_CEL = (
+    f"has(e.metric) && e.metric in {json.dumps(_METRICS_OVER_BASELINE)} && e.variant == {_BASELINE_CEL}"
+)
 
 
 def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
@@ -170,7 +172,7 @@ def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
     baseline = spec.get("baseline", label(spec["variants"][0]))
     baseline_expectations = [item for item in spec.get("expectations", ()) if item["variant"] == baseline]
     metrics = [expectation.get("metric") for expectation in baseline_expectations]
-    return [metric for metric in metrics if metric in _OVER_BASELINE]
+    return [metric for metric in metrics if metric in _METRICS_OVER_BASELINE]
 
 
 BASELINE_NOT_OVER_ITSELF = Rule(

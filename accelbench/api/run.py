@@ -304,7 +304,7 @@ class UsedRunner(Document):
 
     image: str = Field(description="The profile's image for runners, or the operator's; podTemplate can name another.")
     profile: Profile = Field(description="The profile when the run was accepted.")
-    pod_template: Annotated[dict[str, Any], Field(json_schema_extra={rules.ANY_FIELDS: True})] = Field(
+    pod_template: Annotated[dict[str, Any], Field(json_schema_extra={rules.ANY_FIELDS_KEYWORD: True})] = Field(
         default={}, description="The administrator's defaults for pods when the run was accepted."
     )
 

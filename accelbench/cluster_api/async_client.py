@@ -17,12 +17,12 @@ from pydantic_core import from_json
 from accelbench.cluster_api.errors import UnreachableError, api_error
 
 REQUEST_SECONDS = 30
-HTTP_ERROR = 400
+LOWEST_ERROR_STATUS = 400
 """Lowest HTTP status that reports an error."""
 JSON = "application/json, */*"
 
 Manifest = dict[str, Any]
-NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
+NO_ANSWER_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 async def load_configuration() -> Configuration:
@@ -104,7 +104,7 @@ class AsyncClient:
                 if event["type"] == "ERROR":
                     raise api_error(int(event["object"].get("code") or 0), json.dumps(event["object"]))
                 yield event
-        except NO_ANSWER as error:
+        except NO_ANSWER_ERRORS as error:
             raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error
         finally:
             response.close()
@@ -125,7 +125,7 @@ class AsyncClient:
                     # Forget what has arrived of this line, or it could fill the memory.
                     partial_line = b""
                     skips_rest_of_line = True
-        except NO_ANSWER as error:
+        except NO_ANSWER_ERRORS as error:
             raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error
         finally:
             response.close()
@@ -162,12 +162,12 @@ class AsyncClient:
         start_time = time.perf_counter()
         try:
             response = await self.client.call_api(method, url, headers, body, _request_timeout=seconds)
-        except NO_ANSWER as error:
+        except NO_ANSWER_ERRORS as error:
             self.record_answer(method, path, query or {}, 0, time.perf_counter() - start_time, "")
             raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
         date = response.headers.get("Date", "")
         self.record_answer(method, path, query or {}, response.status, time.perf_counter() - start_time, date)
-        if response.status >= HTTP_ERROR:
+        if response.status >= LOWEST_ERROR_STATUS:
             answer = (await _read_body(response, f"{method} {path}")).decode(errors="replace")
             raise api_error(response.status, answer, response.headers.get("Retry-After", ""))
         return response
@@ -180,6 +180,6 @@ async def _read_body(response: Any, request: str) -> bytes:
     """
     try:
         content: bytes = await response.read()
-    except NO_ANSWER as error:
+    except NO_ANSWER_ERRORS as error:
         raise UnreachableError(0, f"{request}: {type(error).__name__}: {error}") from error
     return content

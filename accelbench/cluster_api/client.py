@@ -25,15 +25,15 @@ WATCH_SECONDS = 300
 """Time after which the server ends a watch."""
 LOG_IDLE_SECONDS = 120
 """Time without a line after which the log is requested anew: a proxy may have dropped the connection."""
-PAGE = 500
+PAGE_SIZE = 500
 """Maximum number of objects in one answer, as kubectl asks for them."""
 CHUNK_BYTES = 65536
 """Maximum size of what is read of a log or a watch at a time."""
-HTTP_ERROR = 400
+LOWEST_ERROR_STATUS = 400
 """Lowest HTTP status that reports an error."""
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 401, 403, 404
 POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-MISSING_GROUP = ("404 page not found", "could not find the requested resource")
+MISSING_GROUP_MESSAGES = ("404 page not found", "could not find the requested resource")
 """Messages of API servers about a group, and about a resource of a group, that they do not serve."""
 
 
@@ -139,7 +139,7 @@ class Client:
     def items_and_version(self, path: str, **query: str) -> tuple[list[Manifest], str]:
         """Return all objects of a collection, and the resource version from which a watch continues."""
         items: list[Manifest] = []
-        query = {"limit": str(PAGE), **query}
+        query = {"limit": str(PAGE_SIZE), **query}
         while True:
             page = self._json("GET", path, query=query)
             items += page["items"]
@@ -243,10 +243,10 @@ class Client:
         try:
             # The first limit is for connecting, the second for each read.
             response = self._api.call_api(*request, _request_timeout=(REQUEST_SECONDS, seconds))
-            answer = response.read() if response.status >= HTTP_ERROR else b""
+            answer = response.read() if response.status >= LOWEST_ERROR_STATUS else b""
         except self._connection_error as error:
             raise UnreachableError(0, f"the cluster does not answer: {error}") from error
-        if response.status >= HTTP_ERROR:
+        if response.status >= LOWEST_ERROR_STATUS:
             raise error_with_remedy(response.status, answer.decode(errors="replace"), method, path)
         return response
 
@@ -254,7 +254,7 @@ class Client:
 def error_with_remedy(status: int, body: str, method: str, path: str) -> ApiError:
     """Return the exception for an error answer. Its message includes a remedy if one is known."""
     error = api_error(status, body)
-    is_group_missing = any(message in error.message for message in MISSING_GROUP)
+    is_group_missing = any(message in error.message for message in MISSING_GROUP_MESSAGES)
     if status == NOT_FOUND and path.startswith(f"/apis/{GROUP}") and is_group_missing:
         return ApiError(status, "this cluster has no accelbench: install its chart first")
     # RBAC says `User "ann" cannot get ...`; a quota or a policy, which also answer 403, do not.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import ValidationError
 
 from accelbench.api import labels
-from accelbench.api.metadata import MAXIMUM_LABEL, NAME
+from accelbench.api.metadata import MAXIMUM_LABEL_CHARACTERS, NAME_PATTERN
 from accelbench.api.result import BenchmarkResult, Result
 from accelbench.api.run import BenchmarkRun, Expectation
 from accelbench.cluster_api.client import Client, Manifest
@@ -47,7 +47,7 @@ def _find_run(client: Client, name: str) -> Manifest | None:
     """Get a run by `NAME` or `bmr/NAME`; return None if no run has that name, or if the name is invalid."""
     run_name = bare_name(name)
     # In the path of a request, an invalid name could address another object.
-    if not re.fullmatch(NAME, run_name):
+    if not re.fullmatch(NAME_PATTERN, run_name):
         return None
     try:
         return client.get(RUN.path(client.namespace, run_name))
@@ -139,7 +139,7 @@ def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
 
 def _results_with_label(client: Client, label: str, name: str) -> list[BenchmarkResult]:
     """Read the results whose label has this name. Long names are cut in a label, so other names can be among them."""
-    value = name[:MAXIMUM_LABEL].strip("-.")
+    value = name[:MAXIMUM_LABEL_CHARACTERS].strip("-.")
     if not value:
         return []
     items = client.items(RESULT.path(client.namespace), labelSelector=f"{label}={value}")

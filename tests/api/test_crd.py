@@ -11,7 +11,7 @@ from accelbench.api import crd
 from accelbench.api.admission import to_stored
 from accelbench.api.crd import KINDS, CustomResource, NotStructuralError
 from accelbench.api.manifest import RUN
-from accelbench.api.rules import EXTENSION, LAPTOP_ONLY, RULES
+from accelbench.api.rules import LAPTOP_ONLY, RULES, RULES_KEYWORD
 from accelbench.api.run import Accelerator, Measurement, RunPolicy
 from api.manifests import GOOD
 from cluster.cluster import Cluster
@@ -96,7 +96,7 @@ def test_every_field_that_a_user_writes_is_explained_but_for_the_pods() -> None:
 
 def test_every_rule_of_a_schema_is_one_that_python_checks_too() -> None:
     schemas = [schema for kind in KINDS for _, schema in nodes(crd.schema_of(kind))]
-    written = [rule["rule"] for schema in schemas for rule in schema.get(EXTENSION, ())]
+    written = [rule["rule"] for schema in schemas for rule in schema.get(RULES_KEYWORD, ())]
     assert set(written) == set(RULES)
     assert all(("oldSelf" in cel or cel == LAPTOP_ONLY.cel) == (RULES[cel].holds is None) for cel in written)
 

@@ -14,7 +14,7 @@ import yaml
 
 import accelbench
 from accelbench.api import labels
-from accelbench.api.profiles import ALWAYS, Profile, load_presets, parse_profiles
+from accelbench.api.profiles import ALWAYS_AVAILABLE, Profile, load_presets, parse_profiles
 from accelbench_operator import installed, settings
 from accelbench_operator.engine.election import LeaseName
 from accelbench_operator.rbac import LEASE, RULES, SCRAPERS
@@ -542,7 +542,7 @@ def test_the_schema_of_a_profile_has_the_fields_that_the_operator_reads() -> Non
 
 def test_the_notes_name_every_preset() -> None:
     notes = (CHART / "templates" / "NOTES.txt").read_text()
-    assert f"Profiles: {', '.join(ALWAYS)}" in notes
+    assert f"Profiles: {', '.join(ALWAYS_AVAILABLE)}" in notes
 
 
 def test_a_node_without_services_is_reached_through_the_hosts_network() -> None:

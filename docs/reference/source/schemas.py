@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from accelbench.api.crd import KINDS, Schema, schema_of, to_structural_schema
 from accelbench.api.manifest import RUN
-from accelbench.api.pod_template import REFUSED
-from accelbench.api.profiles import ALWAYS, Profile, load_presets
+from accelbench.api.pod_template import REFUSED_DESCRIPTION
+from accelbench.api.profiles import ALWAYS_AVAILABLE, Profile, load_presets
 from accelbench.report.markdown import markdown_table
 
 MANIFEST = """# The manifest
@@ -38,9 +38,8 @@ def manifest() -> str:
             path = f"{name}[]" if part["type"] == "array" else name
             sections.append((f"`spec.{path}`", list(_nested(inner, ""))))
     pods = spec["properties"]["podTemplate"]["properties"]["spec"]["properties"]
-    sections.append(
-        ("`spec.podTemplate.spec`", [row for row in _fields({"properties": pods}, "") if row[-1] != REFUSED])
-    )
+    pod_fields = [row for row in _fields({"properties": pods}, "") if row[-1] != REFUSED_DESCRIPTION]
+    sections.append(("`spec.podTemplate.spec`", pod_fields))
     columns = ("field", "default", "allowed", "what it is")
     tables = [f"## {heading}\n\n{markdown_table(columns, rows, right=set())}" for heading, rows in sections]
     return "\n\n".join([MANIFEST.rstrip(), *tables]) + "\n"
@@ -72,7 +71,7 @@ def profiles() -> str:
             f"{profile.slice_chips or 1} {profile.resource or profile.device_class or 'node'}",
             ", ".join(f"{key}={value}" for key, value in profile.node_selector.items()),
             ", ".join(f"{each.key}{f'={each.value}' if each.value else ''}" for each in profile.tolerations),
-            "yes" if name in ALWAYS else "",
+            "yes" if name in ALWAYS_AVAILABLE else "",
         )
         for name, profile in load_presets().items()
     ]

@@ -21,7 +21,7 @@ from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
 
-from accelbench.cluster_api.async_client import NO_ANSWER
+from accelbench.cluster_api.async_client import NO_ANSWER_ERRORS
 from accelbench_operator.engine.queue import RetryError
 
 logger = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class Election(LeaderElection):  # type: ignore[misc]
                 succeeded = bool(await super().try_acquire_or_renew())
         except Exception as error:
             name = self.election_config.lock.name
-            is_expected = isinstance(error, NO_ANSWER)
+            is_expected = isinstance(error, NO_ANSWER_ERRORS)
             logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not is_expected)
             succeeded = False
         if succeeded:
@@ -159,7 +159,7 @@ class Election(LeaderElection):  # type: ignore[misc]
             return
         self._renewed_at = float("-inf")
         lock = self.election_config.lock
-        with contextlib.suppress(*NO_ANSWER, ApiException):
+        with contextlib.suppress(*NO_ANSWER_ERRORS, ApiException):
             async with asyncio.timeout(REQUEST_SECONDS):
                 lease = await lock.api_instance.read_namespaced_lease(lock.name, lock.namespace)
                 if lease.spec.holder_identity == lock.identity:

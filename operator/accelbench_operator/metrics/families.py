@@ -29,7 +29,7 @@ T = TypeVar("T")
 Labels = tuple[str, ...]
 Family = GaugeMetricFamily | CounterMetricFamily
 
-MAXIMUM_LABEL = 253
+MAXIMUM_LABEL_CHARACTERS = 253
 """Most characters of a label value: as long as the name of a Kubernetes object can be."""
 
 RESULT_LABELS: Labels = ("namespace", "series", "case", "workload", "accelerator", "noisy")
@@ -61,7 +61,7 @@ class Metric(Generic[T]):
 
         Args:
             labels: names of the labels that every sample has, in addition to those of `by`.
-            labelled_objects: the values of `labels`, at most `MAXIMUM_LABEL` characters each, and the object to read.
+            labelled_objects: the values of `labels`, which `_truncate` has shortened, and the object to read.
         """
         family_class = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
         family = family_class(self.name, self.help, labels=(*labels, *self.by))
@@ -81,8 +81,8 @@ class Metric(Generic[T]):
 
 
 def _truncate(label_values: Labels) -> Labels:
-    """Return the first `MAXIMUM_LABEL` characters of each value: a result that was written by hand has any text."""
-    return tuple(value[:MAXIMUM_LABEL] for value in label_values)
+    """Return the first `MAXIMUM_LABEL_CHARACTERS` of each value: a result written by hand may have longer texts."""
+    return tuple(value[:MAXIMUM_LABEL_CHARACTERS] for value in label_values)
 
 
 def _export_number(field: str, number: Number) -> Metric[VariantSummary]:

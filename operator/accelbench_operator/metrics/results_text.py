@@ -13,9 +13,9 @@ from prometheus_client.registry import Collector
 from accelbench_operator.metrics.families import Families, Family, result_families, series_labels
 from accelbench_operator.runs.summary import Summary
 
-END = b"# EOF\n"
+OPENMETRICS_END = b"# EOF\n"
 """End of a text in the OpenMetrics format."""
-BLOCKS = 32
+BLOCK_COUNT = 32
 """Number of blocks, each with the results of some series."""
 
 Encode = Callable[[Collector], bytes]
@@ -61,7 +61,7 @@ class ResultsText:
 
     def _write_family(self, family: Family) -> bytes:
         """Return the text of one metric: its head (HELP and TYPE), then the lines of its samples."""
-        return self._encode(Families([family])).removesuffix(END)
+        return self._encode(Families([family])).removesuffix(OPENMETRICS_END)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _split_by_series(summaries: Iterable[Summary]) -> Iterator[tuple[int, tuple[
     """
     results_by_block: defaultdict[int, list[Summary]] = defaultdict(list)
     for result in summaries:
-        block_number = hash(series_labels(result)) % BLOCKS
+        block_number = hash(series_labels(result)) % BLOCK_COUNT
         results_by_block[block_number].append(result)
     for block_number, results in sorted(results_by_block.items()):
         yield block_number, tuple(results)

@@ -14,12 +14,12 @@ from accelbench_operator.engine.api import KubernetesApi
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-PATH = "/metrics"
+METRICS_PATH = "/metrics"
 CACHE_SECONDS = 60.0
 """How long an answer is cached: Prometheus scrapes every few seconds; one review a minute is enough."""
 MAXIMUM_CACHED = 64
 """Maximum number of answers in the cache; a full cache is emptied."""
-BEARER = "Bearer "
+BEARER_PREFIX = "Bearer "
 
 Answer = tuple[int, str]
 
@@ -41,8 +41,8 @@ class Scrapers:
 
     async def __call__(self, authorization: str) -> Answer:
         """Return 200 if the header's bearer token may read `/metrics`, else the HTTP status and reason of a refusal."""
-        token = authorization.removeprefix(BEARER)
-        has_token = authorization.startswith(BEARER) and token != ""
+        token = authorization.removeprefix(BEARER_PREFIX)
+        has_token = authorization.startswith(BEARER_PREFIX) and token != ""
         if not has_token:
             return HTTPStatus.UNAUTHORIZED, "send the bearer token of a service account that may get /metrics"
         now = self._clock()
@@ -68,13 +68,13 @@ class Scrapers:
         spec = {
             "user": user["username"],
             "groups": user.get("groups", []),
-            "nonResourceAttributes": {"path": PATH, "verb": "get"},
+            "nonResourceAttributes": {"path": METRICS_PATH, "verb": "get"},
         }
         access_review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         review = await self._api.create(ACCESS_REVIEWS, access_review)
         if not review["status"]["allowed"]:
             return (
                 HTTPStatus.FORBIDDEN,
-                f"{user['username']} may not get {PATH}: bind it to a ClusterRole that allows it",
+                f"{user['username']} may not get {METRICS_PATH}: bind it to a ClusterRole that allows it",
             )
         return HTTPStatus.OK, ""
