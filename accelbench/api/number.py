@@ -25,33 +25,34 @@ class Number:
     """Name in results and manifests; a field of `Numbers` has its own."""
     unit: Unit = ""
     fact: str = ""
-    """Field of `Facts` that reports it, or a field in it after a dot; empty if it is calculated."""
+    """Field of `Facts` that reports the number; `a.b` is field `b` of field `a`. Empty if the number is calculated."""
     launches: Reduction = "agreed"
+    """How the values of several launches become one."""
     timed: bool = False
-    """True if it derives from times, which are not shown for a variant that a check rejects."""
+    """True if the number derives from times. Such numbers are not shown for a variant that a check rejects."""
     table: Literal["", "work", "program", "target"] = ""
-    """Report table that has it as a column."""
+    """Report table that has the number as a column; empty if none has."""
     heading: str = ""
     """Heading of that column; `{unit}` is the workload's unit of work, `{currency}` the currency of the case's price.
     """
     brief: bool = True
     """True if the column is shown in the terminal, too."""
     metric: str = ""
-    """Prometheus metric; empty if it is not exported."""
+    """Prometheus metric; empty if the number is not exported."""
     column: str = ""
     """Heading of the metric's column in the table of variants of the dashboard Run; empty if it has none."""
     expected: bool = False
-    """True if expectations may use it."""
+    """True if expectations may use the number."""
     over_baseline: bool = False
-    """True if it compares a variant with the baseline, so that the baseline has none."""
+    """True if the number compares a variant with the baseline, so that the baseline has no such number."""
     compared: bool = False
-    """True if it is over the baseline and has the interval of a comparison."""
+    """True if the number has the interval of a comparison with the baseline."""
     undisturbed: bool = False
-    """True if other load does not change it, so that every launch can provide it."""
+    """True if other load does not change the number, so that every launch can provide it."""
     estimated_for: tuple[str, ...] = ()
-    """Platforms (or `DISPATCHED`) for which a compiler without a device can only estimate it; else it is exact."""
+    """Platforms (or `DISPATCHED`) for which a compiler without a device can only estimate the number."""
     checked_by: str = ""
-    """Check that tests the same number: if no other check fails, an expectation on it can be decided."""
+    """Check that tests the same number. If this check fails, an expectation on the number can still be decided."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Return the JSON schema of the annotated field, with the number's meaning as its description."""
