@@ -37,35 +37,39 @@ def result_of_killed(
     names = [variant.name for variant in case.variants]
     if headline.state != "running" or headline.running not in names:
         raise NoRunningVariantError(f"case {case.name}: the runner was killed while no variant was running")
-    blamed = headline.running
+    blamed_variant = headline.running
     failure = Failure(reason=reason, message=message, round=headline.round)
     last = checkpoint or _empty_result(case, now)
-    note = f"the runner was killed in round {headline.round} while {blamed} ran; complete rounds before it stand"
+    note = (
+        f"the runner was killed in round {headline.round} while {blamed_variant} ran; complete rounds before it stand"
+    )
     return last.model_copy(
         update={
             "complete": False,
             "stopped": StopReason.INTERRUPTED,
             "finished": now,
-            "variants": tuple(_with_failure(variant, blamed, failure) for variant in last.variants),
-            "comparisons": _without_findings(last.comparisons, blamed, failure),
-            "tail_comparisons": _without_findings(last.tail_comparisons, blamed, failure),
+            "variants": tuple(_with_failure(variant, blamed_variant, failure) for variant in last.variants),
+            "comparisons": _without_findings(last.comparisons, blamed_variant, failure),
+            "tail_comparisons": _without_findings(last.tail_comparisons, blamed_variant, failure),
             "notes": (*last.notes, note),
         }
     )
 
 
-def _with_failure(variant: VariantResult, blamed: str, failure: Failure) -> VariantResult:
+def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure) -> VariantResult:
     """Return the variant's result. If the variant is the blamed one and has no failure yet, add `failure`."""
-    if variant.name != blamed or variant.failure:
+    if variant.name != blamed_variant or variant.failure:
         return variant
     return variant.model_copy(update={"failure": failure})
 
 
-def _without_findings(comparisons: Iterable[Comparison], blamed: str, failure: Failure) -> tuple[Comparison, ...]:
+def _without_findings(
+    comparisons: Iterable[Comparison], blamed_variant: str, failure: Failure
+) -> tuple[Comparison, ...]:
     """Return the comparisons. Those that involve the blamed variant lose their findings."""
     return tuple(
-        without_finding(comparison, blamed, failure)
-        if blamed in {comparison.variant, comparison.baseline}
+        without_finding(comparison, blamed_variant, failure)
+        if blamed_variant in {comparison.variant, comparison.baseline}
         else comparison
         for comparison in comparisons
     )
@@ -84,13 +88,13 @@ def _empty_result(case: Case, now: str) -> Result:
     )
 
 
-def without_finding(comparison: Comparison, blamed: str, failure: Failure) -> Comparison:
-    """Return the comparison without its finding, because `blamed`, its variant or its baseline, has failed."""
+def without_finding(comparison: Comparison, blamed_variant: str, failure: Failure) -> Comparison:
+    """Return the comparison without its finding, because one of its sides, `blamed_variant`, has failed."""
     return Comparison(
         variant=comparison.variant,
         baseline=comparison.baseline,
         rounds=comparison.rounds,
         confidence=comparison.confidence,
         quantity=comparison.quantity,
-        sentence=f"{blamed} failed in round {failure.round} ({failure.reason}): nothing to compare.",
+        sentence=f"{blamed_variant} failed in round {failure.round} ({failure.reason}): nothing to compare.",
     )

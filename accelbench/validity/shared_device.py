@@ -51,12 +51,13 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     share = neighbours_share(neighbours)
     reading = f"Other processes used {percent(share)} of the CPU{_name_processes(neighbours)}"
     platform, device = platforms.find(case.accelerator.platform), launch.facts.device_reading
-    users = None if isinstance(device, Unreadable) else device.other_processes
-    if users is not None:
-        reading += f"; {users} other process{'' if users == 1 else 'es'} on the {platform.title}"
-    if share > NEIGHBOURS.biases or users:
+    device_processes = None if isinstance(device, Unreadable) else device.other_processes
+    if device_processes is not None:
+        plural = "" if device_processes == 1 else "es"
+        reading += f"; {device_processes} other process{plural} on the {platform.title}"
+    if share > NEIGHBOURS.biases or device_processes:
         return failed(reading)
-    if platform.own_users and users is None:
+    if platform.own_users and device_processes is None:
         if isinstance(device, Unreadable):
             return untested(device)
         return untested(f"{reading}; {device.source} does not list the processes on the {platform.title}")

@@ -83,15 +83,16 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     if isinstance(throttling, Unreadable):
         return untested(throttling)
     lost_times = list(_lost_times(launch))
-    excesses = [lost for lost in lost_times if lost.share > lost.limit.biases]
+    excesses = [lost_time for lost_time in lost_times if lost_time.share > lost_time.limit.biases]
     if excesses:
-        return failed("; ".join(f"{lost.description} (limit {percent(lost.limit.biases)})" for lost in excesses))
+        texts = [f"{lost_time.description} (limit {percent(lost_time.limit.biases)})" for lost_time in excesses]
+        return failed("; ".join(texts))
     if clock_shares(launch) is None and platforms.find(case.accelerator.platform).own_users:
         device = launch.facts.device_reading
         source = "the device" if isinstance(device, Unreadable) else device.source
         return untested(f"{source} does not report why clocks were reduced")
-    reading = "; ".join(lost.description for lost in lost_times)
-    is_widened = any(lost.share > lost.limit.widens for lost in lost_times)
+    reading = "; ".join(lost_time.description for lost_time in lost_times)
+    is_widened = any(lost_time.share > lost_time.limit.widens for lost_time in lost_times)
     return widened(reading) if is_widened else passed(reading)
 
 

@@ -1,4 +1,4 @@
-"""Read the case document, and refuse it before anything starts, and list every problem that can be found."""
+"""Read the case document. Before anything starts, refuse an invalid one with all its problems."""
 
 from collections.abc import Iterator
 from pathlib import Path

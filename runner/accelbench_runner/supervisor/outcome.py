@@ -58,7 +58,7 @@ class MemoryEvents(NamedTuple):
         """Return what was counted after `before`."""
         return MemoryEvents(self.limit, self.kills - before.kills, self.refaulted_bytes - before.refaulted_bytes)
 
-    def thrashing(self) -> str | None:
+    def describe_thrashing(self) -> str | None:
         """Describe thrashing, if more bytes of files were evicted and read again than the limit; None otherwise."""
         if self.limit is None or self.refaulted_bytes <= self.limit:
             return None
@@ -211,7 +211,7 @@ def _describe_timeout(
     message = f"{position} after {limit_seconds:.3g} s, {limit.reason}"
     if limit_seconds > limit.seconds:
         message += f" (it is {limit.seconds:.3g} s without other load)"
-    thrashing = memory_events.thrashing()
+    thrashing = memory_events.describe_thrashing()
     if thrashing:
         return FailureReason.OUT_OF_MEMORY, f"{message}: {thrashing}: {MORE_MEMORY}"
     if others_share > shared_device.NEIGHBOURS.biases:
@@ -226,7 +226,8 @@ def _message_with_trace(failed: Failed) -> str:
         return failed.message
     trace = failed.trace.rstrip()
     if len(trace) >= maximum_characters:
-        _incomplete_line, _, trace = trace[-maximum_characters + 1 :].partition("\n")
+        end = trace[-maximum_characters + 1 :]  # the line break after the message takes one character
+        _incomplete_line, _, trace = end.partition("\n")
     return f"{failed.message[:maximum_characters]}\n{trace}"
 
 
@@ -271,7 +272,8 @@ def _parse_stack(stderr: str) -> Sequence[Frame]:
     current_headings = [heading for heading in headings if heading[0].startswith("Current")]
     heading = (current_headings or headings)[-1]
     frames = []
-    for line in stderr[heading.end() + 1 :].splitlines():
+    lines_after_heading = stderr[heading.end() + 1 :].splitlines()
+    for line in lines_after_heading:
         match = _FRAME.match(line)
         if match is None:
             break
