@@ -256,7 +256,7 @@ def test_a_log_is_lost_after_several_tries_over_minutes_and_not_before(world: Wo
             world.do(Collect(ATTEMPT, is_last=False))
         assert world.cluster.results == {}
 
-    world.cluster.advance(Wait.READ_LOG.patience)
+    world.cluster.advance(Wait.READ_LOG.default_limit)
     world.do(Collect(ATTEMPT, is_last=False))
     [result] = world.cluster.results.values()
     assert result["result"]["complete"] is False
@@ -347,7 +347,7 @@ def test_a_result_that_cannot_be_stored_now_is_offered_again_and_ends_the_case_i
             world.do(Collect(ATTEMPT, is_last=False))
     assert world.failures() == []
 
-    world.cluster.advance(Wait.STORE_RESULT.patience)
+    world.cluster.advance(Wait.STORE_RESULT.default_limit)
     world.do(Collect(ATTEMPT, is_last=False))
     assert world.failures() == ["ResultRefused"]
 

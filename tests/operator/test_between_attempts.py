@@ -97,7 +97,7 @@ def test_the_next_attempt_is_made_once_the_pod_of_the_one_before_has_ended() -> 
     decision = next_for(plan, observe(pods=[going]), attempts=(aside,))
     assert decision.actions == ()
     assert decision.status.attempts == (aside,)
-    assert decision.requeue_at == NOW + timedelta(seconds=30) + Wait.EARLIER_POD.patience
+    assert decision.requeue_at == NOW + timedelta(seconds=30) + Wait.EARLIER_POD.default_limit
     assert f"pod {going.key.name} of the previous attempt has not ended yet" in message(decision, "Finished")
 
     gone = next_for(plan, observe(pods=[replace(going, phase="Failed")]), attempts=(aside,))

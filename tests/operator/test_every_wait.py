@@ -179,14 +179,14 @@ def a_pod_that_stays() -> Provoked:
     pod["metadata"]["deletionTimestamp"] = world.cluster.clock().isoformat()
     since = world.cluster.now
     world.go_on()
-    return Provoked(world, "0 of 1 cases done", Wait.END_OF_POD.patience, since)
+    return Provoked(world, "0 of 1 cases done", Wait.END_OF_POD.default_limit, since)
 
 
 def no_answer() -> Provoked:
     world = World().ended().refuse("list_pods", UnreachableError(0, "no route to host"))
     world.cluster.pods.clear()
     since = world.refused()
-    return Provoked(world, "cannot find out what became of it: no route to host", Wait.LOOK.patience, since)
+    return Provoked(world, "cannot find out what became of it: no route to host", Wait.LOOK.default_limit, since)
 
 
 def no_answer_on_the_result() -> Provoked:
@@ -194,19 +194,19 @@ def no_answer_on_the_result() -> Provoked:
     world.cluster.end(world.job, "deleted")
     world.refuse("get_result", UnreachableError(0, "no route to host"))
     says = "cannot find out whether it has a result: no route to host"
-    return Provoked(world, says, Wait.RESULT.patience, world.refused())
+    return Provoked(world, says, Wait.RESULT.default_limit, world.refused())
 
 
 def a_log_that_is_refused() -> Provoked:
     world = World().ended().refuse("read_log", ApiError(503, "no kubelet"))
     since = world.refused()
-    return Provoked(world, "the log of its pod cannot be read: no kubelet", Wait.READ_LOG.patience, since)
+    return Provoked(world, "the log of its pod cannot be read: no kubelet", Wait.READ_LOG.default_limit, since)
 
 
 def a_result_that_is_refused() -> Provoked:
     world = World().ended().refuse("create_result", QUOTA)
     since = world.refused()
-    return Provoked(world, "its result cannot be stored: exceeded quota: few", Wait.STORE_RESULT.patience, since)
+    return Provoked(world, "its result cannot be stored: exceeded quota: few", Wait.STORE_RESULT.default_limit, since)
 
 
 def between_attempts() -> Provoked:
@@ -231,7 +231,7 @@ def the_pod_before() -> Provoked:
     world.cluster.set_policy(suspend=False)
     since = world.cluster.now
     world.go_on()
-    return Provoked(world, "of the previous attempt has not ended yet", Wait.EARLIER_POD.patience, since)
+    return Provoked(world, "of the previous attempt has not ended yet", Wait.EARLIER_POD.default_limit, since)
 
 
 def at_work() -> Provoked:
@@ -301,7 +301,7 @@ def test_a_retry_waits_twice_as_long_each_time() -> None:
 
 @pytest.mark.parametrize("wait", [wait for wait in Wait if wait.limit.tries], ids=lambda wait: wait.name)
 def test_patience_ends_neither_before_its_time_nor_before_the_fourth_try(wait: Wait) -> None:
-    in_time = NOW + wait.patience
+    in_time = NOW + wait.default_limit
     assert wait.is_over(NOW, MINIMUM_TRIES, in_time)
     assert not wait.is_over(NOW, MINIMUM_TRIES - 1, in_time + timedelta(days=1))
     assert not wait.is_over(NOW, 100, in_time - timedelta(seconds=1))

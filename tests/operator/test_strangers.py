@@ -111,6 +111,6 @@ def test_a_job_of_somebody_else_in_place_of_ours_ends_the_case_in_the_end(world:
             world.do(Collect(known, is_last=False), observe())
     assert world.failures() == []
 
-    world.cluster.advance(Wait.LOOK.patience)
+    world.cluster.advance(Wait.LOOK.default_limit)
     world.do(Collect(known, is_last=False), observe())
     assert world.failures() == ["ResultLost"]

@@ -87,13 +87,13 @@ def test_what_was_told_of_an_earlier_wait_is_not_told_of_this_one() -> None:
 
 
 def test_in_a_queue_a_run_waits_for_as_long_as_that_takes() -> None:
-    assert at(3 * Wait.NO_QUEUE.patience, queues=told(3 * Wait.NO_QUEUE.patience)).actions == ()
+    assert at(3 * Wait.NO_QUEUE.default_limit, queues=told(3 * Wait.NO_QUEUE.default_limit)).actions == ()
 
 
 def test_in_no_queue_it_waits_for_no_longer_than_for_a_node() -> None:
     early = at(MINUTE, queues=told(MINUTE, in_queue=False))
     assert early.actions == ()
-    late = at(Wait.NO_QUEUE.patience, queues=told(Wait.NO_QUEUE.patience, in_queue=False))
+    late = at(Wait.NO_QUEUE.default_limit, queues=told(Wait.NO_QUEUE.default_limit, in_queue=False))
     [confirm] = late.actions
     assert isinstance(confirm, ConfirmFailure)
     assert confirm.failure.reason == "StartDeadlineExceeded"
@@ -119,10 +119,10 @@ def test_a_deadline_counts_anew_where_the_queue_takes_the_job_back_after_hours()
 
 
 def test_the_wait_for_a_node_begins_when_the_queue_admits_the_job() -> None:
-    admitted = make_job(PLAN, ATTEMPT, started_at=NOW + 2 * Wait.NO_QUEUE.patience)
-    decision = at(2 * Wait.NO_QUEUE.patience, job=admitted)
-    assert (decision.actions, decision.requeue_at) == ((), NOW + 2 * Wait.NO_QUEUE.patience + FIRST_QUESTION)
-    late = at(3 * Wait.START.patience, job=admitted, pods=[make_pod(ATTEMPT, waiting="Unschedulable: no")])
+    admitted = make_job(PLAN, ATTEMPT, started_at=NOW + 2 * Wait.NO_QUEUE.default_limit)
+    decision = at(2 * Wait.NO_QUEUE.default_limit, job=admitted)
+    assert (decision.actions, decision.requeue_at) == ((), NOW + 2 * Wait.NO_QUEUE.default_limit + FIRST_QUESTION)
+    late = at(3 * Wait.START.default_limit, job=admitted, pods=[make_pod(ATTEMPT, waiting="Unschedulable: no")])
     assert [type(action) for action in late.actions] == [ConfirmFailure]
 
 

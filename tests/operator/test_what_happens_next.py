@@ -156,7 +156,7 @@ def test_a_pod_that_outlives_its_deadline_is_given_up_with_its_job() -> None:
     plan = make_plan(runPolicy={"infrastructureRetries": 0})
     attempt = make_attempt(plan, job_uid="x")
     job, pod = make_job(plan, attempt), running(attempt)
-    until = NOW + timedelta(seconds=pod_deadline_seconds(60)) + Wait.END_OF_POD.patience
+    until = NOW + timedelta(seconds=pod_deadline_seconds(60)) + Wait.END_OF_POD.default_limit
     before = next_for(plan, observe([job], [pod]), attempts=(attempt,))
     after = next_for(plan, observe([job], [pod]), at=until, attempts=(attempt,))
 
@@ -176,7 +176,7 @@ def test_a_pod_that_stays_terminating_on_a_lost_node_is_given_up() -> None:
     plan = make_plan()
     attempt = make_attempt(plan, job_uid="x")
     pod = running(attempt, deletion_time=NOW)
-    late = NOW + Wait.END_OF_POD.patience
+    late = NOW + Wait.END_OF_POD.default_limit
     decision = next_for(plan, observe([make_job(plan, attempt)], [pod]), at=late, attempts=(attempt,))
 
     assert [type(action) for action in decision.actions] == [ConfirmFailure]

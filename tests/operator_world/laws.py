@@ -34,7 +34,7 @@ def bound(run: Manifest) -> timedelta:
     turns = -(-cases // policy.get("parallelism", 1)) * (1 + policy.get("infrastructureRetries", 2))
     pod = timedelta(seconds=pod_deadline_seconds(spec["measurement"]["timeLimitSeconds"]))
     start = timedelta(seconds=policy.get("startDeadlineSeconds", 86400))
-    return turns * (start + pod + sum((wait.patience for wait in PATIENT), timedelta())) + SLACK
+    return turns * (start + pod + sum((wait.default_limit for wait in PATIENT), timedelta())) + SLACK
 
 
 class Laws:

@@ -14,7 +14,7 @@ from accelbench_operator.runs.memory import Obstacle
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, reporting_pod
 from accelbench_operator.runs.pending import explain_pending, explain_refused, gives_no_reason
 from accelbench_operator.runs.summary import Summary
-from accelbench_operator.runs.waits import FIRST_QUESTION, Wait, next_question
+from accelbench_operator.runs.waits import FIRST_QUESTION, Wait, next_events_read
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,9 @@ def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
 def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
     """Return until when to wait for the end of a pod, by its deadline and, if it is deleted, its grace period."""
     started = pod.accepted_at or pod.started_at or pod.created_at
-    latest_end = started + plan.pod_deadline + Wait.END_OF_POD.patience
+    latest_end = started + plan.pod_deadline + Wait.END_OF_POD.default_limit
     if pod.deletion_time:
-        return min(latest_end, pod.deletion_time + Wait.END_OF_POD.patience)
+        return min(latest_end, pod.deletion_time + Wait.END_OF_POD.default_limit)
     return latest_end
 
 
@@ -152,7 +152,7 @@ def _waiting_state(
     else:
         pending = explain_pending(job, pod, plan.profile, plan.script, obstacle.message if obstacle else "")
     phase = AttemptPhase.WAITING if job else AttemptPhase.RECORDED
-    limit = wait.limit.of(plan.policy) or wait.patience
+    limit = wait.limit.maximum_time(plan.policy) or wait.default_limit
     since = (job.started_at or job.created_at) if job else datetime.fromisoformat(attempt.start_time)
     deadline = since + limit
     suspected = start_deadline_exceeded(pending, limit) if now >= deadline else None
@@ -176,7 +176,7 @@ def _event_question(
     """
     if job is None or (pod and not gives_no_reason(pod)):
         return None
-    next_read = next_question(obstacle.since, obstacle.tries) if obstacle else None
+    next_read = next_events_read(obstacle.since, obstacle.tries) if obstacle else None
     if pod:
         return EventQuestion(Wait.START, pod.key.uid, next_read or pod.created_at + FIRST_QUESTION)
     return EventQuestion(Wait.POD, job.key.uid, next_read or (job.started_at or job.created_at) + FIRST_QUESTION)
@@ -193,7 +193,7 @@ def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetim
         # The report is about an earlier suspension.
         report = None
     wait = Wait.QUEUE if report is None or report.in_queue else Wait.NO_QUEUE
-    limit = wait.limit.of(plan.policy)
+    limit = wait.limit.maximum_time(plan.policy)
     deadline = since + limit if limit else None
     pending = explain_suspended(job, report)
     read_at = next_read_time(since, report, deadline)

@@ -420,7 +420,7 @@ def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], n
 
 def _maximum_active_time(plan: Plan) -> timedelta:
     """Return the maximum active time of a run: that of its policy, else what all cases take with all their retries."""
-    limit = Wait.ACTIVE.limit.of(plan.policy)
+    limit = Wait.ACTIVE.limit.maximum_time(plan.policy)
     if limit is not None:
         return limit
     rounds_of_cases = math.ceil(len(plan.names) / plan.policy.parallelism)

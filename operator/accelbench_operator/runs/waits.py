@@ -39,7 +39,7 @@ class Limit:
     otherwise: str = "without limit if it is not set"
     """For docs: the limit if neither the policy nor `duration` sets one."""
 
-    def of(self, policy: RunPolicy) -> timedelta | None:
+    def maximum_time(self, policy: RunPolicy) -> timedelta | None:
         """Return the maximum time under a run's policy; None if the wait has no limit."""
         policy_seconds: int | None = getattr(policy, self.policy) if self.policy else None
         return self.duration if policy_seconds is None else timedelta(seconds=policy_seconds)
@@ -155,15 +155,15 @@ class Wait(Enum):
         """End of a message about failed tries."""
 
     @property
-    def patience(self) -> timedelta:
+    def default_limit(self) -> timedelta:
         """Return the maximum time if the run's policy sets none; raise ValueError if the wait has no `duration`."""
         if self.limit.duration is None:
             raise ValueError(f"Wait.{self.name} has no duration")
         return self.limit.duration
 
     def is_over(self, since: datetime, tries: int, now: datetime) -> bool:
-        """Return True after at least `limit.tries` tries, if at least `patience` has passed since the first try."""
-        return tries >= self.limit.tries and now - since >= self.patience
+        """Return True after at least `limit.tries` tries, if at least `default_limit` has passed since the first."""
+        return tries >= self.limit.tries and now - since >= self.default_limit
 
 
 def retry_delay(retries: int) -> timedelta:
@@ -171,10 +171,10 @@ def retry_delay(retries: int) -> timedelta:
 
     It doubles with each retry, up to the limit of `Wait.RETRY`.
     """
-    return min(FIRST_RETRY * (1 << retries), Wait.RETRY.patience)
+    return min(FIRST_RETRY * (1 << retries), Wait.RETRY.default_limit)
 
 
-def next_question(since: datetime, reads: int) -> datetime:
+def next_events_read(since: datetime, reads: int) -> datetime:
     """Return when to read Events again after that many reads since the first at `since`.
 
     The first pause is `FIRST_QUESTION`, and each further pause is twice as long.
