@@ -20,7 +20,7 @@ from pathlib import Path
 
 from accelbench import figures, targets
 from accelbench.api.result import Result
-from accelbench.report.targets import collectives, compiling
+from accelbench.report.targets import collectives, compile_time
 from accelbench.workloads import _decoder as decoder
 from accelbench.workloads.transformer_lm import TransformerLm
 
@@ -206,7 +206,7 @@ def table(compiled_rows: Sequence[Row]) -> Iterator[str]:
             *(
                 ("not compiled", "")
                 if compiled.dispatched
-                else (compiling(variant), format_bytes(variant.numbers.compile_peak_memory_bytes))
+                else (compile_time(variant), format_bytes(variant.numbers.compile_peak_memory_bytes))
             ),
         )
         yield f"| {' | '.join(cells)} |"

@@ -8,7 +8,7 @@ from accelbench.api.number_registry import NUMBERS
 from accelbench.api.result import Result
 from accelbench.catalogue.observations import STANDARD
 from accelbench.claims.settle import SettledClaim
-from accelbench.report.markdown import escaped, markdown_table
+from accelbench.report.markdown import escape, markdown_table
 
 TERMS = {
     "eager": "PyTorch by default: every operation runs when Python reaches it.",
@@ -61,7 +61,7 @@ def list_terms(settled_claims: Sequence[SettledClaim]) -> str:
             for _, outcomes in run.measured_cases:
                 metrics.update(outcome.expectation.metric for outcome in outcomes)
     meanings = list(TERMS.items())
-    meanings += [(metric, escaped(NUMBERS[metric].meaning)) for metric in sorted(filter(None, metrics))]
+    meanings += [(metric, escape(NUMBERS[metric].meaning)) for metric in sorted(filter(None, metrics))]
     return "\n".join(f"- **{term}**: {meaning}" for term, meaning in meanings)
 
 

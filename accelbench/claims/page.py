@@ -14,7 +14,7 @@ from accelbench.claims.ledger import LEFT_OUT, UNNAMED, Claim, ClaimVerdict, Ear
 from accelbench.claims.settle import HARDWARE_OF_PLATFORM, MeasuredRun, SettledClaim, hardware_of_target
 from accelbench.claims.words import device_name, simplify_sentence
 from accelbench.report import machine
-from accelbench.report.markdown import RawMarkdown, escaped, markdown_table
+from accelbench.report.markdown import RawMarkdown, escape, markdown_table
 
 HARDWARE_NAMES: dict[Hardware, str] = {"cpu": "a CPU", "gpu": "a GPU", "gpus": "several GPUs", "tpu": "a TPU"}
 VERDICT_MEANINGS: dict[ClaimVerdict, str] = {
@@ -147,10 +147,10 @@ def _verdict_text(verdict: ClaimVerdict) -> str:
 
 def _citation(article: Article) -> str:
     """Return the article's title with its link, its author and its date."""
-    text = escaped(article.title)
+    text = escape(article.title)
     if article.link:
         text = f"[{text}]({article.link})"
-    author = f"By {escaped(article.author)}" if article.author else "No author is given"
+    author = f"By {escape(article.author)}" if article.author else "No author is given"
     return f"{text}. {author}; {article.published or 'no date is given'}."
 
 
@@ -215,7 +215,7 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
     for device in _devices(measured_results):
         device_results = [result for result in measured_results if _device(result) == device]
         description = max((machine.line(result.fingerprint) for result in device_results), key=len)
-        descriptions.append(escaped(f"{description}{_libraries(device_results)}"))
+        descriptions.append(escape(f"{description}{_libraries(device_results)}"))
     paragraphs = []
     if len(descriptions) == 1:
         paragraphs = [f"Times are of {HARDWARE_NAMES[hardware]}. Measured on: {descriptions[0]}."]
@@ -227,7 +227,7 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
     targets = {str(result.case.accelerator.target) for result in results if result.compiled}
     if targets:
         text = f"Programs were also compiled, without the device, for: {figures.join_names(sorted(targets))}."
-        paragraphs.append(escaped(text))
+        paragraphs.append(escape(text))
     return paragraphs
 
 
@@ -329,31 +329,29 @@ def _claim_section(
     quote = claim.quote.replace(LEFT_OUT, " … ")
     paragraphs = [
         f"## Row {claim.row}",
-        f"**{escaped(claim.asks)}**",
-        f"> {escaped(quote)} ({claim.article})",
+        f"**{escape(claim.asks)}**",
+        f"> {escape(quote)} ({claim.article})",
         f"**{_verdict_text(settled_claim.verdict)}.** {_answer(settled_claim)}".rstrip(),
     ]
     if picture:
         file_name, description = picture
-        paragraphs.append(f"![{escaped(description)}]({results_link}/pictures/{file_name})")
+        paragraphs.append(f"![{escape(description)}]({results_link}/pictures/{file_name})")
     paragraphs += tables.run_tables(settled_claim.deciding_runs, claim)
     if settled_claim.other_runs:
         paragraphs += ["Also measured, deciding nothing:", *tables.run_tables(settled_claim.other_runs, claim)]
     if settled_claim.findings:
-        paragraphs.append(
-            "\n".join(f"- {escaped(simplify_sentence(sentence))}" for sentence in settled_claim.sentences)
-        )
+        paragraphs.append("\n".join(f"- {escape(simplify_sentence(sentence))}" for sentence in settled_claim.sentences))
     paragraphs += [*_conditions(settled_claim), *_caveats(settled_claim), *_history(claim), *_replaced_results(claim)]
     devices = figures.join_names(_devices(_results(settled_claim))) if names_devices else ""
     links = _links(settled_claim, results_link)
-    paragraphs.append(f"{escaped(f'Measured on: {devices}.')} {links}" if devices else links)
+    paragraphs.append(f"{escape(f'Measured on: {devices}.')} {links}" if devices else links)
     return paragraphs
 
 
 def _answer(settled_claim: SettledClaim) -> str:
     """Return the ledger's sentence for the verdict. If a result is newer than the sentence, a note says so."""
     claim = settled_claim.claim
-    sentence = escaped(claim.answers.get(settled_claim.verdict, ""))
+    sentence = escape(claim.answers.get(settled_claim.verdict, ""))
     has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled_claim))
     return f"({OUTDATED}) {sentence}" if sentence and has_newer_result else sentence
 
@@ -362,9 +360,9 @@ def _conditions(settled_claim: SettledClaim) -> list[str]:
     """Return the correction of the article, what confirms and refutes the claim, and which hardware can decide it."""
     claim, paragraphs = settled_claim.claim, []
     if claim.corrected:
-        paragraphs.append(escaped(claim.corrected))
+        paragraphs.append(escape(claim.corrected))
     if not claim.own:
-        paragraphs.append(f"Confirmed {escaped(claim.confirms)}; refuted {escaped(claim.refutes)}.")
+        paragraphs.append(f"Confirmed {escape(claim.confirms)}; refuted {escape(claim.refutes)}.")
     paragraphs.append(_deciding_hardware(settled_claim))
     return paragraphs
 
@@ -375,7 +373,7 @@ def _deciding_hardware(settled_claim: SettledClaim) -> str:
     if claim.machine == UNNAMED:
         return "The article gives a time on a machine that it does not name, so nothing can settle it."
     if claim.machine:
-        return f"The article gives a time on one machine ({escaped(claim.machine)}), and no other can settle it."
+        return f"The article gives a time on one machine ({escape(claim.machine)}), and no other can settle it."
     sentence = f"Asked of: {figures.join_names([HARDWARE_NAMES[hardware] for hardware in claim.hardware])}."
     hardware_with_result = {_hardware_of_result(result) for result in _results(settled_claim)}
     names_without_result = [HARDWARE_NAMES[name] for name in claim.hardware if name not in hardware_with_result]
@@ -408,7 +406,7 @@ def _caveats(settled_claim: SettledClaim) -> list[str]:
     ]
     caveats += [f"Warning: {warning}" for warning in warnings.collect(runs, settled_claim.claim.compared_variants)]
     caveats += [f"Still to be measured: {name}." for name in settled_claim.manifests_to_run]
-    return ["\n".join(f"- {escaped(caveat)}" for caveat in caveats)] if caveats else []
+    return ["\n".join(f"- {escape(caveat)}" for caveat in caveats)] if caveats else []
 
 
 def _last_day(run: MeasuredRun) -> str:
@@ -436,7 +434,7 @@ def _replaced_results(claim: Claim) -> list[str]:
         return []
     entries = [
         # Without a text of `found`, two spaces would follow the colon.
-        f"- {replaced.measured}: {escaped(replaced.found)}{_git_command(replaced.result)}".replace(":  ", ": ")
+        f"- {replaced.measured}: {escape(replaced.found)}{_git_command(replaced.result)}".replace(":  ", ": ")
         for replaced in claim.replaced
     ]
     return [_details_section("Earlier measurements", "\n".join(entries))]
@@ -450,8 +448,8 @@ def _git_command(result: str) -> str:
 def _describe_earlier(earlier: Earlier) -> str:
     """Return what the condition was, its verdict, and why it was changed."""
     return (
-        f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escaped(earlier.asked)}. The verdict was "
-        f"{_verdict_text(earlier.verdict)}: {escaped(earlier.found)} It was changed because {escaped(earlier.why)}"
+        f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escape(earlier.asked)}. The verdict was "
+        f"{_verdict_text(earlier.verdict)}: {escape(earlier.found)} It was changed because {escape(earlier.why)}"
         f"{_git_command(earlier.result)}"
     )
 

@@ -14,7 +14,7 @@ from accelbench.claims import suite
 from accelbench.claims.ledger import Claim
 from accelbench.claims.settle import MeasuredRun
 from accelbench.claims.words import distinguishing_name, parameters_of, short, times
-from accelbench.report.markdown import escaped, markdown_table
+from accelbench.report.markdown import escape, markdown_table
 from accelbench.report.targets import ESTIMATE
 from accelbench.verdict.redaction import redact_invalid, step_seconds
 
@@ -54,7 +54,7 @@ def _parameters(results: Sequence[Result]) -> list[str]:
         if result.case.measurement.precision:
             settings.append(result.case.measurement.precision)
         lines.append(f"{result.case.workload}: {', '.join(settings)}.")
-    return [" ".join(escaped(line) for line in dict.fromkeys(lines))] if lines else []
+    return [" ".join(escape(line) for line in dict.fromkeys(lines))] if lines else []
 
 
 def _with_variants(result: Result, compared_variants: frozenset[str]) -> Result:

@@ -140,8 +140,8 @@ def _variant_names(results: Iterable[Result]) -> tuple[str, ...]:
 def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: str) -> tuple[ComparedQuantity, ...]:
     """Return the quantities to compare: `p50` and `p99` for latency, otherwise `median`, and possibly `relative`.
 
-    `relative` is added if each side has one result, if both results have the same baseline, which is another variant,
-    and if both results have times of the variant and of the baseline.
+    `relative` is added if all of this is true: each side has one result; both results have the same baseline; the
+    variant is not this baseline; both results have times of the variant and of the baseline.
     """
     quantities: tuple[ComparedQuantity, ...] = ("median",)
     if all(result.protocol == "latency" for result in case.results):

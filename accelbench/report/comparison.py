@@ -13,7 +13,7 @@ from accelbench.history.comparability import Difference
 from accelbench.history.runs import RunComparison, VariantChange
 from accelbench.history.sample import Sample, short_label
 from accelbench.report import terminal
-from accelbench.report.table import Table, TableColumn, filled
+from accelbench.report.table import Table, TableColumn, make_table
 
 MAXIMUM_CELL = 60
 """Maximum characters of a value in the table of differences."""
@@ -54,7 +54,7 @@ def verdicts(comparison: RunComparison) -> Table | None:
                 _sample_text(change, change.after, digits),
             )
         )
-    return filled(f"Each variant in {comparison.before.name} and in {comparison.after.name}", columns, rows)
+    return make_table(f"Each variant in {comparison.before.name} and in {comparison.after.name}", columns, rows)
 
 
 def _verdict_text(change: VariantChange) -> str:
@@ -122,7 +122,7 @@ def _sample_size(sample: Sample, *, is_series: bool) -> str:
     return "1 launch" if launches == 1 else f"{launches} launches"
 
 
-def differing(comparison: RunComparison) -> Table | None:
+def differences_table(comparison: RunComparison) -> Table | None:
     """Return the table of differences, those that matter first; None if nothing differs."""
     heads = ("differs", comparison.before.name, comparison.after.name, "group", "effect")
     columns = tuple(map(TableColumn, heads))
@@ -135,7 +135,7 @@ def differing(comparison: RunComparison) -> Table | None:
         )
         for difference in comparison.differences
     ]
-    return filled("What differs", columns, rows)
+    return make_table("What differs", columns, rows)
 
 
 def _format_values(values: Sequence[str]) -> str:
@@ -217,7 +217,7 @@ class ComparisonReport:
             yield Text.assemble((side.name, "bold"), f": {side.path}")
         yield Text()
         yield from (Text(sentence, style=style) for sentence in sentences(self.comparison))
-        for table in (verdicts(self.comparison), differing(self.comparison)):
+        for table in (verdicts(self.comparison), differences_table(self.comparison)):
             if table is not None:
                 yield Padding(terminal.FittedTable(table), (1, 0, 0, 0))
         if sample_sizes := basis(self.comparison):

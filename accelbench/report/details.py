@@ -9,7 +9,7 @@ from accelbench import figures
 from accelbench.api.numbers import MEASURED, Numbers
 from accelbench.api.result import Bound, OutlierCounts, Payback, PhaseTime, Result, Spread
 from accelbench.report import view
-from accelbench.report.table import Table, TableColumn, filled
+from accelbench.report.table import Table, TableColumn, make_table
 from accelbench.stats.payback import NEGLIGIBLE_SECONDS, may_never_pay_back
 
 FIRST_CALL = {"compile", "first-step"}
@@ -31,7 +31,7 @@ def tail(result: Result) -> Table | None:
         TableColumn("interval", kind="nowrap"),
         TableColumn("p99", number=True),
     )
-    return filled(f"The slowest 1 % of calls (p99, seconds per {result.unit})", columns, rows)
+    return make_table(f"The slowest 1 % of calls (p99, seconds per {result.unit})", columns, rows)
 
 
 def first_calls(result: Result) -> Table | None:
@@ -58,7 +58,7 @@ def first_calls(result: Result) -> Table | None:
         TableColumn("cold", number=True),
         TableColumn("warm cache", number=True),
     )
-    return filled("First call (compiling included)", columns, rows)
+    return make_table("First call (compiling included)", columns, rows)
 
 
 def pays_back(answer: Payback, unit: str) -> str:
@@ -115,7 +115,7 @@ def _numbers_table(caption: str, table: str, result: Result, *, brief: bool = Fa
         (variant.name, *(number_text(variant.numbers, field, variant.bound) for field in numbers))
         for variant in view.baseline_first(result)
     )
-    return filled(caption, (TableColumn("variant"), *columns), rows)
+    return make_table(caption, (TableColumn("variant"), *columns), rows)
 
 
 def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
@@ -148,7 +148,7 @@ def spread(result: Result) -> Table | None:
         TableColumn("effective independent blocks per launch", number=True),
     )
     rows = (_spread_row(variant.name, variant.spread) for variant in view.baseline_first(result) if variant.spread)
-    return filled("How times spread (outliers by Tukey's fences, kept in all statistics)", columns, rows)
+    return make_table("How times spread (outliers by Tukey's fences, kept in all statistics)", columns, rows)
 
 
 def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:

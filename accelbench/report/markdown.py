@@ -18,7 +18,7 @@ _BLOCK = re.compile(r"^(\d*)(#|[-+](?=[\s-]|$)|=|(?<=\d)[.)](?=\s|$))")
 
 def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> str:
     """Return the whole document; `name` is the run's name."""
-    paragraphs = [f"# {escaped(name)}"]
+    paragraphs = [f"# {escape(name)}"]
     if not measured:
         paragraphs.append("No case has a result.")
     for result, outcomes in measured:
@@ -33,12 +33,12 @@ def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutco
 def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
     """Return the paragraphs about one measured case."""
     result = redact_invalid(result)
-    paragraphs = [f"## {escaped(view.title(result.case))}"]
+    paragraphs = [f"## {escape(view.title(result.case))}"]
     if partial := view.state(result):
-        paragraphs.append(f"**{escaped(partial)}**")
+        paragraphs.append(f"**{escape(partial)}**")
     if view.nothing_measured(result):
         return [*paragraphs, *_notes(result, *view.remarks(result), *(outcome.sentence for outcome in outcomes))]
-    paragraphs += [escaped(sentence) for sentence in view.sentences(result)]
+    paragraphs += [escape(sentence) for sentence in view.sentences(result)]
     if observed := view.observation_table(result):
         paragraphs += [_table(observed), _paragraph([view.basis(result)])]
     else:
@@ -58,32 +58,32 @@ def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> lis
 
 def _notes(result: Result, *notes: str) -> list[str]:
     """Return `notes` and the result's own notes as a bulleted list, then a paragraph about the machine."""
-    paragraphs = ["\n".join(f"- {escaped(note)}" for note in (*notes, *result.notes))]
+    paragraphs = ["\n".join(f"- {escape(note)}" for note in (*notes, *result.notes))]
     if line := machine.line(result.fingerprint):
-        paragraphs.append(escaped(line))
+        paragraphs.append(escape(line))
     return list(filter(None, paragraphs))
 
 
 def _compiled_section(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
     """Return the paragraphs about cases that were compiled for a target accelerator and not measured."""
     results = [result for result, _ in cases]
-    paragraphs = [f"## {escaped(view.title(results[0].case, all_cases=True))}"]
-    paragraphs += [escaped(sentence) for sentence in targets.sentences(*results)]
+    paragraphs = [f"## {escape(view.title(results[0].case, all_cases=True))}"]
+    paragraphs += [escape(sentence) for sentence in targets.sentences(*results)]
     for table in targets.tables(results):
         paragraphs += _table_with_caption(table)
     paragraphs.append(_paragraph(targets.footnotes(results)))
     notes = [outcome.sentence for _, outcomes in cases for outcome in outcomes]
     notes += [f"{targets.label(result)}: {note}" for result in results for note in result.notes]
     if notes:
-        paragraphs.append("\n".join(f"- {escaped(note)}" for note in notes))
+        paragraphs.append("\n".join(f"- {escape(note)}" for note in notes))
     if line := machine.line(results[0].fingerprint):
-        paragraphs.append(escaped(f"Compiled on {line}"))
+        paragraphs.append(escape(f"Compiled on {line}"))
     return paragraphs
 
 
 def _table_with_caption(table: Table) -> list[str]:
     """Return the caption and the table, each as a paragraph."""
-    return [f"{escaped(table.caption)}:", _table(table)]
+    return [f"{escape(table.caption)}:", _table(table)]
 
 
 def _table(table: Table, *, first_heading: str = "") -> str:
@@ -97,7 +97,7 @@ def _table(table: Table, *, first_heading: str = "") -> str:
 
 def _paragraph(texts: Iterable[str]) -> str:
     """Return a paragraph in which each text is a sentence with a capital letter and a full stop."""
-    return " ".join(f"{escaped(text[:1].upper() + text[1:])}." for text in texts)
+    return " ".join(f"{escape(text[:1].upper() + text[1:])}." for text in texts)
 
 
 class RawMarkdown(str):
@@ -109,7 +109,7 @@ class RawMarkdown(str):
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
     """Return a Markdown table; columns whose indices are in `right` are aligned at the right.
 
-    Every cell is escaped, unless it is `RawMarkdown`.
+    Every cell is escape, unless it is `RawMarkdown`.
     """
     rule = [RawMarkdown("---:" if index in right else "---") for index in range(len(header))]
     return "\n".join(_row(cells) for cells in (header, rule, *rows))
@@ -125,7 +125,7 @@ def _cell(text: str) -> str:
     return text if isinstance(text, RawMarkdown) else _inline(text).replace("|", "\\|")
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return the text on one line as Markdown that shows exactly this text: markup and HTML are escaped."""
     return _BLOCK.sub(r"\1\\\2", _inline(text))
 

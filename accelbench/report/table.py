@@ -54,7 +54,7 @@ class Table:
         )
 
 
-def filled(caption: str, columns: Iterable[TableColumn], rows: Iterable[tuple[str, ...]]) -> Table | None:
+def make_table(caption: str, columns: Iterable[TableColumn], rows: Iterable[tuple[str, ...]]) -> Table | None:
     """Return the table without empty columns; None if only the first column has text."""
     table = Table(caption, tuple(columns), tuple(rows)).without_empty_columns()
     return table if len(table.columns) > 1 else None

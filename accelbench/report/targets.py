@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from accelbench import figures
 from accelbench.api.compiled import CompiledVariant
 from accelbench.api.result import Result, VariantResult
-from accelbench.report.table import Table, TableColumn, filled
+from accelbench.report.table import Table, TableColumn, make_table
 
 BAR_WIDTH = 12
 """Characters of a bar for all of a device's memory."""
@@ -41,7 +41,7 @@ def is_compiled(result: Result) -> bool:
 
 def tables(results: Sequence[Result]) -> tuple[Table, ...]:
     """Return all tables that are not empty, with a row for each target and variant."""
-    all_tables = (memory(results), sizes(results), programs(results), fused(results))
+    all_tables = (memory(results), sizes(results), programs(results), largest_kernels(results))
     return tuple(table for table in all_tables if table is not None)
 
 
@@ -71,7 +71,7 @@ def memory(results: Sequence[Result]) -> Table | None:
                 figures.quantity(compiled.device_memory_bytes, "B") if compiled.device_memory_bytes else "",
             )
         )
-    return filled("Does it fit", columns, rows)
+    return make_table("Does it fit", columns, rows)
 
 
 def sizes(results: Sequence[Result]) -> Table | None:
@@ -88,7 +88,7 @@ def sizes(results: Sequence[Result]) -> Table | None:
         if compiled is not None:
             texts = _NumberTexts(variant, compiled)
             rows.append((target, variant.name, *map(texts.size, fields), flops(variant)))
-    table = filled("Memory of one device, and floating-point operations of all", columns, rows)
+    table = make_table("Memory of one device, and floating-point operations of all", columns, rows)
     return table if table and len(table.columns) > KEY_COLUMNS else None
 
 
@@ -111,12 +111,12 @@ def programs(results: Sequence[Result]) -> Table | None:
         texts = _NumberTexts(variant, compiled)
         contents = (texts.count("program_size"), texts.count("kernels"), texts.count("fusions"), collectives(variant))
         # Without a compiler, operations were only dispatched.
-        compiler = ("", "") if compiled.dispatched else (compiling(variant), texts.size("compile_peak_memory_bytes"))
+        compiler = ("", "") if compiled.dispatched else (compile_time(variant), texts.size("compile_peak_memory_bytes"))
         rows.append((target, variant.name, *contents, *compiler))
-    return filled("The program, each instruction once, and what compiling took", columns, rows)
+    return make_table("The program, each instruction once, and what compiling took", columns, rows)
 
 
-def fused(results: Sequence[Result]) -> Table | None:
+def largest_kernels(results: Sequence[Result]) -> Table | None:
     """Return a table of the kernels that fuse the most operations; None if no program has one."""
     columns = (TableColumn("target"), TableColumn("variant"), TableColumn("what one kernel computes", kind="sentence"))
     rows = (
@@ -124,7 +124,7 @@ def fused(results: Sequence[Result]) -> Table | None:
         for target, variant, compiled in _programs(results)
         if compiled and compiled.fused
     )
-    table = filled("The largest kernels, by what they compute", columns, rows)
+    table = make_table("The largest kernels, by what they compute", columns, rows)
     return table if table and len(table.columns) > KEY_COLUMNS else None
 
 
@@ -204,11 +204,11 @@ def collectives(variant: VariantResult) -> str:
 
 def flops(variant: VariantResult) -> str:
     """Return the floating-point operations of one call: `26.8 G`."""
-    flops = variant.numbers.flops_per_call
-    return "" if flops is None else figures.quantity(flops, "").strip()
+    flops_per_call = variant.numbers.flops_per_call
+    return "" if flops_per_call is None else figures.quantity(flops_per_call, "").strip()
 
 
-def compiling(variant: VariantResult) -> str:
+def compile_time(variant: VariantResult) -> str:
     """Return the median time of the compile phase as text; empty if it is unknown."""
     phase_time = next((time for time in variant.phases if time.phase == "compile"), None)
     return figures.seconds(float(phase_time.median_seconds)) if phase_time else ""

@@ -278,7 +278,7 @@ def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[Renderable
 
 
 def _table(gap: int = 2) -> RichTable:
-    """Return an empty table without lines; `gap` is the number of columns between its columns."""
+    """Return an empty table without lines; `gap` is the number of spaces between two columns."""
     return RichTable(box=None, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
 
 

@@ -14,7 +14,7 @@ from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Comparison, Phase, Result, VariantResult
 from accelbench.report import advice
-from accelbench.report.table import Bounds, Table, TableColumn, filled
+from accelbench.report.table import Bounds, Table, TableColumn, make_table
 from accelbench.stats.interval import MINIMUM_PAIRS
 from accelbench.stats.summary import TIME, geometric_mean
 from accelbench.verdict.redaction import compared_seconds, rejections, step_seconds
@@ -322,18 +322,18 @@ def observation_table(result: Result) -> Table | None:
     """Return the table of everything that was observed; None if the case was timed."""
     columns = (TableColumn("variant"), TableColumn("observed"), TableColumn("value"))
     rows = tuple((row.variant, row.name, row.value) for row in observation_rows(result))
-    return filled("What each variant did", columns, rows)
+    return make_table("What each variant did", columns, rows)
 
 
-def phases_shown(result: Result) -> tuple[Phase, ...]:
+def reached_phases(result: Result) -> tuple[Phase, ...]:
     """Return the phases that at least one variant reached, in the order of a launch."""
-    reached_phases = {time.phase for variant in result.variants for time in variant.phases}
-    return tuple(phase for phase in PHASES if phase in reached_phases)
+    phases = {time.phase for variant in result.variants for time in variant.phases}
+    return tuple(phase for phase in PHASES if phase in phases)
 
 
 def phase_table(result: Result) -> Table | None:
     """Return the median seconds of each phase, with a row for each variant; None if no variant reached a phase."""
-    phases = phases_shown(result)
+    phases = reached_phases(result)
     columns = (TableColumn("variant"), *(TableColumn(phase, number=True) for phase in phases))
     rows = []
     for variant in baseline_first(result):
@@ -344,7 +344,7 @@ def phase_table(result: Result) -> Table | None:
 
 
 def phase_seconds(seconds: float) -> str:
-    """Return a phase's seconds as text."""
+    """Format a phase's seconds; a time below `SHORTEST_PHASE_SECONDS` is `< 1 ms`."""
     return figures.seconds(seconds) if seconds >= SHORTEST_PHASE_SECONDS else "< 1 ms"
 
 

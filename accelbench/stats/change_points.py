@@ -115,7 +115,7 @@ def _sum_of_squares(logs: Sequence[float], ends: Sequence[int]) -> float:
 def _long_run_variance(logs: Sequence[float], ends: Sequence[int]) -> float:
     """Return the variance of the residuals, increased for their autocorrelation.
 
-    Divided by the number of results it is the variance of their mean.
+    This variance, divided by the number of results, is the variance of a mean of results.
     """
     residuals = _residuals(logs, ends)
     degrees_of_freedom = len(logs) - len(ends)

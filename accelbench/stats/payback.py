@@ -57,12 +57,12 @@ def estimate_payback(
     Item i of `baseline` and `variant` are launches of the same round. The answer depends on the means over rounds; the
     interval misses the number of steps with probability `alpha`.
     """
-    extra = [after.first_call - before.first_call for before, after in zip(baseline, variant, strict=True)]
-    saved = [before.step - after.step for before, after in zip(baseline, variant, strict=True)]
-    if len(extra) < MINIMUM_PAIRS:
+    extra_seconds = [after.first_call - before.first_call for before, after in zip(baseline, variant, strict=True)]
+    saved_seconds = [before.step - after.step for before, after in zip(baseline, variant, strict=True)]
+    if len(extra_seconds) < MINIMUM_PAIRS:
         return None
-    mean_extra = math.fsum(extra) / len(extra)
-    mean_saved = math.fsum(saved) / len(saved)
+    mean_extra = math.fsum(extra_seconds) / len(extra_seconds)
+    mean_saved = math.fsum(saved_seconds) / len(saved_seconds)
     answer: Answer
     steps = None
     if mean_extra > 0 and mean_saved > 0:
@@ -73,39 +73,42 @@ def estimate_payback(
         answer = "at-once"
     else:
         answer = "never"
-    lower, upper = _fieller_interval(extra, saved, alpha)
+    lower, upper = _fieller_interval(extra_seconds, saved_seconds, alpha)
     return PaybackEstimate(answer=answer, steps=steps, lower=lower, upper=upper, extra_seconds=mean_extra)
 
 
 def _fieller_interval(
-    extra: Sequence[float], saved: Sequence[float], alpha: float
+    extra_seconds: Sequence[float], saved_seconds: Sequence[float], alpha: float
 ) -> tuple[float | None, float | None]:
-    """Return the smallest and largest N >= 0 for which Student's t does not reject that extra - N saved is 0.
+    """Return Fieller's interval: the smallest and the largest number of steps N >= 0 that fit the launches.
 
-    Both ends are None if there is no such N; the upper end is None if there is no largest N.
+    N fits if Student's t does not reject that the mean of `extra_seconds - N saved_seconds` is 0. Both ends are None if
+    no N fits; the upper end is None if there is no largest N.
     """
     # Scale by the largest values, because the square of a very small number would be 0. If all are 0, keep them.
-    largest_extra = max(map(abs, extra)) or 1.0
-    largest_saved = max(map(abs, saved)) or 1.0
+    largest_extra = max(map(abs, extra_seconds)) or 1.0
+    largest_saved = max(map(abs, saved_seconds)) or 1.0
     lower, upper = _scaled_interval(
-        [value / largest_extra for value in extra], [value / largest_saved for value in saved], alpha
+        [value / largest_extra for value in extra_seconds], [value / largest_saved for value in saved_seconds], alpha
     )
     scale = largest_extra / largest_saved
     return None if lower is None else lower * scale, None if upper is None else upper * scale
 
 
-def _scaled_interval(extra: Sequence[float], saved: Sequence[float], alpha: float) -> tuple[float | None, float | None]:
-    """Return the same interval as `_fieller_interval`, for values whose largest size is 1."""
-    count = len(extra)
-    mean_extra = math.fsum(extra) / count
-    mean_saved = math.fsum(saved) / count
+def _scaled_interval(
+    extra_seconds: Sequence[float], saved_seconds: Sequence[float], alpha: float
+) -> tuple[float | None, float | None]:
+    """Return the same interval as `_fieller_interval`, for values between -1 and 1."""
+    count = len(extra_seconds)
+    mean_extra = math.fsum(extra_seconds) / count
+    mean_saved = math.fsum(saved_seconds) / count
     # N is in the interval if a N² - 2 b N + c <= 0. Each coefficient is a product of the two means, less t² times
     # their variance or covariance.
     factor = student_quantile(1 - alpha / 2, count - 1) ** 2 / (count - 1) / count
-    a = mean_saved**2 - factor * math.fsum((value - mean_saved) ** 2 for value in saved)
-    products = [(x - mean_extra) * (y - mean_saved) for x, y in zip(extra, saved, strict=True)]
+    a = mean_saved**2 - factor * math.fsum((value - mean_saved) ** 2 for value in saved_seconds)
+    products = [(x - mean_extra) * (y - mean_saved) for x, y in zip(extra_seconds, saved_seconds, strict=True)]
     b = mean_saved * mean_extra - factor * math.fsum(products)
-    c = mean_extra**2 - factor * math.fsum((value - mean_extra) ** 2 for value in extra)
+    c = mean_extra**2 - factor * math.fsum((value - mean_extra) ** 2 for value in extra_seconds)
     discriminant = b**2 - a * c
     if a > 0:
         if discriminant < 0:

@@ -116,13 +116,11 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
     The expectation is not met if the variant is the baseline, was not compared, or has an invalid comparison, or if the
     baseline failed. It is undecided without a verdict, or with fewer rounds than the minimum.
     """
-    comparison = next((compared for compared in result.comparisons if compared.variant == expectation.variant), None)
+    comparison = next((item for item in result.comparisons if item.variant == expectation.variant), None)
     if comparison is None:
-        why = (
-            f"it is the baseline, and has no {expectation.metric}"
-            if expectation.variant == result.case.baseline
-            else "not compared"
-        )
+        why = "not compared"
+        if expectation.variant == result.case.baseline:
+            why = f"it is the baseline, and has no {expectation.metric}"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
     if comparison.invalid:
         why = f"the comparison is invalid ({', '.join(comparison.invalid)})"

@@ -71,6 +71,7 @@ class MeasuredVariants:
         logs = self.log_speedups(variant, baseline)
 
         def comparison(sentence: str, **fields: Any) -> Comparison:
+            """Return the comparison with this sentence and these fields."""
             return Comparison(
                 variant=variant,
                 baseline=baseline,

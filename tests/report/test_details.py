@@ -7,7 +7,7 @@ from accelbench.api.numbers import Numbers
 from accelbench.api.result import OutlierCounts, Payback
 from accelbench.history.comparability import identity
 from accelbench.report import details, tidy, view
-from accelbench.report.table import Table, TableColumn, filled
+from accelbench.report.table import Table, TableColumn, make_table
 from report import sample, scenarios
 
 
@@ -79,4 +79,4 @@ def test_what_was_not_measured_has_no_column_and_no_table() -> None:
     comparisons = tuple(each.model_copy(update={"pays_back": None}) for each in sample.result().comparisons)
     assert details.tables(sample.result(variants=bare, comparisons=comparisons)) == ()
     columns = (TableColumn("variant"), TableColumn("a"), TableColumn("b"))
-    assert filled("t", columns, [("x", "", "1")]) == Table("t", (columns[0], columns[2]), (("x", "1"),))
+    assert make_table("t", columns, [("x", "", "1")]) == Table("t", (columns[0], columns[2]), (("x", "1"),))

@@ -119,7 +119,7 @@ def test_markdown_finds_no_markup_in_a_text(result: Result, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["__0__", "_0_", "__init__", "a_b", "a__b", "0_"])
 def test_markdown_takes_no_underscore_for_markup(text: str) -> None:
-    assert_markdown(f"{markdown.escaped(text)}matmul-chain\n")
+    assert_markdown(f"{markdown.escape(text)}matmul-chain\n")
 
 
 @given(st.sampled_from("#->+=1."), texts)

@@ -41,6 +41,7 @@ def plot(
 
     def make(width: int) -> "Figure":
         """Draw the panels below each other; the last panel has the labels of the rounds."""
+        # Heights and margins are in pixels.
         maximum_dots = wide_maximum_dots if width == canvas.WIDE else wide_maximum_dots // 2
         height = PANEL * len(timed) + 44
         figure = canvas.figure(width, height)

@@ -86,7 +86,8 @@ def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
     `name` is unique on the page, because it prefixes the ids in the drawings.
     """
     with _settings():
-        wide, narrow = (_svg(make(width), f"{name}-{width}", description) for width in (WIDE, NARROW))
+        wide = _svg(make(WIDE), f"{name}-{WIDE}", description)
+        narrow = _svg(make(NARROW), f"{name}-{NARROW}", description)
     return Plot(name=name, wide=wide, narrow=narrow, description=description)
 
 

@@ -45,6 +45,7 @@ def plot(result: Result, name: str) -> Plot | None:
 
     def make(width: int) -> "Figure":
         """Draw a row for each variant: the name, the interval, and the finding."""
+        # Heights and margins are in pixels.
         # Texts are on both sides of the intervals; if there is not enough space, they are above the intervals.
         stacked = names_width + findings_width > MAXIMUM_TEXT_SHARE * width
         left, right = (8, 8) if stacked else (names_width + 16, findings_width + 16)

@@ -88,12 +88,14 @@ def plot(result: Result, name: str) -> Plot | None:
     # The points are evenly spaced on the logarithmic axis, from 1 to the last step.
     steps = [last_step ** (point / (POINTS - 1)) for point in range(POINTS)]
     speedups_by_curve = [[curve.speedup(step) for step in steps] for curve in drawn_curves]
-    finite_speedups = [speedup for speedups in speedups_by_curve for speedup in speedups if not math.isnan(speedup)]
-    low = min([1.0, *finite_speedups]) / 1.3
-    high = max([1.0, *finite_speedups]) * 1.3
+    known_speedups = [speedup for speedups in speedups_by_curve for speedup in speedups if not math.isnan(speedup)]
+    # Leave a factor of 1.3 free below and above the curves.
+    low = min([1.0, *known_speedups]) / 1.3
+    high = max([1.0, *known_speedups]) * 1.3
 
     def make(width: int) -> "Figure":
         """Draw the curves, the line at 1x, each answer with its interval, and a legend."""
+        # Heights and margins are in pixels.
         legend_columns = 2 if width == canvas.NARROW else 4
         legend_height = 22 * math.ceil(len(drawn_curves) / legend_columns) + 30
         figure = canvas.figure(width, legend_height + 290)

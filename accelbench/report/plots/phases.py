@@ -36,13 +36,14 @@ def plot(result: Result, name: str) -> Plot | None:
     }
     if not rows:
         return None
-    phases = view.phases_shown(result)
+    phases = view.reached_phases(result)
     longest_seconds = max(sum(times.values()) for times in rows.values())
 
     def make(width: int) -> "Figure":
         """Draw a bar for each variant; the bar has a coloured piece for each phase."""
         from matplotlib.patches import Patch
 
+        # Heights and margins are in pixels.
         legend_columns = 3 if width == canvas.NARROW else len(phases)
         legend_height = LEGEND_ROW * math.ceil(len(phases) / legend_columns) + 8
         figure = canvas.figure(width, ROW * len(rows) + legend_height + 48)
