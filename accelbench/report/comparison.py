@@ -152,7 +152,7 @@ def _effect(difference: Difference, comparison: RunComparison) -> str:
 
 
 def sentences(comparison: RunComparison) -> tuple[str, ...]:
-    """Return the findings, or why there are none."""
+    """Return a sentence for each comparison; if nothing is compared, return the reason."""
     if comparison.refused:
         return refusal(comparison)
     if comparison.before.results == comparison.after.results:

@@ -104,7 +104,7 @@ class _CasePage:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return the findings."""
+        """Return the sentences about what was compiled or measured."""
         return targets.sentences(self.result) if self._compiled else view.sentences(self.result)
 
     @property
@@ -124,8 +124,8 @@ class _CasePage:
         """Return the first table: verdicts, observations, or whether compiled programs fit."""
         if self._compiled:
             return targets.memory([self.result])
-        if observed := view.observation_table(self.result):
-            return observed
+        if observation_table := view.observation_table(self.result):
+            return observation_table
         return view.verdict_table(self.result).without_empty_columns().with_verdict_first()
 
     @property

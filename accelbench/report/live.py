@@ -26,7 +26,7 @@ from accelbench.delivery.log import (
     RoundFinished,
     Unfinished,
 )
-from accelbench.report.progress import Lane, Progress, Remaining, advance, begin, remaining, remaining_run
+from accelbench.report.progress import Progress, Remaining, VariantState, advance, begin, remaining, remaining_run
 from accelbench.report.terminal import BAD, VERDICT_STYLES
 from accelbench.report.view import PHASES, title
 
@@ -274,12 +274,12 @@ def frame(
     table.add_column("time so far", justify="right", no_wrap=True)
     table.add_column("speedup so far", no_wrap=True)
     digits = time_digits(
-        {lane.variant: lane.seconds for lane in progress.lanes},
-        [lane.comparison for lane in progress.lanes if lane.comparison],
+        {state.variant: state.seconds for state in progress.states},
+        [state.comparison for state in progress.states if state.comparison],
         progress.case.baseline,
     )
-    for lane in progress.lanes:
-        table.add_row(*_cells(lane, progress, digits))
+    for state in progress.states:
+        table.add_row(*_cells(state, progress, digits))
     heading = Text(title(progress.case), style="bold")
     if case_count > 1:
         heading.append(f"  case {case_number} of {case_count}", style="dim")
@@ -344,36 +344,36 @@ def estimate_text(comparison: SpeedupEstimate) -> str:
     return f"{text} noisy" if comparison.noisy else text
 
 
-def _cells(lane: Lane, progress: Progress, digits: int) -> tuple[RenderableType, ...]:
+def _cells(state: VariantState, progress: Progress, digits: int) -> tuple[RenderableType, ...]:
     """Return the cells of a variant's row: mark, name, launches, time, and speedup or failure."""
-    launches = str(lane.launches) if lane.launches else ""
-    time_text = "" if lane.seconds is None else figures.seconds(lane.seconds, digits)
-    return _mark(lane, progress), lane.variant, launches, time_text, _finding(lane, progress)
+    launches = str(state.launches) if state.launches else ""
+    time_text = "" if state.seconds is None else figures.seconds(state.seconds, digits)
+    return _mark(state, progress), state.variant, launches, time_text, _finding(state, progress)
 
 
-def _mark(lane: Lane, progress: Progress) -> Text:
+def _mark(state: VariantState, progress: Progress) -> Text:
     """Return a character for the state of a variant: failed, running, or launched in this round."""
-    if lane.failure is not None:
+    if state.failure is not None:
         return Text("✗", style=BAD)
-    if progress.running_variant == lane.variant:
+    if progress.running_variant == state.variant:
         return Text("●", style="bold cyan")
-    if lane.last_round == progress.round and progress.round:
+    if state.last_round == progress.round and progress.round:
         return Text("·", style="dim")  # the checks follow at the end of the round
     return Text(" ")
 
 
-def _finding(lane: Lane, progress: Progress) -> Text:
+def _finding(state: VariantState, progress: Progress) -> Text:
     """Return a variant's failure or speedup, or that it is the baseline; empty before there is a finding."""
-    if lane.failure is not None:
-        return Text(failure_text(lane.failure, progress.case), style=BAD)
-    if lane.variant == progress.case.baseline:
-        if lane.invalid:
-            return Text(f"invalid: {', '.join(lane.invalid)}", style=BAD)
+    if state.failure is not None:
+        return Text(failure_text(state.failure, progress.case), style=BAD)
+    if state.variant == progress.case.baseline:
+        if state.invalid:
+            return Text(f"invalid: {', '.join(state.invalid)}", style=BAD)
         return Text("baseline", style="dim")
-    if lane.comparison is None:
+    if state.comparison is None:
         return Text()
-    style = BAD if lane.comparison.invalid else VERDICT_STYLES.get(lane.comparison.verdict or "", "")
-    return Text(estimate_text(lane.comparison), style=style)
+    style = BAD if state.comparison.invalid else VERDICT_STYLES.get(state.comparison.verdict or "", "")
+    return Text(estimate_text(state.comparison), style=style)
 
 
 def _phases(current: Phase | None) -> Text:
@@ -394,12 +394,12 @@ def _phases(current: Phase | None) -> Text:
 def _status_line(progress: Progress, now: float, remaining_time: Remaining | None) -> RenderableType:
     """Return a line with the round, the elapsed time, a progress bar of rounds, and the remaining time."""
     measurement = progress.case.measurement
-    active_lanes = [lane for lane in progress.lanes if lane.failure is None]
+    active_states = [state for state in progress.states if state.failure is None]
     completed_rounds = float(progress.rounds_complete)
     is_in_round = progress.rounds_complete + progress.discarded_rounds < progress.round
-    if is_in_round and active_lanes:
-        launches = sum(lane.last_round == progress.round for lane in active_lanes)
-        completed_rounds += launches / len(active_lanes)
+    if is_in_round and active_states:
+        launches = sum(state.last_round == progress.round for state in active_states)
+        completed_rounds += launches / len(active_states)
     rounds = f"round {max(1, progress.round - progress.discarded_rounds)} of {measurement.rounds_min}"
     if measurement.rounds_max > measurement.rounds_min:
         rounds += f" to {measurement.rounds_max}"

@@ -34,13 +34,13 @@ def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> lis
     """Return the paragraphs about one measured case."""
     result = redact_invalid(result)
     paragraphs = [f"## {escape(view.title(result.case))}"]
-    if partial := view.state(result):
-        paragraphs.append(f"**{escape(partial)}**")
+    if warning := view.state(result):
+        paragraphs.append(f"**{escape(warning)}**")
     if view.nothing_measured(result):
         return [*paragraphs, *_notes(result, *view.remarks(result), *(outcome.sentence for outcome in outcomes))]
     paragraphs += [escape(sentence) for sentence in view.sentences(result)]
-    if observed := view.observation_table(result):
-        paragraphs += [_table(observed), _paragraph([view.basis(result)])]
+    if observation_table := view.observation_table(result):
+        paragraphs += [_table(observation_table), _paragraph([view.basis(result)])]
     else:
         paragraphs += [_table(view.verdict_table(result)), _paragraph([view.basis(result), *view.time_notes(result)])]
         if phases := view.phase_table(result):

@@ -18,7 +18,7 @@ from accelbench.delivery.log import (
 
 
 @dataclass(frozen=True)
-class Lane:
+class VariantState:
     """Hold the launches of one variant so far."""
 
     variant: str
@@ -48,7 +48,7 @@ class Progress:
     """Describe a running case; times are seconds of one monotonic clock."""
 
     case: Case
-    lanes: tuple[Lane, ...]
+    states: tuple[VariantState, ...]
     started: float
     round: int = 0
     """Number of the current round; 0 before the first."""
@@ -73,7 +73,7 @@ class Progress:
 
 def begin(case: Case, now: float) -> Progress:
     """Return the progress before the first event."""
-    return Progress(case=case, lanes=tuple(Lane(variant.name) for variant in case.variants), started=now)
+    return Progress(case=case, states=tuple(VariantState(variant.name) for variant in case.variants), started=now)
 
 
 def advance(progress: Progress, event: Event, now: float) -> Progress:
@@ -85,21 +85,21 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
     if isinstance(event, MachineSeen):
         return progress
     if isinstance(event, LaunchFinished):
-        lanes = progress.lanes
+        states = progress.states
         if not event.unfinished:
-            lanes = tuple(_after_launch(lane, event) if lane.variant == event.variant else lane for lane in lanes)
-        return replace(progress, lanes=lanes, running_variant=None, phase=None, last_launch_ended=now)
+            states = tuple(_after_launch(state, event) if state.variant == event.variant else state for state in states)
+        return replace(progress, states=states, running_variant=None, phase=None, last_launch_ended=now)
     return _after_round(progress, event, now)
 
 
-def _after_launch(lane: Lane, event: LaunchFinished) -> Lane:
-    """Return a variant's lane after one more launch; only a launch that did not fail is counted."""
+def _after_launch(state: VariantState, event: LaunchFinished) -> VariantState:
+    """Return a variant's state after one more launch; only a launch that did not fail is counted."""
     return replace(
-        lane,
-        wall_seconds=(*lane.wall_seconds, float(event.wall_seconds)),
+        state,
+        wall_seconds=(*state.wall_seconds, float(event.wall_seconds)),
         last_round=event.round,
-        failure=event.failure or lane.failure,
-        launches=lane.launches if event.failure else lane.launches + 1,
+        failure=event.failure or state.failure,
+        launches=state.launches if event.failure else state.launches + 1,
     )
 
 
@@ -119,7 +119,7 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
         judge_durations = (*judge_durations, now - progress.last_launch_ended)
     return replace(
         progress,
-        lanes=tuple(_lane_after_round(lane, event) for lane in progress.lanes),
+        states=tuple(_state_after_round(state, event) for state in progress.states),
         rounds_complete=rounds_complete,
         discarded_rounds=discarded_rounds,
         first_disturbance=first_disturbance,
@@ -129,14 +129,14 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
     )
 
 
-def _lane_after_round(lane: Lane, event: RoundFinished) -> Lane:
-    """Return a variant's lane with the new time and comparison; each stays as it is if the event does not have it."""
-    comparison = next((item for item in event.comparisons if item.variant == lane.variant), lane.comparison)
-    time = next((item for item in event.times if item.variant == lane.variant), None)
+def _state_after_round(state: VariantState, event: RoundFinished) -> VariantState:
+    """Return a variant's state with the event's time and comparison; a value that the event lacks stays unchanged."""
+    comparison = next((item for item in event.comparisons if item.variant == state.variant), state.comparison)
+    time = next((item for item in event.times if item.variant == state.variant), None)
     if time is None:
-        return replace(lane, comparison=comparison)
+        return replace(state, comparison=comparison)
     seconds = None if time.seconds is None else float(time.seconds)
-    return replace(lane, comparison=comparison, seconds=seconds, invalid=time.invalid)
+    return replace(state, comparison=comparison, seconds=seconds, invalid=time.invalid)
 
 
 def remaining(progress: Progress, now: float) -> Remaining | None:
@@ -144,12 +144,12 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
 
     An estimate is at most what is left of the case's time limit.
     """
-    durations = [seconds for lane in progress.lanes for seconds in lane.wall_seconds]
+    durations = [seconds for state in progress.states for seconds in state.wall_seconds]
     if not durations:
         return None
-    active_lanes = [lane for lane in progress.lanes if lane.failure is None]
+    active_states = [state for state in progress.states if state.failure is None]
     # A variant without a launch is expected to take as long as the others.
-    launch_seconds = {lane.variant: statistics.fmean(lane.wall_seconds or durations) for lane in active_lanes}
+    launch_seconds = {state.variant: statistics.fmean(state.wall_seconds or durations) for state in active_states}
     judge_seconds = statistics.fmean(progress.judge_durations) if progress.judge_durations else 0.0
     round_seconds = sum(launch_seconds.values()) + judge_seconds
 
@@ -157,8 +157,8 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
     started_rounds = progress.rounds_complete
     if progress.rounds_complete + progress.discarded_rounds < progress.round:  # a round is not judged yet
         started_rounds += 1
-        waiting_lanes = [lane for lane in active_lanes if lane.last_round < progress.round]
-        current_round_seconds = judge_seconds + sum(launch_seconds[lane.variant] for lane in waiting_lanes)
+        waiting_states = [state for state in active_states if state.last_round < progress.round]
+        current_round_seconds = judge_seconds + sum(launch_seconds[state.variant] for state in waiting_states)
         if progress.running_variant in launch_seconds:
             current_round_seconds -= min(now - progress.launch_started, launch_seconds[progress.running_variant])
     measurement = progress.case.measurement

@@ -47,7 +47,7 @@ class Drift:
 
 
 def log_change(values: Sequence[float]) -> float:
-    """Return the logarithm of the median of the second half, divided by the median of the first half.
+    """Return log(median of the second half / median of the first half).
 
     If the number of blocks is odd, the middle block is in neither half.
 

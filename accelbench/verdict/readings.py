@@ -98,7 +98,10 @@ def _compile_seconds(variant: VariantResult | None) -> LaunchRange | None:
 
 
 def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the variant's compile time divided by the baseline's; None if either compiled nothing."""
+    """Return the variant's compile time divided by the baseline's.
+
+    The answer is None if either compiled nothing, or if the baseline's minimum is 0.
+    """
     seconds, baseline_seconds = _compile_seconds(variant), _compile_seconds(_baseline(result))
     if seconds is None or baseline_seconds is None or not baseline_seconds.minimum:
         return None

@@ -61,7 +61,7 @@ def test_time_spent_in_the_launch_under_way_is_no_longer_to_be_waited_for() -> N
 def test_a_launch_that_is_made_again_is_still_to_be_waited_for() -> None:
     progress = after((0, start("jax/jit")), (9, end("jax/jit", 9, unfinished="probe")))
     assert remaining(progress, 9.0) is None
-    assert [lane.launches for lane in progress.lanes] == [0, 0]
+    assert [state.launches for state in progress.states] == [0, 0]
 
 
 def test_the_estimate_never_exceeds_the_time_limit() -> None:
@@ -79,7 +79,7 @@ def test_a_variant_that_failed_is_not_waited_for() -> None:
     left = remaining(progress, 10.0)
     assert left is not None
     assert left.minimum_seconds == pytest.approx(4 * 6)
-    assert progress.lanes[1].failure == "Raised"
+    assert progress.states[1].failure == "Raised"
 
 
 def test_phases_launches_and_comparisons_are_kept_where_they_belong() -> None:
@@ -88,12 +88,12 @@ def test_phases_launches_and_comparisons_are_kept_where_they_belong() -> None:
     assert (progress.running_variant, progress.phase, progress.round) == ("jax/jit", "compile", 1)
     progress = advance(progress, end("jax/jit", 4), 4.0)
     assert (progress.running_variant, progress.phase) == (None, None)
-    assert [lane.seconds for lane in progress.lanes] == [None, None]
+    assert [state.seconds for state in progress.states] == [None, None]
     times = (TimeNow(variant="pytorch/eager", invalid=("parity",)), TimeNow(variant="jax/jit", seconds="0.001"))
     progress = advance(progress, RoundFinished(round=1, times=times, comparisons=(now,)), 5.0)
     assert progress.rounds_complete == 1
-    assert [lane.comparison for lane in progress.lanes] == [None, now]
-    assert [(lane.seconds, lane.invalid) for lane in progress.lanes] == [(None, ("parity",)), (0.001, ())]
+    assert [state.comparison for state in progress.states] == [None, now]
+    assert [(state.seconds, state.invalid) for state in progress.states] == [(None, ("parity",)), (0.001, ())]
 
 
 def test_cases_that_have_not_begun_are_expected_to_take_as_long_as_the_finished_ones() -> None:

@@ -141,7 +141,7 @@ def _last_step(drawn_curves: Sequence[Curve]) -> float:
 
 
 def _draw_answer(axes: "Axes", answer: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
-    """Draw the answer as a ring and its interval as a bar.
+    """Draw the answer as a ring and its interval as a bar; nothing if the answer has no number of steps.
 
     The bar ends at `last_step` if the interval has no upper end. It is `offset_pixels` below the line at 1x, or above
     if that is negative, so that the bars of several answers do not hide each other.
