@@ -213,9 +213,8 @@ class VariantKind:
 
     @property
     def plain(self) -> bool:
-        """Return True if the runner applies the mode; False if the author's method does, which has `@variant`."""
-        # The method that builds plain steps has the name of its framework.
-        return self.method == self.framework
+        """Return True if the runner applies the mode to the step; False if a method marked `@variant` does."""
+        return self.method == self.framework  # unmarked methods have the name of their framework
 
 
 def variant(use: str) -> Callable[[Builder], Builder]:
