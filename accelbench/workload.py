@@ -218,7 +218,7 @@ class VariantKind:
 
 
 def variant(use: str) -> Callable[[Builder], Builder]:
-    """Return a decorator: the `Workload` method that it marks builds one variant.
+    """Return a decorator that marks a `Workload` method; the method then builds one variant.
 
     Args:
         use: `FRAMEWORK/MODE`, where the mode is any name.
@@ -272,7 +272,7 @@ class Workload:
         """Define no parameters."""
 
     def measure(self, parameters: Any) -> Measure:
-        """Return how a step is measured; by default with the protocol `steady`, and compared after one unit."""
+        """Return how a step is measured; by default with the protocol `steady`, compared after one unit."""
         del parameters
         return Measure()
 

@@ -149,17 +149,19 @@ def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Siz
     block_gradients: list[dict[str, Array]] = []  # from the first block to the last
     for backward in reversed(backward_functions):
         d_x, gradients = backward(d_x)
-        gradients |= dict(zip(QUERIES_KEYS_VALUES, np.split(gradients["attend"], 3, -1), strict=True))
+        gradients["query"], gradients["key"], gradients["value"] = np.split(gradients["attend"], 3, -1)
         block_gradients.insert(0, gradients)
-    d_embed = d_head.T.copy() if sizes.tied else np.zeros_like(w["embed"])
+    weight_gradients = {"positions": d_x.sum(0), "gain": d_gain}
+    if sizes.tied:
+        d_embed = d_head.T.copy()  # the embedding is used twice, so its gradients add up
+    else:
+        d_embed = np.zeros_like(w["embed"])
+        weight_gradients["head"] = d_head
     np.add.at(d_embed, tokens, d_x)
-    return loss, {
-        "embed": d_embed,
-        "positions": d_x.sum(0),
-        "gain": d_gain,
-        **({} if sizes.tied else {"head": d_head}),
-        **{name: np.stack([gradients[name] for gradients in block_gradients]) for name in IN_BLOCKS},
-    }
+    weight_gradients["embed"] = d_embed
+    for name in IN_BLOCKS:
+        weight_gradients[name] = np.stack([gradients[name] for gradients in block_gradients])
+    return loss, weight_gradients
 
 
 def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:

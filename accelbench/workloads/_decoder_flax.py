@@ -148,6 +148,7 @@ class Training:
         """Return the mesh axes of each array in `state`: the same tree with a PartitionSpec for each array."""
 
         def axes_of(name: str, layer: int | None) -> PartitionSpec:
+            """Return the mesh axes of a weight; no axis divides the first dimension of stacked weights, the layers."""
             is_stacked = layer is None and name in decoder.IN_BLOCKS
             layer_axes = decoder.MESH_AXES[name]
             return PartitionSpec(None, *layer_axes) if is_stacked else PartitionSpec(*layer_axes)

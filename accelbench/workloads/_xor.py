@@ -1,4 +1,4 @@
-"""Share the parts of xor's variants: samples, when they are placed, and when losses are read."""
+"""Share parts of xor's variants: the samples, the loop over them, the reading of losses, and JAX's step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -61,3 +61,31 @@ def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
 def arrays_by_name(weights_and_biases: Any) -> dict[str, Any]:
     """Return weights and biases, in the order of the layers, by the names of the reference."""
     return dict(zip(("weights1", "biases1", "weights2", "biases2"), weights_and_biases, strict=True))
+
+
+def jax_train_sample(compiler: Callable[[Any], Any]) -> Any:
+    """Return the step for one sample: a function (layers, x, y, learning rate) -> (layers, loss).
+
+    `compiler` is applied to forward pass, loss and update separately.
+    """
+    import jax
+
+    @compiler
+    def forward(layers: Any, x: Any) -> Any:
+        for weights, biases in layers:
+            x = jax.nn.sigmoid(x @ weights.T + biases)
+        return x
+
+    @compiler
+    def mean_squared_error(layers: Any, x: Any, y: Any) -> Any:
+        return ((forward(layers, x) - y) ** 2).mean()
+
+    @compiler
+    def update(layers: Any, gradients: Any, learning_rate: Any) -> Any:
+        return jax.tree.map(lambda parameter, gradient: parameter - learning_rate * gradient, layers, gradients)
+
+    def train(layers: Any, x: Any, y: Any, learning_rate: Any) -> tuple[Any, Any]:
+        loss, gradients = jax.value_and_grad(mean_squared_error)(layers, x, y)
+        return update(layers, gradients, learning_rate), loss
+
+    return train

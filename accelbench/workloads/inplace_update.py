@@ -170,6 +170,7 @@ def _in_place_update(parameters: InplaceUpdate.Parameters) -> Update:
     """Return an update for PyTorch that changes its argument and returns it."""
 
     def update(x: Any, batch: Any, index: int) -> Any:
+        """Change x in place, and return it."""
         if parameters.update == "one":
             x += 1
         elif parameters.update == "sine":

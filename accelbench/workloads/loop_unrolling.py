@@ -189,9 +189,10 @@ def _program(
     last_sine: Callable[[Any, Any], Any] | None = None,
     compiler: Callable[[Any], Any] | None = None,
 ) -> Program:
-    """Return a program with one of two functions of carry and x; raise ValueError if it has no `last_sine`.
+    """Return a program that runs the loop by `all_sums` or, with `body: sine`, by `last_sine`.
 
-    `compiler` is applied to the step; None if the adapter compiles it.
+    Both are functions of carry and x; raise ValueError if there is no `last_sine`. `compiler` is applied to the step;
+    None if the adapter compiles it.
     """
     if parameters.body == "sum":
 

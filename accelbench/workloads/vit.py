@@ -24,14 +24,12 @@ from accelbench.workload import (
 )
 from accelbench.workloads import _training as training
 from accelbench.workloads import _transformer as transformer
+from accelbench.workloads import _vit as shared
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-COLOURS = 3
 NUDGE = 1e-3
-OUTSIDE = ("embed", "token", "positions", "gain", "gain_bias", "head")
-"""Weights outside the blocks."""
 
 
 class Vit(Workload):
@@ -79,7 +77,7 @@ class Vit(Workload):
         @property
         def pixels(self) -> int:
             """Return how many numbers a patch has: three colours for each pixel."""
-            return self.patch**2 * COLOURS
+            return self.patch**2 * shared.COLOURS
 
     def measure(self, parameters: Parameters) -> Measure:
         """Compare a prediction after one step, and training after three: then every weight has clearly changed."""
@@ -101,7 +99,7 @@ class Vit(Workload):
             "head": rng.standard_normal((p.width, p.classes)) / math.sqrt(p.width),
             **transformer.draw(p.layers, p.width, rng),
         }
-        images = rng.standard_normal((p.batch, p.image, p.image, COLOURS))
+        images = rng.standard_normal((p.batch, p.image, p.image, shared.COLOURS))
         if p.work == "predict":
             return Arrays(state={"images": images}, batches=(weights,))
         return Arrays(state=weights, batches=({"images": images, "labels": rng.integers(p.classes, size=p.batch)},))
@@ -114,14 +112,14 @@ class Vit(Workload):
             images = arrays.state["images"]
             logits: Array = np.zeros(())
             for _ in range(units):
-                logits, _backward = _logits_vjp(images, arrays.batches[0], parameters)
+                logits, _backward = shared.logits_vjp(images, arrays.batches[0], parameters)
                 images = images + NUDGE * logits.mean()
             return {"images": images, "logits": logits}
         weights = dict(arrays.state)
         images, labels = arrays.batches[0]["images"], arrays.batches[0]["labels"]
         loss = np.zeros(())
         for _ in range(units):
-            logits, backward = _logits_vjp(images, weights, parameters)
+            logits, backward = shared.logits_vjp(images, weights, parameters)
             loss, d_logits = training.cross_entropy_and_gradient(logits, labels)
             gradients = backward(d_logits)
             for name, weight in weights.items():
@@ -139,7 +137,7 @@ class Vit(Workload):
         head = 2.0 * p.batch * p.width * p.classes
         blocks_and_head = head + p.layers * transformer.block_flops(p.batch, p.tokens, p.width)
         weights = p.layers * p.width**2 * (4 + 2 * transformer.WIDER) + p.width * (p.pixels + p.classes)
-        images = p.batch * p.image**2 * COLOURS
+        images = p.batch * p.image**2 * shared.COLOURS
         if p.work == "predict":
             moved = weights + 2 * images + p.batch * p.classes
             return Cost(flops=embed + blocks_and_head, bytes=float(moved) * float_bytes)
@@ -203,71 +201,6 @@ class Vit(Workload):
         return _torch_program(parameters, arrays, tools, "step")
 
 
-def _patches(images: Any, patch: int) -> Any:
-    """Return each patch of the images as one row: (batch, patches, patch * patch * 3), in any framework."""
-    batch, patches_per_side = len(images), images.shape[1] // patch
-    grid = images.reshape(batch, patches_per_side, patch, patches_per_side, patch, COLOURS).swapaxes(2, 3)
-    return grid.reshape(batch, patches_per_side * patches_per_side, patch * patch * COLOURS)
-
-
-def _logits_vjp(
-    images: Array, w: NamedArrays, parameters: Vit.Parameters
-) -> tuple[Array, Callable[[Array], dict[str, Array]]]:
-    """Compute logits in NumPy; return them with a function from their gradient to the gradients of the weights.
-
-    To save memory, only the input of each block is stored; the function computes each block again.
-    """
-    import numpy as np
-
-    patches = _patches(images, parameters.patch)
-    outside, *blocks = _split_blocks(w, parameters.layers)
-    x = np.concatenate([np.repeat(w["token"], len(images), 0), patches @ w["embed"]], 1) + w["positions"]
-    block_inputs = []
-    for block in blocks:
-        block_inputs.append(x)
-        x = transformer.block(x, block, parameters.heads)
-    class_token, normalise_backward = transformer.normalise_vjp(x[:, 0], w["gain"], w["gain_bias"])
-
-    def backward(d_logits: Array) -> dict[str, Array]:
-        """Return the gradients of all weights from the gradient of the logits."""
-        gradients: dict[str, Array] = {name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}
-        gradients["head"] = class_token.T @ d_logits
-        d_class_token, gradients["gain"], gradients["gain_bias"] = normalise_backward(d_logits @ w["head"].T)
-        d_x = np.zeros_like(x)
-        d_x[:, 0] = d_class_token
-        for layer in reversed(range(parameters.layers)):
-            _out, block_backward = transformer.block_vjp(block_inputs[layer], blocks[layer], parameters.heads)
-            d_x, block_gradients = block_backward(d_x)
-            for name, gradient in block_gradients.items():
-                gradients[name][layer] = gradient
-        gradients["embed"] = np.tensordot(patches, d_x[:, 1:], ((0, 1), (0, 1)))
-        gradients["token"] = d_x[:, :1].sum(0, keepdims=True)
-        gradients["positions"] = d_x.sum(0)
-        return gradients
-
-    return class_token @ outside["head"], backward
-
-
-def _split_blocks(weights: NamedArrays, layers: int) -> list[dict[str, Array]]:
-    """Return a list: the weights outside the blocks, then the weights of each block."""
-    outside, stacked = _split_stacked(weights)
-    return [outside, *(transformer.block_weights(stacked, layer) for layer in range(layers))]
-
-
-def _split_stacked(weights: NamedArrays) -> list[dict[str, Array]]:
-    """Return a list of two: the weights outside the blocks, and the stacked weights of all blocks."""
-    return [
-        {name: weights[name] for name in OUTSIDE},
-        {name: weights[name] for name in weights if name not in OUTSIDE},
-    ]
-
-
-def _stack_blocks(outside_and_blocks: Any, stack: Callable[[list[Any]], Any]) -> dict[str, Any]:
-    """Return all weights by name, those of the blocks stacked: the inverse of `_split_blocks`."""
-    outside, *blocks = outside_and_blocks
-    return {**outside, **{name: stack([block[name] for block in blocks]) for name in blocks[0]}}
-
-
 def _jax_program(
     parameters: Vit.Parameters, arrays: Arrays, tools: Tools, apply_blocks: Any, *, stacked: bool
 ) -> Program:
@@ -281,13 +214,13 @@ def _jax_program(
     def logits_of(w: Any, images: Any) -> Any:
         """Return the logits of the images, from the class token after all blocks."""
         outside, *blocks = w
-        x = _patches(images, parameters.patch) @ outside["embed"]
+        x = shared.patches(images, parameters.patch) @ outside["embed"]
         x = jnp.concatenate([jnp.repeat(outside["token"], len(x), 0), x], 1) + outside["positions"]
         x = apply_blocks(x, blocks[0] if stacked else blocks)
         return transformer.jax_normalise(x[:, 0], outside["gain"], outside["gain_bias"]) @ outside["head"]
 
     def split_and_put(weights: NamedArrays) -> Any:
-        return tools.put(_split_stacked(weights) if stacked else _split_blocks(weights, parameters.layers))
+        return tools.put(shared.split_stacked(weights) if stacked else shared.split_blocks(weights, parameters.layers))
 
     if parameters.work == "predict":
         return _prediction_program(arrays, tools, logits_of, split_and_put(arrays.batches[0]))
@@ -304,7 +237,7 @@ def _jax_program(
         if stacked:
             outside, stacked_blocks = weights
             return {**outside, **stacked_blocks, "loss": loss}
-        return {**_stack_blocks(weights, jnp.stack), "loss": loss}
+        return {**shared.stack_blocks(weights, jnp.stack), "loss": loss}
 
     return Program(
         state=(weights, optimizer.init(weights)),
@@ -322,7 +255,7 @@ def _torch_program(
     import torch
 
     predict = parameters.work == "predict"
-    weights = tools.put(_split_blocks(arrays.batches[0] if predict else arrays.state, parameters.layers))
+    weights = tools.put(shared.split_blocks(arrays.batches[0] if predict else arrays.state, parameters.layers))
     model = _torch_model_class()(weights, parameters)
     if predict:
         program = _prediction_program(arrays, tools, lambda model, images: model(images), model)
@@ -344,7 +277,7 @@ def _torch_program(
             "head": tensors["head.weight"].T,
         }
         blocks = [transformer.torch_block_weights(tensors, f"blocks.{layer}") for layer in range(parameters.layers)]
-        return _stack_blocks([outside, *blocks], torch.stack)
+        return shared.stack_blocks([outside, *blocks], torch.stack)
 
     batches = tools.put(arrays.batches)
     return training.torch_program(model, cross_entropy, parameters.learning_rate, batches, export_weights, compiled)
@@ -369,7 +302,7 @@ def _torch_model_class() -> Any:
 
         def forward(self, images: Any) -> Any:
             """Return the logits of the images, from the class token after all blocks."""
-            x = self.embed(_patches(images, self.patch))
+            x = self.embed(shared.patches(images, self.patch))
             x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.positions
             for block in self.blocks:
                 x = block(x)

@@ -194,28 +194,28 @@ class Xor(Workload):
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Run without jit: each operation by itself."""
-        return _jax_program(parameters, arrays, tools, _jax_train_sample(_without_compiler))
+        return _jax_program(parameters, arrays, tools, shared.jax_train_sample(_without_compiler))
 
     @variant("jax/jit-pieces")
     def jit_pieces(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Apply jit to forward pass, loss and update separately; jax.value_and_grad runs outside jit."""
         import jax
 
-        return _jax_program(parameters, arrays, tools, _jax_train_sample(jax.jit))
+        return _jax_program(parameters, arrays, tools, shared.jax_train_sample(jax.jit))
 
     @variant("jax/jit-step")
     def jit_step(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Apply jit to the whole step for one sample."""
         import jax
 
-        return _jax_program(parameters, arrays, tools, jax.jit(_jax_train_sample(_without_compiler)))
+        return _jax_program(parameters, arrays, tools, jax.jit(shared.jax_train_sample(_without_compiler)))
 
     @variant("jax/scan-epochs")
     def scan_epochs(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Compile the whole training into one program: a scan over epochs, which scans the samples."""
         import jax
 
-        train = _jax_train_sample(_without_compiler)
+        train = shared.jax_train_sample(_without_compiler)
         read, rate = shared.loss_reader(parameters), parameters.learning_rate
 
         def train_epochs(layers: Any, samples: Any) -> Any:
@@ -320,36 +320,8 @@ def _torch_program(
     )
 
 
-def _jax_train_sample(compiler: "Callable[[Any], Any]") -> Any:
-    """Return the step for one sample: a function (layers, x, y, learning rate) -> (layers, loss).
-
-    `compiler` is applied to forward pass, loss and update separately.
-    """
-    import jax
-
-    @compiler
-    def forward(layers: Any, x: Any) -> Any:
-        for weights, biases in layers:
-            x = jax.nn.sigmoid(x @ weights.T + biases)
-        return x
-
-    @compiler
-    def mean_squared_error(layers: Any, x: Any, y: Any) -> Any:
-        return ((forward(layers, x) - y) ** 2).mean()
-
-    @compiler
-    def update(layers: Any, gradients: Any, learning_rate: Any) -> Any:
-        return jax.tree.map(lambda parameter, gradient: parameter - learning_rate * gradient, layers, gradients)
-
-    def train(layers: Any, x: Any, y: Any, learning_rate: Any) -> tuple[Any, Any]:
-        loss, gradients = jax.value_and_grad(mean_squared_error)(layers, x, y)
-        return update(layers, gradients, learning_rate), loss
-
-    return train
-
-
 def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train: Any) -> Program:
-    """Return a program that calls `train`, made by `_jax_train_sample`, for each sample."""
+    """Return a program that calls `train`, made by `jax_train_sample`, for each sample."""
     import jax
 
     layers, rate = tools.put(shared.layers(arrays)), parameters.learning_rate
