@@ -335,6 +335,7 @@ def step_loop(program: Program) -> tuple[Any, Any]:
     step, inner, batch_count = program.step, program.inner, len(program.batches)
 
     def call(state: Any, batches: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """Run the steps, each on the next batch; return the last state and all outs."""
         outs = []
         for index in range(inner):
             state, out = step(state, batches[index % batch_count])

@@ -50,6 +50,7 @@ class JaxTargets(Targets):
         results: list[tuple[Program, Work]] = []
 
         def build_and_return_arrays() -> Any:
+            """Store what `build` returns; return the arrays, which JAX turns into shapes."""
             program, work = build()
             results.append((program, work))
             return program.state, program.batches, work.batches

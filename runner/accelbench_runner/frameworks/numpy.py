@@ -238,7 +238,7 @@ class NumPy(Adapter):
         return True
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two matrices into an output allocated beforehand."""
+        """Return a call that multiplies two matrices. The output is allocated once, here."""
         x = np.full((size, size), 0.75, self._dtype)
         output = np.empty_like(x)
 

@@ -134,8 +134,8 @@ class PyTorch(Adapter):
     def forbid_compiling(self) -> Iterator[None]:
         """Return a context that raises RecompiledError if Dynamo recompiles a function.
 
-        Raises it at once if a function is past its recompile limit. New inputs then run eagerly, and no stance of
-        Dynamo detects that.
+        If a function is past its recompile limit, the error is raised at once. New inputs then run eagerly, and no
+        stance of Dynamo detects that.
         """
         if not self._compiles:
             yield
@@ -206,7 +206,7 @@ class PyTorch(Adapter):
         return self._backend.ready()
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two matrices into an allocated output, and waits for the device."""
+        """Return a call that multiplies two matrices and waits for the device. The output is allocated once, here."""
         x = self._normal_numbers(size, size)
         return self._synchronise_after(partial(torch.mm, x, x, out=torch.empty_like(x)))
 
@@ -241,7 +241,8 @@ class PyTorch(Adapter):
 def _deep_copy(state: Any) -> Any:
     """Return a deep copy of the state.
 
-    `deepcopy` fails on sparse tensors, which have no storage. So they are cloned here, and passed to it as its memo.
+    `deepcopy` fails on sparse tensors, which have no storage. So they are cloned, and the memo of `deepcopy` contains
+    the clones.
     """
     tensors = [leaf for leaf in pytree.tree_leaves(state) if isinstance(leaf, torch.Tensor)]
     clones = {id(tensor): tensor.clone() for tensor in tensors if tensor.layout != torch.strided}

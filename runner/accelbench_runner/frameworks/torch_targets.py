@@ -70,7 +70,7 @@ class TorchTargets(Targets):
 
     @contextmanager
     def _simulate(self, target: Target) -> Iterator[None]:
-        """Simulate the target's device inside the context, and make it the place of new tensors."""
+        """Simulate the target's device inside the context, and create new tensors on that device."""
         with simulated_device(target.platform) as account:
             self._account = account
             self._placement.simulation = account
@@ -238,9 +238,9 @@ def simulated_device(platform: str) -> Iterator[DeviceAccount]:
 
 
 def _dispatch(call: Any, state: Any, batches: Any) -> Any:
-    """Make the call on tensors without numbers; raise UnsupportedError if it fails on them.
+    """Make the call on tensors without numbers; raise UnsupportedError if the call fails on such tensors.
 
-    Exceptions that the caller or the context handles pass through.
+    Exceptions about missing numbers, autocast or memory, and interrupts, pass through: callers handle them.
     """
     try:
         return call(state, batches)

@@ -95,9 +95,9 @@ def _count_instruction(  # noqa: PLR0911 - one return for each kind of instructi
 
 
 def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
-    """Count a product or a convolution, HLO's own or a library's: 2 operations for each pair that is multiplied.
+    """Count the operations of a product or a convolution: 2 for each pair of numbers that is multiplied.
 
-    Any other call of a library counts 0. `shape` is the result's shape.
+    A library's call may be a product or a convolution too; any other call counts 0. `shape` is the result's shape.
     """
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0

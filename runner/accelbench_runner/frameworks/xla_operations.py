@@ -157,7 +157,7 @@ def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | 
 
 
 def count_stablehlo(operation: Any) -> int:
-    """Count the operations in an MLIR operation's regions, and the operation itself unless it is mere structure.
+    """Count the operations in an MLIR operation's regions, and the operation itself unless it is in `STRUCTURE`.
 
     Each function and each loop body counts once. For a whole module, the count is the size of XLA's input.
     """

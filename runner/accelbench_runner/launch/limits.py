@@ -89,8 +89,8 @@ def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
 def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | None) -> int:
     """Return the size of the triad's two arrays together, at least 1 MiB.
 
-    Their size is `CACHE_MULTIPLE` caches, but at most `maximum_bytes` and at most `ROOM_SHARE` of the free memory. With
-    a cache of unknown size it is `maximum_bytes`.
+    Their size is `CACHE_MULTIPLE` times the cache's, but at most `maximum_bytes`, and at most `ROOM_SHARE` of the free
+    memory. If the cache's size is unknown, `maximum_bytes` counts instead.
     """
     size = min(maximum_bytes, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum_bytes
     if free_bytes is not None:

@@ -67,6 +67,7 @@ class Launch:
     """Resident memory of the process before setup, without mapped files."""
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
+        """Load the task, and note what shows later whether the program changed its measurement."""
         self._functions = meddling.functions()
         flags_before = meddling.flags()
         self._task = Task.load(request, reporter, machine)

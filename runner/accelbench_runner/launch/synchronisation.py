@@ -73,6 +73,7 @@ class LateWork:
             late_seconds = 0.0
 
             def inspect(result: Any) -> None:
+                """Read whether the result is ready, then wait until all is idle."""
                 nonlocal late_seconds
                 ready_after_runs.append(self._adapter.ready(result))
                 late_seconds = self._seconds_until_idle()

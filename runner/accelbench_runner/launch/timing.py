@@ -49,6 +49,7 @@ class Timing:
             seconds_per_call, planned = self._plan_steady(work)
 
         def measure(planned: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
+            """Measure the planned blocks. If that compiles anything, store the cause and measure them again."""
             try:
                 with adapter.forbid_compiling():
                     return blocks.measure_as_planned(work, planned, self._clock, inspect)
@@ -101,6 +102,7 @@ class Timing:
         out: Any = None
 
         def measure(inspect: Inspect) -> blocks.MeasuredBlocks:
+            """Time the pass, and keep its last state and out."""
             nonlocal state, out
             measured, (state, out) = blocks.episode(work, batches, self._clock)
             inspect((state, out))
@@ -140,6 +142,7 @@ class Timing:
         ratios_before = len(adapter.accounting.host_to_device_ratios())
 
         def inspect(result: Any) -> None:
+            """Read the device of a block's result, and sample the monitor between blocks."""
             devices.append(adapter.device(result))
             if monitor.watches_blocks:
                 self._reporter.probe_between_blocks("watch", monitor.sample)
