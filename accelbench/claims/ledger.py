@@ -154,7 +154,7 @@ class Claim(Document):
     def _require_conditions_of_claims_only(self) -> Self:
         """Require `confirms` or `refutes` for a claim of an article, and neither for a question of our own."""
         if self.own == bool(self.confirms or self.refutes):
-            raise ValueError(f"row {self.row}: a claim needs confirms and refutes; a question of our own has neither")
+            raise ValueError(f"row {self.row}: a claim needs confirms or refutes; a question of our own has neither")
         return self
 
     @model_validator(mode="after")

@@ -52,12 +52,8 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
                 findings.append((launch.round, _judge_operations(launch, most, fewest)))
             texts = (_idle_doubt(launch), _unit_doubt(launch))
             doubts += [(launch.round, untested(text)) for text in texts if text]
-        if doubts and not findings:
-            findings = [(0, untested(UNCOUNTED))]
-        if findings:
-            yield variant, most_severe(findings + doubts)
-        else:
-            yield variant, untested(UNCOUNTED)
+        found = findings + doubts
+        yield variant, most_severe(found) if found else untested(UNCOUNTED)
 
 
 def _judge_operations(launch: LaunchRecord, most: _Count, fewest: _Count) -> Finding:

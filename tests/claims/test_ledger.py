@@ -113,8 +113,8 @@ def test_a_row_stands_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"own": True}, "a claim needs confirms and refutes"),
-        ({"confirms": "", "refutes": ""}, "a claim needs confirms and refutes"),
+        ({"own": True}, "a claim needs confirms or refutes"),
+        ({"confirms": "", "refutes": ""}, "a claim needs confirms or refutes"),
         (
             {"expectations": [{"metric": "speedup", "variant": "jax/jit", "atLeast": "2"}]},
             "need a history entry with their date",

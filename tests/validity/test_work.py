@@ -128,6 +128,12 @@ def test_whoever_computes_for_less_than_half_of_the_time_is_idle(busy: float, ou
     assert ("idle for 60 % of the time" in reading[1]) == (outcome == "untested")
 
 
+def test_a_doubt_is_shown_even_if_no_operations_were_counted() -> None:
+    launch = without_operations(idle={"seconds": 1.0, "busy_seconds": 0.4}, arithmetic=None)
+    outcome, reading = found("work-present", launch)
+    assert (outcome, "idle for 60 % of the time" in reading) == ("untested", True), reading
+
+
 @pytest.mark.parametrize(
     ("name", "facts", "outcome", "says"),
     [

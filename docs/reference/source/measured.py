@@ -60,7 +60,7 @@ def section(workload: Workload, rows: list[str]) -> str:
         parts.append(markdown_table(("observed", "what it is"), described["observes"].items(), right=set()))
     else:
         protocol = workload.measure(workload.Parameters()).protocol
-        measured = f"Measured by protocol `{protocol}`, a {described['unit']} at a time."
+        measured = f"Measured by protocol `{protocol}`, one {described['unit']} at a time."
         own = type(workload).measure is not Workload.measure
         parts.append(f"{measured} {_paragraphs(type(workload).measure)}" if own else measured)
         if type(workload).cost is not Workload.cost:

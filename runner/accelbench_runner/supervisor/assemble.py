@@ -168,7 +168,7 @@ def _notes_on_time_limit(case: Case, launches: Iterable[LaunchRecord]) -> Iterat
 def _notes_on_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
     """Yield a note for each variant whose own program was the reference, because the workload has none."""
     reference_variants = {launch.parity.own_program for launch in launches if launch.parity}
-    for variant in reference_variants - {""}:
+    for variant in sorted(reference_variants - {""}):
         yield (
             f"the workload has no reference(): outputs were compared with those of {variant}'s own program in float64 "
             "on the CPU, so an error in that program is not found"
