@@ -159,7 +159,7 @@ class Claim(Document):
 
     @model_validator(mode="after")
     def _require_history_of_unrecorded_bounds(self) -> Self:
-        """Require a history if the bounds stand in the ledger, because the record of a run does not have them."""
+        """Require an entry in `history` if the ledger has the bounds, because then no run's record has them."""
         if (self.trainings or self.expectations) and not self.history:
             raise ValueError(f"row {self.row}: bounds outside the manifests need a history entry with their date")
         return self
@@ -236,9 +236,9 @@ def load(path: Path) -> tuple[Claim, ...]:
 
 @functools.cache
 def reworded_digests(path: Path) -> dict[str, list[str]]:
-    """Return, for the digest of today's source, the digests of earlier sources that count as the same source.
+    """Return the digests of earlier sources by today's digest, for sources in which only names and text have changed.
 
-    These differ from it in names and text only.
+    Raises InvalidLedgerError if the file cannot be read.
     """
     file = path / REWORDED
     try:
@@ -271,7 +271,10 @@ def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
 
 
 def check_variants(claim: Claim, manifest: str, run: BenchmarkRun) -> None:
-    """Raise InvalidLedgerError if the claim names a variant and its manifest does not have this variant."""
+    """Raise InvalidLedgerError if a majority or training of the claim names a variant that `manifest` lacks.
+
+    `manifest` is the manifest's file name, for the message, and `run` its content.
+    """
     manifest_variants = [variant.label for variant in run.spec.variants]
     conditions: list[tuple[str, Majority | Training]] = []
     conditions += [("majorities", majority) for majority in claim.majorities]

@@ -190,7 +190,7 @@ def _changed_conditions(settled_claims: Sequence[SettledClaim]) -> list[str]:
 
 
 def _count_verdict_changes(settled_claims: Sequence[SettledClaim]) -> Counter[tuple[ClaimVerdict, ClaimVerdict]]:
-    """Count each pair of a measured verdict and a different verdict that followed it."""
+    """Count how often a verdict that needs a measurement was followed by another verdict, by (old, new) verdict."""
     changes: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
     for settled_claim in settled_claims:
         verdicts = [*(earlier.verdict for earlier in settled_claim.claim.history), settled_claim.verdict]
@@ -232,7 +232,10 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
 
 
 def _libraries(results: Iterable[Result]) -> str:
-    """Return the versions of the frameworks' libraries as `, Flax 0.12, Optax 0.2`; unknown versions are omitted."""
+    """Return the versions of the frameworks' libraries as `, Flax 0.12, Optax 0.2`.
+
+    If results differ in a version, the last one counts. Unknown versions are omitted.
+    """
     versions: dict[str, str] = {}
     for result in results:
         for name in LIBRARIES:
@@ -258,6 +261,7 @@ def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
     fully_checked, partly_checked_rows = [], []
     for settled_claim in settled_claims:
         if settled_claim.deciding_runs and not settled_claim.manifests_to_run:
+            # An untestable row has a manifest that cannot decide here, so its deciding runs check only a part of it.
             if settled_claim.verdict.startswith("untestable"):
                 partly_checked_rows.append(f"row {settled_claim.claim.row}")
             else:
@@ -283,7 +287,7 @@ def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def _older_sources_text(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return how many runs have an older source, as a sentence after a space; empty if there are none."""
+    """Return how many runs measured an older source of a workload, as ` 1 result was ...`; empty if none did."""
     run_names = {
         run.name
         for settled_claim in settled_claims
@@ -324,7 +328,7 @@ def _has_several_devices(results: Iterable[Result]) -> bool:
 def _claim_section(
     settled_claim: SettledClaim, results_link: str, picture: tuple[str, str] | None, *, names_devices: bool
 ) -> list[str]:
-    """Return the paragraphs of one claim; `picture` has its file name and its description."""
+    """Return the paragraphs of one claim; `picture` is a picture's file name and description."""
     claim = settled_claim.claim
     quote = claim.quote.replace(LEFT_OUT, " … ")
     paragraphs = [
@@ -349,7 +353,7 @@ def _claim_section(
 
 
 def _answer(settled_claim: SettledClaim) -> str:
-    """Return the ledger's sentence for the verdict. If a result is newer than the sentence, a note says so."""
+    """Return the ledger's sentence for the verdict, after a note if a result is newer than the sentence."""
     claim = settled_claim.claim
     sentence = escape(claim.answers.get(settled_claim.verdict, ""))
     has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled_claim))
@@ -357,7 +361,10 @@ def _answer(settled_claim: SettledClaim) -> str:
 
 
 def _conditions(settled_claim: SettledClaim) -> list[str]:
-    """Return the correction of the article, what confirms and refutes the claim, and which hardware can decide it."""
+    """Return the correction of the article, what confirms and refutes the claim, and which hardware can decide it.
+
+    A question of our own has nothing that confirms or refutes it.
+    """
     claim, paragraphs = settled_claim.claim, []
     if claim.corrected:
         paragraphs.append(escape(claim.corrected))
@@ -368,7 +375,10 @@ def _conditions(settled_claim: SettledClaim) -> list[str]:
 
 
 def _deciding_hardware(settled_claim: SettledClaim) -> str:
-    """Return which hardware can settle the claim. If the claim has results, also name the hardware without one."""
+    """Return which hardware can settle the claim; for seconds on one machine, only that machine.
+
+    If the claim has results, also name its classes of hardware that have none.
+    """
     claim = settled_claim.claim
     if claim.machine == UNNAMED:
         return "The article gives a time on a machine that it does not name, so nothing can settle it."
@@ -391,7 +401,7 @@ def _hardware_of_result(result: Result) -> Hardware | None:
 
 
 def _caveats(settled_claim: SettledClaim) -> list[str]:
-    """Return a list of older sources, changed bounds, warnings, and manifests without a run; empty if none apply."""
+    """Return a Markdown list: older sources, changed bounds, warnings, manifests without a run; empty if none."""
     runs = (*settled_claim.deciding_runs, *settled_claim.other_runs)
     caveats = [
         f"Measured {_last_day(run)} with an older source of its workload ({run.name}): to be measured again."
@@ -441,7 +451,7 @@ def _replaced_results(claim: Claim) -> list[str]:
 
 
 def _git_command(result: str) -> str:
-    """Return the git command that shows the result, as a sentence after a space; empty if no result is stored."""
+    """Return ` The result: ...` with the git command that shows `result` (COMMIT:PATH); empty without a result."""
     return f" The result: `git show {result}/report.md`." if result else ""
 
 

@@ -47,7 +47,10 @@ def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
 
 
 def _pictures_of_one_result(settled_claims: Sequence[SettledClaim]) -> "Iterator[tuple[int, str, Result]]":
-    """Yield the row, the kind of picture and the result, for each picture that shows one result."""
+    """Yield the row, the kind of picture and the result, for each picture that shows one result.
+
+    That is the first result of the run that the ledger names for the picture.
+    """
     for settled_claim in settled_claims:
         picture = settled_claim.claim.picture
         for run in (*settled_claim.deciding_runs, *settled_claim.other_runs):

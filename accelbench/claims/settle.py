@@ -169,7 +169,8 @@ def _meet_all_conditions(runs: Sequence[MeasuredRun], findings: Sequence[ClaimFi
 def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool) -> list[ClaimFinding]:
     """Return a finding for each condition of the claim; none for a question of our own.
 
-    Majorities replace all other conditions. Trainings and expectations in the ledger replace those of the manifests.
+    Majorities replace all other conditions, and need every run. Trainings and expectations in the ledger replace the
+    expectations of the manifests.
     """
     all_cases = [case for run in runs for case in run.measured_cases]
     cases = [(result, outcomes) for result, outcomes in all_cases if _counts_for(claim, result)]
@@ -192,7 +193,10 @@ def _counts_for(claim: Claim, result: Result) -> bool:
 
 
 def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
-    """Return a finding for each expectation of each case. If cases differ, its sentence names the case."""
+    """Return a finding for each expectation of each case; its sentence names what distinguishes the case, if anything.
+
+    A speedup is described in the words of the page, any other number in the sentence of its expectation.
+    """
     results = [result for result, _ in cases]
     findings = []
     for result, outcomes in cases:
@@ -227,5 +231,6 @@ def _suite_findings(claim: Claim, cases: MeasuredCases, *, all_complete: bool) -
         missing = "a case is missing or was interrupted"
         return [ClaimFinding("undecided", f"{suite.condition(majority)}: {missing}.") for majority in claim.majorities]
     results = [result for result, _ in cases]
+    # The conditions of a claim share its error probability.
     condition_count = len(claim.majorities)
     return [suite.count_speedups(majority, results, conditions=condition_count) for majority in claim.majorities]

@@ -58,7 +58,10 @@ def with_baseline(result: Result, over: str) -> Result:
 
 
 def _compare(result: Result, variant: str, over: str) -> Comparison:
-    """Compare two variants over the rounds that both have. It has no ratio if a check prevents a verdict."""
+    """Compare two variants over the rounds that both have.
+
+    The comparison has no speedup if a check prevents a verdict, or if the rounds are too few or too different.
+    """
     logs = _log_speedups(result, variant, over)
     blocking_checks = tuple(checks_against_verdict(result.certificate, variant, over))
     comparison = Comparison(
@@ -127,9 +130,9 @@ def _seconds_by_round(result: Result, name: str) -> Mapping[int, float]:
 
 
 def _alpha(result: Result, comparisons: int) -> float:
-    """Return the nominal alpha of one interval, so that `comparisons` intervals together keep the confidence.
+    """Return the error probability of one interval at which `comparisons` intervals together keep the confidence.
 
-    It is also corrected for the early looks at the data that the stopping rule allows.
+    It is also corrected for the stopping rule, which may test the data several times.
     """
     measurement = result.case.measurement
     return StoppingRule(

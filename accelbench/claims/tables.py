@@ -24,7 +24,8 @@ Row = tuple[str, ...]
 def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
     """Return the parameters and the tables of these runs, as Markdown paragraphs.
 
-    For a claim about a suite, the tables show only the variants that the claim compares.
+    Times that a check rejects are left out. For a claim about a suite, the tables show only the variants that the claim
+    compares.
     """
     results = [redact_invalid(result) for run in runs for result in run.results]
     if claim.table_baseline:
@@ -78,7 +79,7 @@ def _time_table(baseline: str, results: Sequence[Result]) -> str:
         if result.case.baseline == baseline:
             rows += _time_rows(result, distinguishing_name(result, results))
     has_comparison = any(row[COMPARISON_COLUMN] for row in rows)
-    comparison_head = f"against {baseline}" if has_comparison else ""
+    comparison_head = f"against {baseline}" if has_comparison else ""  # an empty column is left out
     heads = (
         "what",
         "variant",
@@ -110,7 +111,7 @@ def _time_rows(result: Result, result_name: str) -> Iterable[Row]:
 
 
 def _time(result: Result, variant: VariantResult) -> str:
-    """Return the time per unit; without a time, say if the result still has a speedup of the variant."""
+    """Return the time per unit. Without a time, say `not measured`, or that only the variant's speedup was kept."""
     seconds = step_seconds(variant)
     if seconds:
         return f"{figures.seconds(seconds, 2)} per {result.unit}"
@@ -137,13 +138,13 @@ def _comparison_text(result: Result, variant: VariantResult) -> str:
 
 
 def _compile_time(variant: VariantResult) -> str:
-    """Format the compile time; empty if nothing was compiled, because then the phase has no parts."""
+    """Format the median compile time; empty if nothing was compiled: then the phase `compile` has no parts."""
     phase = next((phase for phase in variant.phases if phase.phase == "compile" and phase.parts), None)
     return figures.seconds(float(phase.median_seconds), 2) if phase else ""
 
 
 def _first_call(variant: VariantResult) -> str:
-    """Format the median time of compiling and the first call together; empty if neither was measured."""
+    """Format the median time of compiling plus that of the first call; empty if neither was measured."""
     seconds = [float(phase.median_seconds) for phase in variant.phases if phase.phase in {"compile", "first-step"}]
     return figures.seconds(sum(seconds), 2) if seconds else ""
 
@@ -174,7 +175,7 @@ def _observation_table(results: Sequence[Result]) -> list[str]:
 
 
 def _needs_column(name: str, all_observations: Sequence[Observations]) -> bool:
-    """Return False for the number of calls, and for observations of exceptions if no call raised one."""
+    """Return True unless the observation is the number of calls, or is about exceptions and no call raised one."""
     if name == "calls":
         return False
     column = [observations.find(name) for observations in all_observations]

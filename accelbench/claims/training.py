@@ -44,9 +44,9 @@ def evaluate(training: Training, result: Result) -> ClaimFinding:
 
 
 def ratios(training: Training, result: Result) -> tuple[float, float, float] | None:
-    """Return the lowest, the measured and the highest ratio of the two total times.
+    """Return the lowest, the measured and the highest ratio: the baseline's total time divided by the variant's.
 
-    None if the result has no comparison of the two variants with a verdict, or no time of one of them.
+    None if a variant has no time, or if no comparison of the two has a verdict.
     """
     variants = {variant.name: variant for variant in result.variants if variant.seconds}
     variant, baseline = variants.get(training.variant), variants.get(training.over)
@@ -60,7 +60,7 @@ def ratios(training: Training, result: Result) -> tuple[float, float, float] | N
 
 
 def bounds(training: Training) -> tuple[float, float]:
-    """Return the lowest and the highest ratio that confirm the claim."""
+    """Return the lowest and the highest ratio, the baseline's total time / the variant's, that confirm the claim."""
     minimum, maximum = _allowed_advantage(training)
     if float(training.article) >= 1:
         return minimum, maximum
@@ -71,7 +71,8 @@ def bounds(training: Training) -> tuple[float, float]:
 def _allowed_advantage(training: Training) -> tuple[float, float]:
     """Return the smallest and the largest factor between the two total times that confirm the claim.
 
-    Both are at least 1: how many times as fast, or how many times as slow if the variant is slower in the article.
+    If the variant is 3 times as fast in the article, they are 1 + (3 - 1) / 2 = 2 and 2 * 3 = 6. The same holds if it
+    is 3 times as slow.
     """
     article_ratio = float(training.article)
     article_factor = max(article_ratio, 1 / article_ratio)
@@ -97,7 +98,8 @@ def _ratios(
 ) -> tuple[float, float, float]:
     """Return the baseline's total time divided by the variant's: lowest, measured, highest.
 
-    The time of the variant's later calls follows from the baseline's time and the speedup.
+    The lowest has the baseline's fastest and the variant's slowest first call, the highest the opposite. The variant's
+    later calls take the baseline's time / the speedup.
     """
     baseline_first, variant_first = _first_call(baseline), _first_call(variant)
     later_seconds = units * _seconds_per_unit(baseline)
@@ -113,7 +115,7 @@ def _ratios(
 
 
 def _seconds_per_unit(variant: VariantResult) -> float:
-    """Return the time of one unit of work after the first call; 0 if it was not measured."""
+    """Return the time of one unit of work after the first call (geometric mean over launches); 0 if not measured."""
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else 0.0
 
 

@@ -29,7 +29,7 @@ def collect(runs: Sequence[MeasuredRun], compared_variants: Collection[str] = ()
 
 
 def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
-    """Return the result's workload if results have several, and its device if results of this workload have several."""
+    """Return the result's workload if `results` have several, and its device if the workload ran on several."""
     workload = result.case.workload
     names = []
     if len({other.case.workload for other in results}) > 1:
@@ -41,17 +41,14 @@ def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
 
 
 def _result_warnings(result: Result, compared_variants: Collection[str]) -> list[str]:
-    """Return the warnings of one result. Intervals of variants that are not in `compared_variants` give no warning.
-
-    If that is empty, all intervals can give one.
-    """
-    state = view.state(result)
-    warnings = [f"{state}."] if state else []
+    """Return the warnings of one result. If `compared_variants` names variants, other intervals give no warning."""
+    incomplete_warning = view.state(result)
+    warnings = [f"{incomplete_warning}."] if incomplete_warning else []
     for comparison in result.comparisons:
         if not compared_variants or comparison.variant in compared_variants:
             warnings += [sentence for sentence in _split_sentences(comparison.sentence) if TOO_NARROW in sentence]
     warnings += [certificate.check_line(check) for check in certificate.failed_checks(result)]
-    warnings += advice.on_disturbed_rounds(result)[:1]
+    warnings += advice.on_disturbed_rounds(result)[:1]  # the first sentence says how many
     return warnings + _notes(result)
 
 

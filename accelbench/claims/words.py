@@ -24,7 +24,10 @@ _LONG_NUMBER = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
 
 
 def times(speedup: float, lower: float | None = None, upper: float | None = None) -> str:
-    """Format a speedup and its interval: `1.9 times as fast (1.6 to 2.2)`, or `no difference found (0.98 to 1.02)`."""
+    """Format a speedup and its interval: `1.9 times as fast (1.6 to 2.2)`; of 0.5: `2 times as slow`.
+
+    If the interval contains 1, `no difference found (0.98 to 1.02)`. If the speedup is nearly 1, `as fast`.
+    """
     interval = None if lower is None or upper is None else (lower, upper)
     if interval and interval[0] < 1 < interval[1]:
         return f"no difference found ({' to '.join(_format_distinctly(*interval))})"
@@ -56,7 +59,11 @@ def _format_distinctly(*values: float) -> list[str]:
 
 
 def simplify_sentence(sentence: str) -> str:
-    """Rewrite the sentence of an expectation for the page: `met` as yes, equal bounds as exactly, bytes as MB or GB."""
+    """Rewrite the sentence of an expectation for the page.
+
+    `: met` becomes `: yes` and `: not-met` becomes `: no`; `at least 3 and at most 3` becomes `exactly 3`. Long numbers
+    in a sentence about bytes become MB or GB.
+    """
     sentence = sentence.replace(": not-met", ": no").replace(": met", ": yes")
     sentence = _EXACTLY.sub(r"exactly \1", sentence)
     if not _BYTES.search(sentence):
@@ -72,7 +79,10 @@ def parameters_of(result: Result) -> Mapping[str, str]:
 
 
 def distinguishing_name(result: Result, results: Sequence[Result]) -> str:
-    """Return what distinguishes the result from the others: workload, swept values, other parameters, device."""
+    """Return what distinguishes the result from the others: workload, swept values, other parameters, device.
+
+    Swept values are always named, everything else only if `results` differ in it.
+    """
     case, parameters = result.case, parameters_of(result)
     names = []
     if len({other.case.workload for other in results}) > 1:
@@ -99,7 +109,8 @@ def device_name(result: Result) -> str:
 def expected_speedup(variant: str, baseline: str, at_least: str | None, at_most: str | None) -> str:
     """Describe the expected speedup: `jax/jit at least 10 times as fast as jax/op-by-op`.
 
-    A speedup of at most 0.5 becomes `at least 2 times as slow`.
+    `at least 1` becomes `no slower than`, `at most 1` becomes `no faster than`, `at most 0.5` becomes `at least 2 times
+    as slow as`.
     """
     if at_least is None and at_most == "1":
         return f"{variant} no faster than {baseline}"
