@@ -57,7 +57,7 @@ def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun,
     """
     bodies = [_with_namespace(manifest, client) for manifest in manifests]
     existing_runs = [
-        _find_existing_run(client, body, manifest.run) for body, manifest in zip(bodies, manifests, strict=True)
+        _dry_run_or_find(client, body, manifest.run) for body, manifest in zip(bodies, manifests, strict=True)
     ]
     applied_runs = []
     for body, existing_run in zip(bodies, existing_runs, strict=True):
@@ -97,11 +97,11 @@ def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
     return {**content, "metadata": {**content["metadata"], "namespace": metadata.namespace or client.namespace}}
 
 
-def _find_existing_run(client: Client, body: Manifest, new_run: BenchmarkRun) -> Manifest | None:
-    """Return the existing run with the same name and spec. Return None if a dry run finds no run of this name.
+def _dry_run_or_find(client: Client, body: Manifest, new_run: BenchmarkRun) -> Manifest | None:
+    """Dry-run the creation of `body`. If a run with its name and spec exists, return that, otherwise None.
 
     Also return None if the server cannot do a dry run. Raises ExistsError if the existing run has another spec or is
-    being deleted.
+    being deleted, and ApiError if the server refuses `body`.
     """
     namespace, name = body["metadata"]["namespace"], new_run.metadata.name
     try:

@@ -42,9 +42,10 @@ def user_metadata(metadata: Manifest) -> Manifest:
 
 
 def clone_run(run: Manifest, name: str | None = None) -> Manifest:
-    """Return the manifest of a new run with the same spec and series; without `name`, the API server names it.
+    """Return the manifest of a new run with the same spec and series, but neither cancelled nor suspended.
 
-    Raises InvalidSpecError if the operator found the run's spec invalid.
+    A run without a series starts one with its name. Without `name`, the API server names the new run. Raises
+    InvalidSpecError if the operator found the run's spec invalid.
     """
     if condition(run, "Finished").get("reason") == ConditionReason.INVALID_SPEC:
         problem = f"{outcome_text(run)}. Correct that, and apply the manifest under another name"

@@ -31,8 +31,12 @@ def complete(app: click.Group, arguments: Sequence[str]) -> None:
 
 
 def _answer_lines(app: click.Group, arguments: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each choice that completes the last argument, and the directive at the end."""
+    """Yield a line for each choice that completes the last argument, and at the end a directive for the shell.
+
+    If the shell has to complete a file name, yield only the directive for that.
+    """
     *earlier_arguments, last_argument = arguments or ("",)
+    # After an unknown command, click would offer the commands again.
     if earlier_arguments and earlier_arguments[0] not in app.commands:
         yield NO_FILES
         return
@@ -69,6 +73,7 @@ def runs(context: click.Context, _parameter: click.Parameter, prefix: str) -> It
     """Return the runs that start with `prefix` and are not on the command line yet, each with its phase."""
     from accelbench.cluster_api.kinds import RUN
 
+    # `cancel` has any number of names; `compare` has `before` and a second one.
     names_on_line = {*(context.params.get("names") or ()), context.params.get("before")}
     with _connect(context) as client:
         items = client.items(RUN.path(client.namespace))

@@ -149,7 +149,7 @@ class _Follower:
         self._start_thread(self._watch_run, self.run)
 
     def _start_thread(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Execute a function in a new thread. If it raises an exception, the main thread raises that too."""
+        """Execute a function in a new thread. If it raises an exception, `step` raises that in the main thread."""
 
         def run_function() -> None:
             try:
@@ -183,7 +183,7 @@ class _Follower:
         self._display.tick()
 
     def _handle_change(self, run: Manifest) -> None:
-        """Store the new state of the run, and print why it waits."""
+        """Store the run as it is now, and print why it waits."""
         self.run, self._is_unreachable = run, False
         self._print_condition()
 
@@ -205,7 +205,7 @@ class _Follower:
             return
         self.end_displayed_case()
         self._displayed_pod = pod
-        case_number = 1
+        case_number = 1  # the operator's release can plan other cases than this one
         if case.name in self._case_names:
             case_number = self._case_names.index(case.name) + 1
         self._display.start_case(case, case_number, len(self._case_names))
@@ -217,7 +217,10 @@ class _Follower:
             self._display.event(event)
 
     def _handle_log_closed(self, pod: str, lines_read: int, refusal: str, *, pod_ended: bool) -> None:
-        """Store how many lines of the log were read. If the server refused the log, warn, and read no log again."""
+        """Store how many lines of the log were read. If the server refused the log, warn, and read no log again.
+
+        If the pod has ended, its case leaves the display. Otherwise its log is read again after `RETRY_SECONDS`.
+        """
         self._reading_pod = None
         self._lines_read[pod] = lines_read
         if refusal:
@@ -232,7 +235,10 @@ class _Follower:
             self._next_read_time = self._clock() + RETRY_SECONDS
 
     def _print_condition(self) -> None:
-        """Print why the run waits. While cases run, print the condition only if logs cannot show their progress."""
+        """Print why the run waits; nothing if it has finished or has no condition yet.
+
+        While cases run, print the condition only if logs cannot show their progress.
+        """
         finished_condition = condition(self.run, "Finished")
         reason = finished_condition.get("reason")
         if reason != self._last_reason:
@@ -265,7 +271,10 @@ class _Follower:
     # Other threads execute these. They send requests and post functions, and use no other attribute of this object.
 
     def _watch_run(self, run: Manifest) -> None:
-        """Post every state of the run until it is deleted or `stopped` is set. Whenever a watch ends, start again."""
+        """Hand every state of the run to the main thread, until the run is deleted or `stopped` is set.
+
+        Whenever a watch ends, list the run and watch again.
+        """
         metadata = run["metadata"]
         collection, selector = RUN.path(metadata["namespace"]), f"metadata.name={metadata['name']}"
         while True:
@@ -296,9 +305,9 @@ class _Follower:
                 return
 
     def _read_log(self, namespace: str, pod: str, lines_to_skip: int) -> None:
-        """Read a pod's log to its end, and post its lines without the first `lines_to_skip`.
+        """Read a pod's log to its end, and hand its lines to the main thread.
 
-        These were posted when the log was read before.
+        The first `lines_to_skip` are skipped, because an earlier reading of the log has handed them over.
         """
         lines_read = 0
         pod_ended, refusal = False, ""
@@ -324,7 +333,7 @@ class _Follower:
         except ApiError:
             pass  # The log is read again later: its container has not started (400), or the connection broke off.
         finally:
-            # If the connection broke off early, the lines that an earlier reading posted still count.
+            # If the connection broke off early, the lines of an earlier reading still count.
             total_lines_read = max(lines_read, lines_to_skip)
             self._post(partial(self._handle_log_closed, pod_ended=pod_ended), pod, total_lines_read, refusal)
 

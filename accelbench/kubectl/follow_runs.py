@@ -26,10 +26,10 @@ class FollowError(Exception):
 
 
 def print_created(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
-    """Print the created and existing runs in the chosen format, and a description of each.
+    """Print each run in the chosen format, and a sentence that says if it was created or existed before.
 
-    With `name`, only existing runs have a description. It goes to standard error if the run existed before, or if
-    standard output is for JSON, names or a verdict.
+    With the format `name`, only runs that existed before have the sentence. It goes to standard error for these runs,
+    or if standard output is for JSON, names or a verdict.
     """
     import json
 
@@ -74,7 +74,7 @@ def follow_runs(
 
 
 def _follow_run(client: Client, run: Manifest, deadline: float | None, output: RunOutput, signals: Signals) -> Exit:
-    """Follow a run to its end, print its verdict, and return its exit code.
+    """Follow a run to its end, print its verdict, and return its exit code; `NOT_MEASURED` if it was deleted.
 
     Raises FollowError after an error of the API server, TimedOutError at the deadline, and the exception of a signal.
     """

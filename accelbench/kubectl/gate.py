@@ -49,8 +49,8 @@ def outcome_text(run: Mapping[str, Any]) -> str:
 def exit_of(run: Mapping[str, Any]) -> Exit | None:
     """Return the exit code of a run; None if it has not finished.
 
-    If a case failed, return the worst code of the attempts that have ended. If a later release wrote the reason,
-    return `NOT_MEASURED`.
+    If a case failed, return the worst code of the attempts that have ended. A reason that this release does not know
+    gives `NOT_MEASURED`.
     """
     if not is_finished(run):
         return None

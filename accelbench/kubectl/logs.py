@@ -127,14 +127,17 @@ def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, foll
 
 
 def _explain_no_pod(run: dict[str, Any], case: str | None) -> str:
-    """Return the message about a run without a pod, or a case without one: it has none yet, or no longer has one."""
+    """Return the message that the run, or one case of it, no longer has a pod, or has none yet and why.
+
+    If the run has finished or the case was measured, the pod has been deleted.
+    """
     from accelbench.kubectl.gate import condition, is_finished
 
     name = run["metadata"]["name"]
     subject = f"case {case} of benchmarkrun/{name}" if case else f"benchmarkrun/{name}"
     measured_cases = (run.get("status") or {}).get("measuredCases") or ()
     if is_finished(run) or case in measured_cases:
-        advice = f"its result stays: kubectl accelbench report {name}"
+        advice = f"its result is kept: kubectl accelbench report {name}"
         return f"{subject} no longer has a pod, and its log went with the pod; {advice}"
     reason = condition(run, "Finished").get("message") or "no operator has picked up the run yet"
     return f"{subject} has no pod yet: {reason}"

@@ -46,7 +46,10 @@ def ls(all_namespaces: bool, watch: bool, output: ListOutput, cluster: Cluster) 
 
 
 def _print_objects(client: "Client", path: str, output: ListOutput, *, watch: bool) -> None:
-    """Print all runs as JSON, YAML or names; with `watch`, also print each run that changes later."""
+    """Print all runs as JSON, YAML or names; with `watch`, also print each run that changes later.
+
+    JSON and YAML are one List; with `watch`, one object for each run.
+    """
     runs, version = client.items_and_version(path)
     if output is ListOutput.NAME or watch:
         for run in runs:
@@ -128,7 +131,7 @@ def _rows(table: dict[str, Any], columns: Sequence[int], *, with_namespace: bool
 
 
 def _print_rows(rows: Sequence[Sequence[str]], minimum_widths: Sequence[int] = ()) -> Sequence[int]:
-    """Print rows in columns of equal width, and return the widths.
+    """Print rows in columns as wide as their longest text, at least `minimum_widths`; return the widths.
 
     If the terminal is too narrow, long texts of the widest column continue on the next line.
     """

@@ -42,7 +42,10 @@ def read_manifests(file: str) -> tuple[RunManifest, ...]:
 
 
 def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
-    """Yield a problem for each manifest that repeats the namespace and name of an earlier manifest."""
+    """Yield a problem for each manifest that repeats the namespace and name of an earlier one.
+
+    Manifests with `generateName` have no name and repeat none.
+    """
     earlier_names = set()
     for manifest in manifests:
         metadata = manifest.run.metadata

@@ -126,6 +126,7 @@ def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
     Raises UnknownRunError if no result belongs to a run of that name.
     """
     run_name = bare_name(name)
+    # A label can also belong to a longer name, so the full name in the result decides.
     labelled_results = _results_with_label(client, labels.RUN, run_name)
     results = [result for result in labelled_results if result.result.case.origin.run == run_name]
     if not results:
@@ -150,7 +151,7 @@ def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None)
     """Return the results in the form that reports take; without a record of the run if `run` is None."""
     return LoadedResults(
         measured=tuple((result.result, _stored_outcomes(result)) for result in results),
-        # Only the log of a pod has every block. The HTML report uses the launches in the results instead.
+        # Only the log of a pod has the time of every block. The HTML report uses the launches in the results instead.
         launches=((),) * len(results),
         record=None if run is None else _record(run, results),
     )
@@ -167,7 +168,10 @@ def _stored_outcomes(result: BenchmarkResult) -> tuple[ExpectationOutcome, ...]:
 
 
 def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
-    """Return the record of a run as `accelbench run --out` writes it for a run on this machine."""
+    """Return the record of a run, as `accelbench run --out` writes one for a run on this machine.
+
+    Without a start time, the run's creation counts as its start. All versions of accelbench in the results are named.
+    """
     status = run.get("status") or {}
     exit_code = exit_of(run)
     versions = dict.fromkeys(result.result.fingerprint.get("accelbench", "") for result in results)

@@ -48,7 +48,10 @@ class Signals:
             self._handler = None
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
-        """Pass the exception of a signal to the handler; raise it if there is no handler, or from the second signal."""
+        """Pass the exception of the first signal to the handler; raise it if there is no handler.
+
+        From the second signal on, raise the exception.
+        """
         error = TerminatedError() if number == signal.SIGTERM else KeyboardInterrupt()
         handler = self._handler
         self._handler = None
