@@ -91,7 +91,7 @@ def _run_checks(
 
 
 def _print_event(event: "Event") -> None:
-    """Print which launch starts; ignore all other events."""
+    """Print which of a variant's two launches starts; ignore all other events."""
     from accelbench.delivery.log import LaunchStarted
 
     if isinstance(event, LaunchStarted):

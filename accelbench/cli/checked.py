@@ -62,7 +62,7 @@ def exit_code(variants: Sequence[CheckedVariant]) -> Exit:
 
 
 def conclusion(variants: Sequence[CheckedVariant]) -> str:
-    """Return one sentence: which variants failed, or whether everything was checked."""
+    """Return one sentence: which variants failed or, if none did, whether everything was checked."""
     failed_names = [variant.name for variant in variants if variant.has_failed]
     if failed_names:
         return f"Failed: {', '.join(failed_names)}."
@@ -123,7 +123,8 @@ def _table(variant: CheckedVariant) -> Table:
 def _rows(variant: CheckedVariant) -> Iterator[tuple[CheckOutcome, str, str]]:
     """Yield the outcome that sets the colour, the heading and the text of each row.
 
-    Each failed or untested check has a row with its reading. All passed checks share a row with their names.
+    Each failed or untested check has a row with its reading, all passed checks share one, and the last is on the
+    compiled program. A failed variant has only one row.
     """
     if variant.failure:
         yield "failed", "failed", variant.failure

@@ -59,9 +59,10 @@ class ClaimRun:
 
 
 def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additional: bool = False) -> Iterator[ClaimRun]:
-    """Yield a run for each manifest that decides the claim or, with `additional`, for each additional manifest.
+    """Yield a run for each manifest that decides the claim or, with `additional`, for each manifest in `beside`.
 
-    Raises InvalidSpecError and InvalidLedgerError.
+    A run on this hardware decides the claim only if it can run here, and the claim is about this hardware and not about
+    one machine. Raises InvalidSpecError and InvalidLedgerError.
     """
     from accelbench.local.manifests import read
 
@@ -87,7 +88,7 @@ def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additiona
 
 
 def complete_results(run: ClaimRun) -> "dict[str, Result]":
-    """Return the run's complete results by case name; none if the manifest has changed since.
+    """Return the run's complete results by case name; none if more of the manifest has changed than its expectations.
 
     A result of an older workload source does not count. If the results cannot be read, print why and return none.
     """
@@ -114,7 +115,7 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
     for kind in hardware:
         if kind != chosen_hardware:
             runs = [*claim_runs(claim, kind, results), *claim_runs(claim, kind, results, additional=True)]
-            # Every class of hardware has the same runs of targets: they are in the lists already.
+            # Runs that compile for targets are the same for every class of hardware: they are in the lists already.
             additional_runs += [run for run in runs if not run.targets]
     manifests = [ClaimManifest(run.name, load_run(claim, run), run.targets) for run in deciding_runs]
     loaded_runs = [load_run(claim, run) for run in additional_runs]
@@ -134,7 +135,7 @@ def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
 def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     """Load the results of a run; None if it has none, if they cannot be read, or if the manifest has changed since.
 
-    If only the bounds have changed, the results still count if the ledger's history has a change since then.
+    If only the bounds of its expectations have changed, the results still count if the claim's history has the change.
     """
     from accelbench.claims.page import measured_at
     from accelbench.local.results import read
@@ -194,7 +195,7 @@ def has_older_source(result: "Result") -> bool:
 
 @functools.cache
 def _source_digest(workload: str) -> str | None:
-    """Return the digest of a workload's source, as the fingerprint of a new result would have it."""
+    """Return the digest of a workload's source today, as a new result would record it; None if it is unknown."""
     from accelbench import catalogue
     from accelbench.machine import fingerprint
 

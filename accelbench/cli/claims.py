@@ -115,7 +115,7 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
 
 
 def _runs_to_measure(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool) -> "list[ClaimRun]":
-    """Return the runs that decide the claim on this hardware; with `beside`, every run that this hardware allows."""
+    """Return the runs that decide the claim on this hardware; with `beside`, all runs that are possible on it."""
     from accelbench.cli import claimed
 
     with _exit_on_error():
@@ -274,7 +274,7 @@ def _settle(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> "S
 
 @contextmanager
 def _exit_on_error() -> "Iterator[None]":
-    """End the process if the ledger is invalid, or if scipy is needed and not installed."""
+    """Within a `with` block, end the process if the ledger is invalid, or if scipy is needed and not installed."""
     from accelbench.claims.ledger import InvalidLedgerError
 
     try:
@@ -283,7 +283,7 @@ def _exit_on_error() -> "Iterator[None]":
         _exit(f"error: {error}", Exit.INTERNAL)
     except ModuleNotFoundError:
         _require_scipy()
-        raise
+        raise  # another module is missing
 
 
 def _require_scipy() -> None:

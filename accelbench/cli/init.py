@@ -49,7 +49,7 @@ def init(name: str, jax: str, pytorch: str) -> None:
 
 
 def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
-    """Raise BadParameter if the file's name or a function's name is malformed or has another meaning."""
+    """Raise BadParameter if the name of the file or of a function is malformed or already taken."""
     from accelbench import catalogue, frameworks
     from accelbench.api.case import workload_name_from_file
 

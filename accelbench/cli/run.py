@@ -21,7 +21,7 @@ ACCEPT_NOISE = "measurement.acceptNoise=true"
 
 
 def _check_processor_count(count: int | None) -> int | None:
-    """Return the number of processors to use; raise BadParameter if this process cannot use that many."""
+    """Return `count`, a number of CPUs or None; raise BadParameter if this process cannot use that many."""
     import os
 
     usable_processors = len(os.sched_getaffinity(0))

@@ -61,7 +61,7 @@ def run_case(
         on_event: Called with each event of the log.
         on_tick: Called after each second without output.
         environment: Environment variables for the runner, in addition to this process's variables.
-        processors: Number of processors for the runner; None for all.
+        processors: Number of CPUs for the runner; None for all.
         check: True to run only the checks, and time nothing.
     """
     options = []
@@ -107,7 +107,7 @@ def run_case(
 def _read_lines(output: IO[bytes], on_tick: Callable[[], None], has_ended: Callable[[], bool]) -> Iterator[bytes]:
     """Yield the lines of `output` as they arrive, until the pipe is closed or the process has ended.
 
-    `on_tick` is called after each second without output. The last line may be incomplete.
+    `on_tick` is called after each second without output. The last line may lack its line break.
     """
     incomplete_line = b""
     while True:
@@ -128,7 +128,7 @@ def _read_lines(output: IO[bytes], on_tick: Callable[[], None], has_ended: Calla
 
 
 def _read_exit(code: int, log: Path) -> RunnerExit:
-    """Read the runner's result, its launches and its own messages from the log."""
+    """Return the runner's exit with what its log has: the result or else the last checkpoint, launches, messages."""
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         log_content = read_log(lines)
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:

@@ -26,7 +26,7 @@ def profile_of(run: BenchmarkRun) -> Profile:
 
 
 def without_timed_expectations(run: BenchmarkRun) -> BenchmarkRun:
-    """Return the run with only those expectations that compiling alone can decide."""
+    """Return the run with only those expectations that compiling alone can decide, such as on memory."""
     decidable = tuple(
         expectation for expectation in run.spec.expectations if expectation.subject in KNOWN_AFTER_COMPILING
     )

@@ -59,7 +59,7 @@ def write_atomically(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o644)
+            os.fchmod(file.fileno(), 0o644)  # a temporary file can be read by its owner only
             Path(file.name).replace(path)
         except BaseException:
             Path(file.name).unlink(missing_ok=True)
@@ -96,7 +96,7 @@ class RunDirectory:
 
         Args:
             record: The record of the run that starts.
-            keep: Names of the cases whose files stay.
+            keep: Names of the cases whose files are kept.
         """
         self.create()
         for case in record.cases:

@@ -35,7 +35,7 @@ class Exit(IntEnum):
     @classmethod
     def worst(cls, codes: "list[Exit]") -> "Exit":
         """Return the most severe of the codes; SUCCESS if `codes` is empty."""
-        by_severity = list(cls)
+        by_severity = list(cls)  # in the order of their definition
         return max(codes, key=by_severity.index, default=cls.SUCCESS)
 
 

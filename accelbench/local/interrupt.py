@@ -22,7 +22,10 @@ class Signals:
         self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Install the signal handlers. Outside the main thread do nothing, because Python does not allow it there."""
+        """Handle SIGINT and SIGTERM, and the alarm (SIGALRM) that kills a child which does not end.
+
+        Outside the main thread do nothing, because Python does not allow signal handlers there.
+        """
         if threading.current_thread() is not threading.main_thread():
             return self
         for signal_number in (signal.SIGINT, signal.SIGTERM):
@@ -67,7 +70,10 @@ class Signals:
         self._send(signal.SIGKILL)
 
     def _send(self, signal_to_send: signal.Signals) -> None:
-        """Send a signal to the child's process group, if there is one; start the alarm unless the signal is SIGKILL."""
+        """Send a signal to the child's process group, if there is one.
+
+        After SIGINT and SIGTERM, set an alarm: if the child has not ended by then, `_kill` kills it.
+        """
         if self._group is None:
             return
         try:

@@ -137,9 +137,9 @@ def _make_run(
 
 
 def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
-    """Return the preferred uses that the workload offers, or all that it offers if fewer than two are preferred.
+    """Return those of the `preferred` variants that the workload offers; if these are fewer than two, all it offers.
 
-    `DEFAULT_VARIANTS` come first, so that PyTorch in eager mode is the baseline if the workload has it.
+    `DEFAULT_VARIANTS` come first, so that `pytorch/eager` is the baseline if the workload has it.
     """
     chosen = [use for use in preferred if use in offered]
     if len(chosen) < 2:  # noqa: PLR2004 - a comparison needs two variants
@@ -149,7 +149,7 @@ def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
 
 
 def time_limit(uses: Sequence[str]) -> int:
-    """Return the default time limit, in seconds, of a case with these variants."""
+    """Return the default time limit of a case with these variants, in seconds: `VARIANT_SECONDS` for each."""
     return VARIANT_SECONDS * len(uses)
 
 

@@ -65,7 +65,7 @@ def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
 
 
 def _without_none(field_type: Any) -> Any:
-    """Return X for `X | None` and for `Annotated[X, ...]`."""
+    """Return X for `X | None`, for `Annotated[X, ...]` and for `X | Y`."""
     if hasattr(field_type, "__metadata__"):
         return _without_none(field_type.__origin__)
     if get_origin(field_type) in {Union, types.UnionType}:
@@ -124,8 +124,8 @@ def _assign(spec: Any, keys: Sequence[str | int], value: Any, path: str) -> None
 def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
     """Describe what to write instead of an unknown path.
 
-    The first of these that exists is suggested: a path that ends with the unknown path, a field similar to the first
-    unknown key, all fields beside that key, the most similar path. Otherwise all fields of the spec are listed.
+    The first of these that exists is suggested: a path that ends with the unknown path; in the path's last known field,
+    a field with a similar name, or else all fields; the most similar path; all fields of the spec.
     """
     known_paths = sorted(_known_paths(BenchmarkRunSpec, spec, ""))
     longer_paths = [known for known in known_paths if known.endswith((f".{path}", f"].{path}"))]

@@ -58,7 +58,7 @@ class LoadedResults:
         return replace(self, measured=measured)
 
     def pages(self) -> tuple[MeasuredCase, ...]:
-        """Return what the HTML report needs of each case: result, expectations and launches."""
+        """Return each case as the HTML report shows it: result, outcomes of expectations, launches."""
         cases = []
         for (result, outcomes), documents in zip(self.measured, self.launches, strict=True):
             cases.append(MeasuredCase(result, outcomes, launches.of_documents(documents)))

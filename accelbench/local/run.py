@@ -97,7 +97,7 @@ def measure(
         signals: The handler that forwards Ctrl-C and SIGTERM to the runner.
         display: The progress display.
         script: The workload's file. A copy in the directory of the results is measured.
-        processors: Number of processors for each runner; None for all.
+        processors: Number of CPUs for each runner; None for all.
         environment: Environment variables for the runner, in addition to this process's variables.
         earlier_results: Results that the directory already has, by case name. Their cases do not run again.
     """
@@ -157,7 +157,7 @@ def script_environment(script: Path | None, directory: RunDirectory) -> dict[str
 
 
 def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
-    """Return the exit code of a run that was not interrupted: the most severe of its cases' codes."""
+    """Return the exit code of a run that was not interrupted: the most severe that applies to one of its cases."""
     codes: list[Exit] = []
     for outcome in outcomes:
         result = outcome.result
@@ -178,7 +178,7 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
 
 
 def _lacks_comparison(result: Result) -> bool:
-    """Return True if a variant of a timed case has no comparison with a verdict or with accepted noise."""
+    """Return True if a variant of a timed case has neither a verdict nor accepted noise in its comparison."""
     if result.protocol == "compile" or result.observations:
         return False
     compared = {
