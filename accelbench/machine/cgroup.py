@@ -21,7 +21,10 @@ class ControlGroup(NamedTuple):
 
 
 def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | None:
-    """Return this process's group for `controller` (`cpu`, `memory`); None if no hierarchy has the controller."""
+    """Return this process's group for `controller` (`cpu`, `memory`): the one of cgroup v1, else that of cgroup v2.
+
+    None if there is neither or it is not mounted.
+    """
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()
@@ -38,7 +41,7 @@ def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | Non
 
 
 def _find_mounted(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
-    """Return the group at `path` in the hierarchy of `controller` (cgroup v1) or, for None, in that of cgroup v2.
+    """Return the group at `path` in the hierarchy of `controller` (cgroup v1), or without one in that of cgroup v2.
 
     None if the hierarchy is not mounted. `mounts` are the lines of /proc/self/mountinfo.
     """
@@ -50,7 +53,7 @@ def _find_mounted(mounts: list[str], path: str, controller: str | None) -> Contr
             continue
         if controller is not None and controller not in options.split(","):
             continue
-        root, mount_point = general_fields.split(" ")[3:5]
+        root, mount_point = general_fields.split(" ")[3:5]  # the group `root` is mounted
         path_below_root = path if root == "/" else path.removeprefix(root)
         directory = Path(mount_point) / path_below_root.lstrip("/")
         if not directory.is_dir():  # in a container the mount point can be the group itself
@@ -59,14 +62,14 @@ def _find_mounted(mounts: list[str], path: str, controller: str | None) -> Contr
     return None
 
 
-def processor_quota(group: ControlGroup | None) -> float | None:
-    """Return the smallest CPU quota of the group and its parents, as a number of processors; None: no limit."""
-    quotas = [_quota(directory) for directory in _group_directories(group)]
+def cpu_quota(group: ControlGroup | None) -> float | None:
+    """Return the smallest quota of the group and its parents, in CPUs (1.5); None if none has a quota."""
+    quotas = [_group_quota(directory) for directory in _group_directories(group)]
     return min((quota for quota in quotas if quota), default=None)
 
 
 def memory_limit(group: ControlGroup | None) -> int | None:
-    """Return the smallest memory limit of the group and its parents, in bytes; None: no limit."""
+    """Return the smallest memory limit of the group and its parents, in bytes; None if none has a limit."""
     limits = []
     for directory in _group_directories(group):
         for name in ("memory.max", "memory.limit_in_bytes"):  # cgroup v2, v1
@@ -106,10 +109,10 @@ def _read_counters(path: Path) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in lines if " " in line)
 
 
-def _quota(directory: Path) -> float | None:
-    """Return the CPU quota of the group in `directory`, as a number of processors; None: no limit."""
+def _group_quota(directory: Path) -> float | None:
+    """Return the CPUs that the group in `directory` may use: quota / period, such as 1.5; None without a limit."""
     values = (_read(directory / "cpu.max") or "").split()  # cgroup v2
-    if not values:
+    if not values:  # cgroup v1
         values = [_read(directory / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
     quota, period = values
     if not (quota.isdecimal() and period.isdecimal() and int(period)):

@@ -35,7 +35,7 @@ VECTORS = (
     "sve",
     "sve2",
 )
-"""Instruction sets that determine how fast a processor multiplies, by Linux's names."""
+"""Instruction sets that determine how fast a CPU multiplies, by Linux's names."""
 
 ENVIRONMENT_PREFIXES = (
     "XLA_", "JAX_", "TF_XLA_", "TORCH", "PYTORCH_", "TRITON_", "INDUCTOR_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_",
@@ -52,21 +52,21 @@ def of_host(
     Args:
         environment: This process's environment variables.
         root: Directory that has /proc and /sys.
-        threads: Number of processors that each launch may use.
+        threads: Number of CPUs that each launch may use.
     """
-    processors = _read_processors(root / "proc/cpuinfo")
-    first_processor = processors[0]
-    flags = (first_processor.get("flags") or first_processor.get("Features") or "").split()  # x86, Arm
+    cpus = _read_cpus(root / "proc/cpuinfo")
+    first_cpu = cpus[0]
+    flags = (first_cpu.get("flags") or first_cpu.get("Features") or "").split()  # x86, Arm
     entries = {
-        "cpu": first_processor.get("model name") or first_processor.get("CPU implementer") or platform.machine(),
+        "cpu": first_cpu.get("model name") or first_cpu.get("CPU implementer") or platform.machine(),
         "cpuFlags": _digest(" ".join(sorted(flags))),
         "cpuVectors": ", ".join(name for name in VECTORS if name in flags),
         "virtualMachine": "yes" if "hypervisor" in flags else "",
         "cpus": str(os.cpu_count() or ""),
-        "cores": _count_cores(processors),
-        "turbo": _turbo(root / "sys/devices/system/cpu"),
+        "cores": _count_cores(cpus),
+        "turbo": _turbo_setting(root / "sys/devices/system/cpu"),
         "cpusUsed": str(threads or ""),
-        "cpuLimit": _format_number(cgroup.processor_quota(cgroup.find("cpu", root / "proc/self"))),
+        "cpuLimit": _format_number(cgroup.cpu_quota(cgroup.find("cpu", root / "proc/self"))),
         "numaNodes": str(len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or ""),
         "governor": _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memoryBytes": _format_number(memory.installed_bytes(root)),
@@ -84,7 +84,7 @@ def of_host(
 
 
 def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
-    """Return the versions and the device that launches reported. If values differ, they are joined by ` | `."""
+    """Return the versions, device and device settings that launches reported; differing values joined by ` | `."""
     merged: dict[str, set[str]] = {}
     for facts in launches:
         device = value_or_none(facts.device)
@@ -99,14 +99,17 @@ def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
 
 
 def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fingerprint of the request: precision, seed, and all parameters of the workload, also defaults."""
+    """Return what the case asks for: precision, seed, and all parameters of the workload, defaults included."""
     entries = {"precision": case.measurement.precision, "seed": str(case.measurement.seed)}
     entries |= {f"parameter.{name}": str(value) for name, value in parameters.items()}
     return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in entries.items()}
 
 
 def of_source(workload: type) -> dict[str, str]:
-    """Return one digest of the workload's module and of the private modules that it imports; empty without source."""
+    """Return `workloadSource`: one digest of the workload's module and the private modules that it imports.
+
+    The result is empty if a source cannot be read.
+    """
     try:
         module = sys.modules[workload.__module__]
         sources = [inspect.getsource(each) for each in (module, *_private_modules(module))]
@@ -122,6 +125,7 @@ def _private_modules(module: ModuleType) -> list[ModuleType]:
     unvisited = [module]
     while unvisited:
         for member in vars(unvisited.pop()).values():
+            # The member is a module, or a function or class from one.
             name = member.__name__ if inspect.ismodule(member) else getattr(member, "__module__", None)
             if isinstance(name, str) and name.startswith(private_prefix) and name not in found:
                 found[name] = sys.modules[name]
@@ -142,30 +146,31 @@ def _accelbench_version() -> str:
         return ""
 
 
-def _read_processors(cpuinfo: Path) -> list[dict[str, str]]:
-    """Return the fields of each processor in /proc/cpuinfo; a single one without fields if it cannot be read."""
-    processors = []
+def _read_cpus(cpuinfo: Path) -> list[dict[str, str]]:
+    """Return the fields of each CPU in /proc/cpuinfo; one CPU without fields if the file cannot be read."""
+    cpus = []
     for paragraph in _read(cpuinfo).split("\n\n"):
         fields = {}
         for line in paragraph.splitlines():
             name, _, value = line.partition(":")
             fields[name.strip()] = value.strip()
-        processors.append(fields)
-    return processors
+        cpus.append(fields)
+    return cpus
 
 
-def _count_cores(processors: Iterable[Mapping[str, str]]) -> str:
-    """Return the number of physical cores, from the fields of the processors; empty if they have no core ids."""
-    cores = {(fields.get("physical id", ""), fields["core id"]) for fields in processors if "core id" in fields}
+def _count_cores(cpus: Iterable[Mapping[str, str]]) -> str:
+    """Return the number of physical cores, from the fields of each CPU; empty if no CPU has a core id."""
+    # The physical id is the socket: sockets use the same core ids.
+    cores = {(fields.get("physical id", ""), fields["core id"]) for fields in cpus if "core id" in fields}
     return str(len(cores) or "")
 
 
-def _turbo(processors: Path) -> str:
-    """Return `on` if processors may exceed their base clock, else `off`; empty if no driver reports it."""
-    no_turbo = _read(processors / "intel_pstate/no_turbo")
+def _turbo_setting(cpu_directory: Path) -> str:
+    """Return `on` if CPUs may exceed their base clock, else `off`; empty if no driver reports it."""
+    no_turbo = _read(cpu_directory / "intel_pstate/no_turbo")
     if no_turbo:
         return "off" if no_turbo == "1" else "on"
-    boost = _read(processors / "cpufreq/boost")
+    boost = _read(cpu_directory / "cpufreq/boost")
     return {"0": "off", "1": "on"}.get(boost, "")
 
 

@@ -32,7 +32,7 @@ def available_bytes(root: Path = Path("/")) -> int | None:
 
 
 def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | None:
-    """Return why the case does not fit into `limit` bytes, and what to do; None if it may fit, or without a limit."""
+    """Return why the case needs more than `limit` bytes, and what to do; None if it may fit or `limit` is None."""
     from rich.filesize import decimal
 
     minimum_bytes = needed_bytes(workload, parameters)

@@ -35,7 +35,7 @@ def test_v2_limits_are_the_least_on_the_way_up(tmp_path: Path) -> None:
     proc = process(tmp_path, "0::/pod/container\n", V2_MOUNT.format(root="/", point=mount))
     found = cgroup.find("cpu", proc)
     assert found == cgroup.ControlGroup(own, 2)
-    assert cgroup.processor_quota(found) == 1.5
+    assert cgroup.cpu_quota(found) == 1.5
     assert cgroup.memory_limit(found) == 1000
     assert cgroup.out_of_memory_kills(found) == 2
     assert cgroup.refaulted_bytes(found) == 3 * PAGE
@@ -53,7 +53,7 @@ def test_v1_limits_are_in_the_hierarchy_of_their_controller(tmp_path: Path) -> N
         V1_MOUNT.format(root="/", point=cpu, controllers="cpu,cpuacct")
         + V1_MOUNT.format(root="/", point=memory, controllers="memory"),
     )
-    assert cgroup.processor_quota(cgroup.find("cpu", proc)) == 2.0
+    assert cgroup.cpu_quota(cgroup.find("cpu", proc)) == 2.0
     assert cgroup.memory_limit(cgroup.find("memory", proc)) == 5000
     assert cgroup.out_of_memory_kills(cgroup.find("memory", proc)) == 7
     assert cgroup.refaulted_bytes(cgroup.find("memory", proc)) == 6 * PAGE
@@ -70,7 +70,7 @@ def test_in_a_container_the_mount_is_the_group_itself(tmp_path: Path) -> None:
 def test_where_there_are_no_groups_there_are_no_limits(tmp_path: Path, membership: str, mountinfo: str) -> None:
     found = cgroup.find("cpu", process(tmp_path, membership, mountinfo))
     assert found is None
-    assert cgroup.processor_quota(found) is None
+    assert cgroup.cpu_quota(found) is None
     assert cgroup.memory_limit(found) is None
     assert cgroup.out_of_memory_kills(found) is None
     assert cgroup.refaulted_bytes(found) is None
@@ -78,5 +78,5 @@ def test_where_there_are_no_groups_there_are_no_limits(tmp_path: Path, membershi
 
 def test_unlimited_groups_have_no_limit(tmp_path: Path) -> None:
     own = group(tmp_path / "cpu", cpu__cfs_quota_us="-1", cpu__cfs_period_us="100000")
-    assert cgroup.processor_quota(cgroup.ControlGroup(own, 1)) is None
-    assert cgroup.processor_quota(cgroup.ControlGroup(group(tmp_path / "root"), 2)) is None
+    assert cgroup.cpu_quota(cgroup.ControlGroup(own, 1)) is None
+    assert cgroup.cpu_quota(cgroup.ControlGroup(group(tmp_path / "root"), 2)) is None

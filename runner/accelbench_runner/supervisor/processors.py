@@ -46,7 +46,7 @@ def set_affinity(requested: int | None = None) -> tuple[int, ...]:
     `requested` is the maximum number of processors; None means as many as the container may use.
     """
     available = os.sched_getaffinity(0)
-    threads = allowed_threads(len(available), cgroup.processor_quota(cgroup.find("cpu")), requested)
+    threads = allowed_threads(len(available), cgroup.cpu_quota(cgroup.find("cpu")), requested)
     if threads < len(available):
         seconds_before = _busy_seconds()
         time.sleep(OBSERVATION_SECONDS)
