@@ -35,7 +35,7 @@ class Refusal(Problem):
 def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
     """Return why the API server would refuse to create `manifest`; empty if the server would accept it.
 
-    If there are unknown fields, only these are returned. If a refusal is `blocking`, no rule is checked.
+    As in the server, unknown fields are refused alone, and CEL rules are checked only if no refusal is `blocking`.
     """
     schema = schema_of(kind)
     unknown_fields = tuple(_refuse_unknown_fields(schema, manifest, ""))
@@ -82,7 +82,7 @@ def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Re
             elif field_schema is not None:
                 yield from _refuse_unknown_fields(field_schema, field_value, field_path)
             else:
-                if properties:
+                if properties:  # else the value should not be an object
                     advice = suggest_name(name, properties)
                 else:
                     advice = f"{path} must be of type {schema.get('type', 'string')}"
@@ -144,7 +144,7 @@ def _check_type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 
 
 def _check_string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
-    """Yield the first violation of a string: maximum length, minimum length, pattern."""
+    """Yield a refusal for the first check that the string fails: maximum length, minimum length, pattern."""
     maximum = schema.get("maxLength")
     minimum = schema.get("minLength", 0)
     if maximum is not None and len(value) > maximum:
@@ -166,7 +166,7 @@ def _check_number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
 
 
 def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
-    """Yield what the schema refuses in the items, in their number and, if they form a set, their duplicates."""
+    """Yield a refusal for each invalid item, for a wrong number of items and, in a set, for duplicate items."""
     for index, item in enumerate(value):
         yield from _check_value(schema.get("items", {}), item, f"{path}[{index}]")
     minimum = schema.get("minItems", 0)
@@ -182,7 +182,7 @@ def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal
 
 
 def _check_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
-    """Yield a refusal if a map has too many fields, then what is refused in each field, then missing fields."""
+    """Yield a refusal if a map has too many fields, then for each invalid value in it, then for each missing field."""
     yield from _check_count(path, len(value), schema.get("maxProperties"))
     properties = schema.get("properties", {})
     for name, field_value in value.items():
@@ -202,7 +202,7 @@ def _check_count(path: str, count: int, maximum: int | None) -> Iterator[Refusal
 
 
 def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield a refusal for each rule that the value, or a value in it, breaks."""
+    """Yield a refusal for each CEL rule that the value, or a value in it, breaks."""
     for validation in schema.get(RULES_KEYWORD, ()):
         rule = RULES[validation["rule"]]
         message = rule.refusal(value)
@@ -225,7 +225,7 @@ def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 
 
 def _refuse_value(path: str, value: Any, requirement: str) -> Refusal:
-    """Return the refusal of a value that does not meet a requirement: `should be at least 1 chars long`."""
+    """Return the refusal of a value; `requirement` is what the value fails, as `should be at least 1 chars long`."""
     return Refusal(path, f"Invalid value: {quote_json(value)}: {path} in body {requirement}")
 
 

@@ -253,7 +253,7 @@ def _refuse_inexpressible(node: Schema, path: str) -> None:
 def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
     """Return `node` with the definition of its `$ref` merged in.
 
-    Where both have the same keyword, the value in `node` counts. Rules of both apply.
+    Where both have the same keyword, the value in `node` counts. CEL rules of both are kept.
     """
     if "$ref" not in node:
         return dict(node)
@@ -268,10 +268,10 @@ def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -
 
 
 def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> Schema:
-    """Convert a union: `X | None` is X, which may be absent; `int | str` is Kubernetes' int-or-string.
+    """Convert a union: `X | None` becomes the schema of X, and `int | str` becomes Kubernetes' int-or-string.
 
     Raises:
-        NotStructuralError: The union is neither.
+        NotStructuralError: It is another union.
     """
     choices = [_inline_reference(choice, definitions) for choice in node["anyOf"]]
     choices = [choice for choice in choices if choice.get("type") != "null"]
@@ -288,9 +288,9 @@ def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> S
 
 
 def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
-    """Return `schema` with the default of `node`, unless `node` has no default or an empty one.
+    """Return `schema` with the default of `node`; unchanged if `node` has no default or an empty one.
 
-    The default of an object is made of the defaults of its fields.
+    An object's default is replaced by the defaults of its fields.
     """
     default = node.get("default")
     if default is None or default in ("", [], {}):
@@ -302,7 +302,7 @@ def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
 
 
 def _remove_defaults(schema: Schema) -> None:
-    """Remove the default of a schema, and those of its properties and items, in place."""
+    """Remove the default of a schema, and of the schemas of its properties and items, in place."""
     schema.pop("default", None)
     for inner_schema in [*schema.get("properties", {}).values(), schema.get("items")]:
         if inner_schema is not None:
@@ -310,7 +310,7 @@ def _remove_defaults(schema: Schema) -> None:
 
 
 def _add_bounds(schema: Schema) -> None:
-    """Add a maximum size or range to every string, integer, list and map in `schema` that declares none, in place.
+    """Add a maximum size or a range, in place, to each string, integer, list and map in `schema` that has none.
 
     A string with an enum needs none.
     """

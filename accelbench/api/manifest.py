@@ -54,7 +54,7 @@ def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
 
 
 def _read_without_rules(manifest: Mapping[str, Any]) -> Iterator[BenchmarkRun]:
-    """Yield the run of a manifest, or nothing if the manifest does not fit the schema. Rules are not checked."""
+    """Yield the run of a manifest, or nothing if the manifest does not fit the schema. CEL rules are not checked."""
     with suppress(ValidationError):
         yield BenchmarkRun.model_validate(to_stored(RUN, manifest))
 

@@ -57,7 +57,10 @@ class Observations(Document):
 
     @property
     def headline(self) -> str:
-        """Return the finding in a few words: the exception, else `jax/jit compiled 3 times in 5 calls`."""
+        """Return the finding in a few words: the exception, else the compilations, else `jax/jit observed`.
+
+        For instance `jax/jit compiled 3 times in 5 calls`.
+        """
         raised = self.find("raised")
         compilations = self.find("compilations")
         calls = self.find("calls")

@@ -102,7 +102,7 @@ class Profile(Document):
     def slice_chips(self) -> int | None:
         """Return how many chips the selected TPU slice has; None if the profile selects no slice.
 
-        A pod requests all of them.
+        A pod requests all chips of the slice.
         """
         if TPU_TOPOLOGY not in self.node_selector:
             return None
@@ -127,7 +127,7 @@ class Profile(Document):
 
     @model_validator(mode="after")
     def _refuse_invalid_devices(self) -> Self:
-        """Refuse both a resource and a device class, and a TPU slice without a resource."""
+        """Refuse a resource together with a device class, and a TPU slice without a resource."""
         if self.resource and self.device_class:
             raise ValueError("resource and deviceClass are two ways to get a device: keep one")
         if self.slice_chips and not self.resource:
@@ -218,7 +218,7 @@ def load_profiles(environment: Mapping[str, str]) -> Profiles:
 def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
     """Parse a YAML document `NAME: {platform: cuda, ...}`; raises InvalidProfilesError.
 
-    `NAME: {preset: PRESET, ...}` is the ready-made profile PRESET, except for the other fields of NAME.
+    `NAME: {preset: PRESET, ...}` is the ready-made profile PRESET with some fields replaced.
     """
     return _parse_profiles(text, source, load_presets())
 
@@ -267,7 +267,7 @@ def _build_profile(name: str, fields: dict[str, Any], source: str, presets: Mapp
 
 
 def _describe_first_error(error: ValidationError) -> str:
-    """Return the first mistake that pydantic found in a profile: its field, if it is about one, and the message."""
+    """Return `FIELD: MESSAGE` for the first mistake that pydantic found in a profile, or only the message."""
     first_error = error.errors(include_url=False)[0]
     field_path = ".".join(str(name) for name in first_error["loc"])
     if first_error["type"] == "extra_forbidden":

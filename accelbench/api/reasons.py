@@ -16,7 +16,7 @@ class Reason(StrEnum):
     """For an attempt: True if the case did not cause the failure, so that another attempt may succeed."""
 
     def __new__(cls, word: str, meaning: str, remedy: str = "", retried: bool = False) -> Self:
-        """Create the member. Its value is `word`, so that it can be written as a string."""
+        """Create a member that equals the string `word`, and set its attributes."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.meaning = meaning

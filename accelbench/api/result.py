@@ -260,8 +260,8 @@ class Comparison(SpeedupEstimate):
             if self.invalid:
                 return f"{self.variant} invalid: {', '.join(self.invalid)}"
             return f"{self.variant} not compared"
-        verdict_without_interval = "noisy" if self.noisy else "no verdict"
-        verdict = self.verdict or verdict_without_interval
+        why_no_verdict = "noisy" if self.noisy else "no verdict"
+        verdict = self.verdict or why_no_verdict
         interval = figures.interval(float(self.lower), float(self.upper))
         return f"{self.variant} {verdict} {figures.speedup(float(self.speedup))} ({interval})"
 
@@ -357,7 +357,7 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _refuse_times_of_compiled_case(self) -> Self:
-        """Refuse times in a case that is compiled for a target; only the phases up to compile may have times."""
+        """Refuse times and comparisons in a case compiled for a target; phases up to compile may have times."""
         is_measured = self.case.accelerator.target is None and self.protocol != "compile" and not self.compiled
         if is_measured:
             return self
@@ -372,7 +372,7 @@ class Result(Document):
                 or variant.bound
                 or variant.limits
                 or phases - COMPILED_PHASES
-                or variant.numbers != variant.numbers.without_timed()
+                or variant.numbers != variant.numbers.without_timed()  # a number that derives from a time is set
             )
             if has_time:
                 raise ValueError(f"{variant.name}: a case that is compiled for a target did not run: it has no time")
@@ -382,15 +382,15 @@ class Result(Document):
     def ranked_comparisons(self) -> tuple[Comparison, ...]:
         """Return the comparisons, highest lower end of the interval first. A comparison without an interval comes last.
 
-        The first variant is the surest gain: a high estimate with a wide interval is less certain.
+        So the first variant is the surest gain: a high speedup with a wide interval ranks lower.
         """
         return rank_comparisons(self.comparisons)
 
     @property
     def valid(self) -> bool:
-        """Return True if the case is complete, every comparison has a verdict and every variant has its result.
+        """Return True if the case is complete, every comparison has a verdict and no variant failed or lacks its time.
 
-        Variants that fail, lack their time, or whose observations a check refutes make the result invalid.
+        A check that refutes the observations makes the result invalid too.
         """
         have_verdicts = all(comparison.verdict and not comparison.invalid for comparison in self.comparisons)
         return (
@@ -414,7 +414,7 @@ class Result(Document):
     def untimed_variants(self) -> tuple[VariantResult, ...]:
         """Return the variants that should have a time, have none, and did not fail.
 
-        Variants need no time of their own if the case compares, observes or compiles for a target.
+        If the case compares, observes or compiles for a target, no variant needs a time of its own.
         """
         if self.comparisons or self.compiled or self.protocol == "observe":
             return ()
@@ -422,7 +422,7 @@ class Result(Document):
 
     @property
     def refuted_observations(self) -> bool:
-        """Return True if the case observes and a check failed: the observations are then of something else."""
+        """Return True if the protocol is `observe` and a check failed: what was observed is not what was asked for."""
         return self.protocol == "observe" and any(check.outcome == "failed" for check in self.certificate.checks)
 
     @property

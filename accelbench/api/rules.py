@@ -51,7 +51,7 @@ class Rule:
         message = self.message % tuple(_format_argument(argument) for argument in self.arguments(value))
         has_line_break = "\n" in message or "\r" in message
         if has_line_break:
-            # The API server discards such a message and uses the fixed one.
+            # The API server discards a message with a line break and uses the message without arguments.
             return self._message_without_arguments
         return message
 
@@ -111,7 +111,7 @@ def _first_repeated(items: Sequence[Any]) -> Any:
     return next((item for item in items if items.count(item) > 1), None)
 
 
-def _labels(spec: Manifest) -> list[str]:
+def _variant_names(spec: Manifest) -> list[str]:
     """Return the names of the run's variants in results."""
     return [label(variant) for variant in spec["variants"]]
 
@@ -134,16 +134,16 @@ BASELINE_IS_A_VARIANT = Rule(
     cel=f"!has(self.baseline) || self.variants.exists(v, {_label_cel('v')} == self.baseline)",
     message=_NO_SUCH_VARIANT,
     arguments_cel=("self.baseline", _NAMES_CEL),
-    holds=lambda spec: "baseline" not in spec or spec["baseline"] in _labels(spec),
-    arguments=lambda spec: (spec["baseline"], _labels(spec)),
+    holds=lambda spec: "baseline" not in spec or spec["baseline"] in _variant_names(spec),
+    arguments=lambda spec: (spec["baseline"], _variant_names(spec)),
     field_path=".baseline",
 )
 
 
 def _unknown_variants(spec: Manifest) -> list[str]:
-    """Return the variants that an expectation names but the run does not have."""
+    """Return the variants that expectations name but the run does not have."""
     expected_variants = [expectation["variant"] for expectation in spec.get("expectations", ())]
-    return [variant for variant in expected_variants if variant not in _labels(spec)]
+    return [variant for variant in expected_variants if variant not in _variant_names(spec)]
 
 
 _UNKNOWN_VARIANT_CEL = f"!self.variants.exists(v, {_label_cel('v')} == e.variant)"
@@ -153,7 +153,7 @@ EXPECTATIONS_NAME_VARIANTS = Rule(
     message=_NO_SUCH_VARIANT,
     arguments_cel=(f"self.expectations.filter(e, {_UNKNOWN_VARIANT_CEL})[0].variant", _NAMES_CEL),
     holds=lambda spec: not _unknown_variants(spec),
-    arguments=lambda spec: (_unknown_variants(spec)[0], _labels(spec)),
+    arguments=lambda spec: (_unknown_variants(spec)[0], _variant_names(spec)),
     field_path=".expectations",
 )
 
@@ -166,7 +166,7 @@ _OF_THE_BASELINE_CEL = (
 
 
 def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
-    """Return the metrics of the baseline's expectations that compare a variant with the baseline."""
+    """Return the metrics over the baseline, such as `speedup`, that expectations of the baseline itself name."""
     if not spec["variants"]:
         return []
     baseline = spec.get("baseline", label(spec["variants"][0]))
@@ -288,7 +288,7 @@ _PERCENTAGE_CEL = PERCENTAGE.replace("\\", "\\\\")
 
 
 def percentage(minimum: str, maximum: str, example: str, *, excludes_minimum: bool = False) -> Rule:
-    """Return the rule that a percentage is from `minimum` to `maximum`; `excludes_minimum` refuses the minimum."""
+    """Return the rule that a percentage is from `minimum` to `maximum`; `excludes_minimum` refuses the minimum too."""
     number_cel = "double(self.replace('%', ''))"
     if excludes_minimum:
         minimum_cel = f"{number_cel} > {float(minimum)}"
@@ -374,12 +374,12 @@ LAPTOP_ONLY = Rule(
 
 
 def immutable(field: str, reason: str) -> Rule:
-    """Return the rule that an update does not add, remove or change `field`."""
+    """Return the rule that no update may add, remove or change `field`."""
     presence_cel = f"has(self.{field})"
     return Rule(
         cel=f"{presence_cel} == has(oldSelf.{field}) && (!{presence_cel} || self.{field} == oldSelf.{field})",
         message=f"cannot be changed: {reason}",
-        holds=None,
+        holds=None,  # only the API server knows the old object
         field_path=f".{field}",
         forbidden=True,
     )
