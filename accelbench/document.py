@@ -51,7 +51,7 @@ def timestamp(time: datetime) -> str:
 
 
 def escape_unprintable(text: str) -> str:
-    """Return `text` with every character escaped that is neither printable nor a tab, line breaks included."""
+    r"""Return `text` with each unprintable character except the tab escaped: a line break becomes `\n`."""
     characters = []
     for character in text:
         if character.isprintable() or character == "\t":
@@ -63,9 +63,9 @@ def escape_unprintable(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return `text` on one line, and without characters that are invisible or reverse text.
+    """Return `text` with each run of white space as one space and other unprintable characters escaped.
 
-    Text that has none of them stays as it is.
+    Printable text, which has no line break, stays as it is.
     """
     if text.isprintable():
         return text

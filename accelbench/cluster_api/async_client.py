@@ -92,7 +92,7 @@ class AsyncClient:
         return content.decode(errors="replace")
 
     async def watch(self, path: str, query: Mapping[str, Any], seconds: int) -> AsyncIterator[Manifest]:
-        """Yield events after the resourceVersion in `query`, for at most `seconds`.
+        """Yield watch events after the resourceVersion in `query`, for at most `seconds`.
 
         Raises ExpiredError if that version is too old.
         """
@@ -110,7 +110,7 @@ class AsyncClient:
             response.close()
 
     async def lines(self, path: str, query: Mapping[str, Any], seconds: int, maximum_bytes: int) -> AsyncIterator[str]:
-        """Yield the complete lines of a growing text for at most `seconds`; skip lines longer than `maximum_bytes`."""
+        """Yield the complete lines of a streamed text for at most `seconds`; skip lines longer than `maximum_bytes`."""
         response = (await self._send("GET", path, query=query, seconds=seconds)).response
         partial_line = b""
         skips_rest_of_line = False
@@ -122,7 +122,7 @@ class AsyncClient:
                         yield line.decode(errors="replace")
                     skips_rest_of_line = False
                 if len(partial_line) > maximum_bytes:
-                    # Forget what has arrived of this line, or it could fill the memory.
+                    # Drop what has arrived of this line, or it could fill the memory.
                     partial_line = b""
                     skips_rest_of_line = True
         except NO_ANSWER_ERRORS as error:

@@ -100,8 +100,8 @@ def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
 
 
 def _default_namespace(context: str | None, kubeconfig: Path | None) -> str:
-    """Return the namespace of a context; None is the current context. Without a namespace, return `default`."""
-    settings_by_context = contexts(kubeconfig)
+    """Return the namespace of a context, or `default` if the context names none; None: the current context."""
+    settings_by_context = contexts(kubeconfig)  # the current context first
     current_context = next(iter(settings_by_context), "")
     settings = settings_by_context.get(context or current_context, {})
     return settings.get("namespace") or "default"
@@ -113,7 +113,10 @@ class Client:
     def __init__(
         self, api: Any, connection_error: type[Exception], namespace: str | None, default_namespace: str
     ) -> None:
-        """Wrap a kubernetes client; `connection_error` is what it raises if the connection fails."""
+        """Wrap the kubernetes client `api`, which raises `connection_error` if the connection fails.
+
+        `namespace` is what the user asked for; None: `default_namespace`.
+        """
         self.namespace = namespace or default_namespace
         self.has_requested_namespace = namespace is not None
         """True if the user named the namespace; False if it is the default."""
@@ -165,8 +168,8 @@ class Client:
     def watch(self, path: str, version: str, *, table: bool = False, **query: str) -> Iterator[Manifest]:
         """Yield events after a resource version, until the server ends the watch.
 
-        With `table`, objects come as rows of the table that `kubectl get` prints. Raises ExpiredError if the version
-        is too old.
+        If `table`, each event's object is a row of the table that `kubectl get` prints. Raises ExpiredError if the
+        version is too old.
         """
         query = {**query, "watch": "1", "resourceVersion": version, "timeoutSeconds": str(WATCH_SECONDS)}
         lines = self._lines(path, query, seconds=WATCH_SECONDS + REQUEST_SECONDS, accept=TABLE if table else JSON)
@@ -188,11 +191,12 @@ class Client:
         return self._lines(POD.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
-        """Yield the lines of an answer, with line ends; raises UnreachableError after `seconds` without data."""
-        response = self._send("GET", path, query=query, accept=accept, seconds=seconds)
+        """Yield an answer's lines, with line ends; raises UnreachableError if no data comes for `seconds`."""
+        # `response` is that of urllib3, which can stream.
+        response = self._send("GET", path, query=query, accept=accept, seconds=seconds).response
         partial_line = b""
         try:
-            for chunk in response.response.stream(CHUNK_BYTES, decode_content=True):
+            for chunk in response.stream(CHUNK_BYTES, decode_content=True):
                 *complete_lines, partial_line = (partial_line + chunk).split(b"\n")
                 for line in complete_lines:
                     yield line + b"\n"
@@ -201,7 +205,7 @@ class Client:
         except self._connection_error as error:
             raise UnreachableError(0, f"the cluster stopped answering: {error}") from error
         finally:
-            response.response.close()
+            response.close()
 
     def _json(self, method: str, path: str, **options: Any) -> Manifest:
         """Send a request with the options of `_send` and return the object in the answer.
@@ -230,7 +234,7 @@ class Client:
     ) -> Any:
         """Send a request and return the response unread; raises ApiError for an error answer, or without an answer.
 
-        At most `seconds` may pass without data.
+        The server may be silent for at most `seconds`.
         """
         request = self._api.param_serialize(
             method,

@@ -32,7 +32,7 @@ class ApiError(ClusterError):
     """Report an error answer of the API server, or the lack of an answer."""
 
     def __init__(self, status: int, message: str, retry_after_seconds: float = 0.0) -> None:
-        """Store the HTTP status, or 0 without an answer, and how long the server asks to wait before a new request."""
+        """Store the HTTP status (0: no answer) and how long the server asks to wait before the next request."""
         super().__init__(message)
         self.status = status
         self.retry_after_seconds = retry_after_seconds

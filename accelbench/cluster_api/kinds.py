@@ -27,7 +27,7 @@ class Kind:
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
         """Return the path of an object; without a name, of all objects in the namespace.
 
-        None is for objects outside namespaces, and for lists of all namespaces.
+        `namespace` is None for objects outside namespaces, and for the objects of all namespaces.
         """
         root = "apis" if "/" in self.api_version else "api"
         namespace_path = f"namespaces/{namespace}" if namespace else ""

@@ -21,7 +21,7 @@ def result_of_killed(
 ) -> Result:
     """Return the checkpoint as an incomplete result in which the running variant has failed.
 
-    The comparisons of this variant lose their findings; all other comparisons stay.
+    Comparisons with this variant lose speedup, interval and verdict; other comparisons stay.
 
     Args:
         case: The case that was measured.
@@ -57,7 +57,7 @@ def result_of_killed(
 
 
 def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure) -> VariantResult:
-    """Return the variant's result. If the variant is the blamed one and has no failure yet, add `failure`."""
+    """Return the variant's result, with `failure` if it is the blamed variant and has no failure yet."""
     if variant.name != blamed_variant or variant.failure:
         return variant
     return variant.model_copy(update={"failure": failure})
@@ -66,7 +66,7 @@ def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure)
 def _without_findings(
     comparisons: Iterable[Comparison], blamed_variant: str, failure: Failure
 ) -> tuple[Comparison, ...]:
-    """Return the comparisons. Those that involve the blamed variant lose their findings."""
+    """Return the comparisons; those with the blamed variant lose speedup, interval and verdict."""
     return tuple(
         without_finding(comparison, blamed_variant, failure)
         if blamed_variant in {comparison.variant, comparison.baseline}
@@ -89,7 +89,7 @@ def _empty_result(case: Case, now: str) -> Result:
 
 
 def without_finding(comparison: Comparison, blamed_variant: str, failure: Failure) -> Comparison:
-    """Return the comparison without its finding, because one of its sides, `blamed_variant`, has failed."""
+    """Return the comparison without speedup, interval and verdict, because `blamed_variant`, one side, has failed."""
     return Comparison(
         variant=comparison.variant,
         baseline=comparison.baseline,

@@ -128,7 +128,7 @@ class Headline(Document):
     def to_message(self) -> str:
         """Return the headline as JSON of at most `MAXIMUM_HEADLINE_BYTES`.
 
-        If it is larger, the last comparisons are dropped, and then the end of the message.
+        If it is larger, the last comparisons are dropped, and then the message is halved until it fits.
         """
         headline = self
         while True:
@@ -163,7 +163,10 @@ def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[
 
 
 def encode_event(event: Event) -> str:
-    """Return the log line of `event`, without line end. If it is too long, the last comparisons are dropped."""
+    """Return the log line of `event`, without line end; raises ValueError if it is too long.
+
+    A `RoundFinished` that is too long loses its last comparisons first.
+    """
     while True:
         line = f"{MARK} event {event.to_json()}"
         if len(line.encode()) <= MAXIMUM_LINE_BYTES:
@@ -228,10 +231,7 @@ class LogDocuments:
     problems: tuple[str, ...] = ()
 
     def latest(self, kind: DocumentKind, digest: str | None = None) -> Result | None:
-        """Return the last valid result or checkpoint, by `kind`; None if there is none.
-
-        With `digest`, only documents with this digest are considered.
-        """
+        """Return the last document of `kind`, and of `digest` if given, that is a valid result; None without one."""
         for document in reversed(self.documents):
             if document.kind != kind or digest not in {None, document.digest}:
                 continue
@@ -253,7 +253,7 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MA
     """Return the complete documents of `kinds` in a log, and a problem for each incomplete or altered document.
 
     Lines may be missing, interleaved, repeated or altered. A wrong line can only spoil the document that it names. A
-    document that is repeated, whole or in part, is returned once.
+    repeated document is returned once.
     """
     incomplete: dict[_Identity, dict[int, str]] = {}
     complete: set[_Identity] = set()
@@ -265,7 +265,7 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MA
             continue
         parsed = _parse_document_line(line)
         if parsed is None:
-            if parse_event(line) is None:
+            if parse_event(line) is None:  # events have the same mark
                 unreadable_lines.append(line_number)
             continue
         identity, index, payload_slice = parsed
@@ -310,7 +310,7 @@ def _report_first_problems(problems: Sequence[str]) -> Iterator[str]:
 
 
 def _parse_document_line(line: str) -> tuple[_Identity, int, str] | None:
-    """Return a line's document, its index in the document, and its slice of the payload; None if it is malformed."""
+    """Return the line's document, number in the document and slice of the payload; None for a malformed line."""
     match = _DOCUMENT_LINE.fullmatch(line.rstrip("\r\n"))
     if match is None:
         return None
