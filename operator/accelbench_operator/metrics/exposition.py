@@ -34,12 +34,12 @@ class Exposition:
         """Export the metrics of `collectors`, and of this process, together with each snapshot."""
         self._collectors = (*collectors, process_registry())
         self._results: dict[str, ResultsText] = {}
-        """By media type: the text of results is the same in all versions of one."""
+        """By media type, without its version: all versions have the same text."""
 
     def write(self, operator: Snapshot, accept: str = "") -> "Scrape":
         """Return the answer to a scrape with this Accept header.
 
-        Only the leader exports results. Other replicas write the text too, so that the next leader has it at once.
+        Only the leader exports results. Other replicas write their text too, so that it is cached once they lead.
         """
         encode, content_type = choose_encoder(accept)
         media_type = content_type.partition(";")[0]
@@ -62,7 +62,7 @@ class Scrape:
     operator_text: bytes
 
     def texts(self) -> Iterator[bytes]:
-        """Yield the text of each metric of results, then one text with all metrics of the operator."""
+        """Yield one text for each metric of results, then one for all metrics of the operator."""
         yield from self.results
         yield self.operator_text
 
@@ -77,7 +77,10 @@ class Tls:
     """If set, clients need a certificate that this authority signed."""
 
     def context(self) -> ssl.SSLContext:
-        """Return a TLS context for a server; raises OSError (ssl.SSLError included) for a missing or invalid file."""
+        """Return a server's TLS context; with `client_ca`, clients need a certificate.
+
+        Raises OSError, or its subclass ssl.SSLError, for a missing or invalid file.
+        """
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.load(context)
         if self.client_ca:
@@ -85,14 +88,14 @@ class Tls:
         return context
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Load the current files into `context`, for new connections."""
+        """Read the certificate, its key and the client authority anew into `context`, for new connections."""
         context.load_cert_chain(self.certificate, self.key)
         if self.client_ca:
             context.load_verify_locations(self.client_ca)
 
     @property
     def modification_times(self) -> tuple[float, ...]:
-        """Return when each file was last changed, in seconds since 1970."""
+        """Return the modification time of each file, in seconds since 1970."""
         files = (self.certificate, self.key, self.client_ca)
         return tuple(file.stat().st_mtime for file in files if file)
 
@@ -117,10 +120,13 @@ async def serve_metrics(
     authorize: Authorize = allow_everyone,
     renew_seconds: float = RENEW_SECONDS,
 ) -> AsyncIterator[None]:
-    """Serve `/metrics` while the context is open; raises OSError if the port or a file of `tls` cannot be used."""
+    """Serve `/metrics` while the context is open; raises OSError if the port or a file of `tls` cannot be used.
+
+    `authorize` decides whether a request may read the metrics. Certificates are renewed every `renew_seconds`.
+    """
 
     async def answer_scrape(request: web.Request) -> web.StreamResponse:
-        """Answer a scrape: the metrics, or why the client may not read them."""
+        """Return the metrics, or the status and reason of a refusal."""
         status, refusal = await authorize(request.headers.get("Authorization", ""))
         if status != web.HTTPOk.status_code:
             return web.Response(status=status, text=f"{refusal}\n")
@@ -158,7 +164,7 @@ async def _yield_chunks(scrape: Scrape) -> AsyncIterator[bytes]:
 
 
 async def _reload_certificates(tls: Tls, context: ssl.SSLContext, seconds: float) -> None:
-    """Load the certificates into `context` whenever their files have changed, looking every `seconds`."""
+    """Every `seconds`, load the certificates into `context` if their files have changed; keep the old on an error."""
     loaded_times = tls.modification_times
     while True:
         await asyncio.sleep(seconds)

@@ -62,6 +62,8 @@ class Metric(Generic[T]):
         Args:
             labels: names of the labels that every sample has, in addition to those of `by`.
             labelled_objects: the values of `labels`, which `_truncate` has shortened, and the object to read.
+
+        An object has a sample for each number that `read` returns for it, none for None.
         """
         family_class = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
         family = family_class(self.name, self.help, labels=(*labels, *self.by))
@@ -86,7 +88,7 @@ def _truncate(label_values: Labels) -> Labels:
 
 
 def _export_number(field: str, number: Number) -> Metric[VariantSummary]:
-    """Return the metric that exports the measured number in `field` of each variant."""
+    """Return the metric of the measured number that variants have in `field`."""
     return Metric(number.metric, number.meaning, lambda variant: variant.numbers.get(field))
 
 
@@ -196,7 +198,7 @@ def _to_float(text: str | None) -> float | None:
 
 
 def _pays_back_steps(payback: Payback | None) -> Mapping[Labels, float | None]:
-    """Return the break-even steps, with the answer as label: 0 for `at-once`, infinity for `never`."""
+    """Return {(answer,): steps until compiling pays back}: 0 for `at-once`, infinity for `never`; empty if unknown."""
     if payback is None:
         return {}
     steps: float | None = payback.steps
@@ -363,7 +365,7 @@ def _baseline(result: Summary) -> str:
 
 
 def operator_families(operator: Snapshot) -> Iterator[Family]:
-    """Yield the metrics of the operator, of running cases and of their speedups so far."""
+    """Yield the metrics of the operator, then of each running case, then of each speedup estimated so far."""
     for metric in OPERATOR_METRICS:
         yield metric.family((), [((), operator)])
     labelled_cases = [(_truncate((case.namespace, case.run, case.case)), case) for case in operator.live]
@@ -396,16 +398,16 @@ def result_families(summaries: Iterable[Summary]) -> Iterator[Family]:
     labelled_comparisons: list[tuple[Labels, Compared]] = []
     for result_labels, result in labelled_results:
         for comparison in result.comparisons:
-            key = (*result_labels, *_truncate((comparison.variant,)))
+            variant_key = (*result_labels, *_truncate((comparison.variant,)))
             # A result that was written by hand may compare a variant that it does not list: skip that comparison.
-            if key in labels_by_variant:
-                labelled_comparisons.append((labels_by_variant[key], Compared(result, comparison)))
+            if variant_key in labels_by_variant:
+                labelled_comparisons.append((labels_by_variant[variant_key], Compared(result, comparison)))
     for comparison_metric in COMPARISON_METRICS:
         yield comparison_metric.family(VARIANT_LABELS, labelled_comparisons)
 
 
 def series_labels(result: Summary) -> Labels:
-    """Return namespace, series and case as label values. For each combination, one result is exported."""
+    """Return namespace, series and case as label values; one result is exported for each such triple."""
     return _truncate((result.namespace, result.series, result.case))
 
 
@@ -422,12 +424,12 @@ class Families(Collector):
         self._families = families
 
     def collect(self) -> Iterable[metrics_core.Metric]:
-        """Return the families. If they are an iterator, this works once."""
+        """Return the families, for the Prometheus client."""
         return self._families
 
 
 def process_registry() -> CollectorRegistry:
-    """Return a registry with the memory, processor time and garbage collections of this process."""
+    """Return a registry with the memory, CPU time and garbage collections of this process."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)

@@ -88,7 +88,7 @@ class LiveCases:
                     followers.pop(uid).cancel()
                     self._cases.pop(uid, None)
                 for uid, pod in pods_by_uid.items():
-                    if uid not in followers and len(followers) < MAXIMUM_FOLLOWED:
+                    if uid not in followers:
                         followers[uid] = asyncio.create_task(self._follow(pod))
                 await asyncio.sleep(POLL_SECONDS)
         finally:
@@ -98,10 +98,9 @@ class LiveCases:
             self._cases.clear()
 
     def _select_pods(self) -> Iterable[ObservedPod]:
-        """Return the pods to follow, at most `MAXIMUM_FOLLOWED`, and set `omitted`.
+        """Return the running pods older than `MINIMUM_AGE`, at most `MAXIMUM_FOLLOWED`; count the others in `omitted`.
 
-        A replica that does not lead follows none. Pods that have run longest take precedence, so that a case is
-        followed until it ends.
+        The oldest pods are chosen, so that a case is followed until it ends. A replica that does not lead follows none.
         """
         self.omitted = 0
         if not self._is_leading():
@@ -112,12 +111,13 @@ class LiveCases:
             has_run_long_enough = pod.started_at is not None and pod.started_at <= latest_start
             has_ended = pod.is_over or pod.deletion_time
             if has_run_long_enough and not has_ended and self._find_run_name(pod.owner):
+                # The UID decides between equal times, because pods have no order.
                 candidates.append((pod.started_at, pod.key.uid, pod))
         self.omitted = max(0, len(candidates) - MAXIMUM_FOLLOWED)
         return [pod for _start_time, _uid, pod in heapq.nsmallest(MAXIMUM_FOLLOWED, candidates)]
 
     async def _follow(self, pod: ObservedPod) -> None:
-        """Export the progress of a pod until cancelled. After an unexpected error, stop exporting it."""
+        """Keep the progress of the pod's case up to date until cancelled; after an unexpected error, remove it."""
         key = pod.key
         self._cases[key.uid] = LiveCase(key.namespace, self._find_run_name(pod.owner) or "", pod.case)
         try:
@@ -129,14 +129,14 @@ class LiveCases:
             self._cases.pop(key.uid, None)
 
     async def _apply_events(self, key: Key) -> None:
-        """Read the log of the pod `key` and apply its events to the case; request the log again whenever it ends."""
+        """Read the log of the pod `key` and update its case at each event; when the log ends, request it again."""
         path = f"{POD.path(key.namespace)}/{key.name}/log"
         query: dict[str, object] = {"container": CONTAINER, "follow": "true", "limitBytes": MAXIMUM_LOG_BYTES}
         last_read_time = None
         while True:
             if last_read_time is not None:
-                # Resume where the last request ended: a log may be longer than one request may read. Whole seconds,
-                # and one more: lines that come twice do no harm, missing ones would.
+                # Resume where the last request ended: a log may be longer than one request may read. The API takes
+                # whole seconds; one more is asked for, because repeated lines do no harm and missing ones would.
                 elapsed = self._api.clock() - last_read_time
                 query["sinceSeconds"] = math.ceil(elapsed.total_seconds()) + 1
             with contextlib.suppress(ApiError):
@@ -144,7 +144,7 @@ class LiveCases:
                 async for line_number, line in _enumerate_lines(lines):
                     last_read_time = self._api.clock()
                     if line_number % LINES_PER_TURN == 0:
-                        await asyncio.sleep(0)
+                        await asyncio.sleep(0)  # let other tasks run
                     event = parse_event(line)
                     if event:
                         self._cases[key.uid] = advance(self._cases[key.uid], event)
@@ -161,7 +161,7 @@ async def _enumerate_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int
 
 
 def advance(case: LiveCase, event: Event) -> LiveCase:
-    """Return the progress of `case` after an event of its log; other events change nothing."""
+    """Return the progress of `case` after an event of its log; an event that is not handled here changes nothing."""
     if isinstance(event, LaunchStarted):
         return replace(case, variant=event.variant, phase="")
     if isinstance(event, PhaseReached):

@@ -1,6 +1,6 @@
 """Cache the text of results in one format, and write only what has changed.
 
-Stored results never change. Writing thousands of series takes a second of processor time, so results are split into
+Stored results never change. Writing thousands of series takes a second of CPU time, so results are split into
 blocks, and each block keeps its text. The text has 14 MB at 2,000 cases of series.
 """
 
@@ -35,11 +35,12 @@ class ResultsText:
     def __init__(self, encode: Encode) -> None:
         """Write results with `encode`, the Prometheus client's function for the format."""
         self._encode = encode
+        # Without results, a metric's text is only its head (HELP and TYPE).
         self._heads = tuple(self._write_family(family) for family in result_families(()))
         self._cache: tuple[Sequence[Summary], Mapping[int, TextBlock]] = ((), {})
 
     def write(self, summaries: Sequence[Summary]) -> "MetricTexts":
-        """Return the text of these results. Only blocks whose results have changed are written again."""
+        """Return the metrics of these results as text; a block whose results have not changed comes from the cache."""
         # Scrapes are written in threads: read both values together, and replace both together.
         cached_summaries, blocks = self._cache
         if summaries is not cached_summaries:
@@ -51,12 +52,13 @@ class ResultsText:
         return MetricTexts(self._heads, tuple(blocks.values()))
 
     def _write_block(self, results: tuple[Summary, ...], cached_block: TextBlock | None) -> TextBlock:
-        """Return the block of these results; if the cached block has the same results, return that."""
+        """Return the block of these results: `cached_block` if it has the same results, else a new one."""
         if cached_block is not None and cached_block.results == results:
             return cached_block
         lines = []
         for family, head in zip(result_families(results), self._heads, strict=True):
-            lines.append(self._write_family(family).removeprefix(head))
+            samples = self._write_family(family).removeprefix(head)
+            lines.append(samples)
         return TextBlock(results, tuple(lines))
 
     def _write_family(self, family: Family) -> bytes:
@@ -73,20 +75,20 @@ class MetricTexts:
 
     @property
     def without_results(self) -> "MetricTexts":
-        """Return a copy with the heads of the metrics only, without samples."""
+        """Return a copy with the heads of the metrics, but no samples."""
         return MetricTexts(self.heads, ())
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the text of each metric: its head, then its lines of all blocks."""
+        """Yield the text of each metric: its head (HELP and TYPE), then its samples from all blocks."""
         for metric_index, head in enumerate(self.heads):
-            lines_of_blocks = [block.lines[metric_index] for block in self.blocks]
-            yield b"".join([head, *lines_of_blocks])
+            samples_of_blocks = [block.lines[metric_index] for block in self.blocks]
+            yield b"".join([head, *samples_of_blocks])
 
 
 def _split_by_series(summaries: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
-    """Yield the number of each block that has results, and these results.
+    """Yield the number of each block that has results, and the block's results.
 
-    Results of the same series and case are in the same block, because they could give the same sample.
+    Results of one series and case share a block, because only within a block are duplicate samples removed.
     """
     results_by_block: defaultdict[int, list[Summary]] = defaultdict(list)
     for result in summaries:

@@ -40,7 +40,10 @@ class Scrapers:
         self._cache: dict[str, _CachedAnswer] = {}
 
     async def __call__(self, authorization: str) -> Answer:
-        """Return 200 if the header's bearer token may read `/metrics`, else the HTTP status and reason of a refusal."""
+        """Return 200 if the header's bearer token may read `/metrics`, else the HTTP status and reason of a refusal.
+
+        Answers are cached for `CACHE_SECONDS`, except when the API server fails.
+        """
         token = authorization.removeprefix(BEARER_PREFIX)
         has_token = authorization.startswith(BEARER_PREFIX) and token != ""
         if not has_token:
@@ -53,13 +56,13 @@ class Scrapers:
             answer = await self._review(token)
         except ApiError as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, f"cannot ask the API server who this is: {error}"
-        if len(self._cache) >= MAXIMUM_CACHED:
+        if len(self._cache) >= MAXIMUM_CACHED:  # the simplest bound: few tokens scrape
             self._cache.clear()
         self._cache[token] = _CachedAnswer(answer, now + CACHE_SECONDS)
         return answer
 
     async def _review(self, token: str) -> Answer:
-        """Ask the API server whose token it is, and whether this user may get `/metrics`; return the answer."""
+        """Ask the API server whose token this is, and whether that user may get `/metrics`."""
         token_review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status: dict[str, Any] = (await self._api.create(TOKEN_REVIEWS, token_review))["status"]
         if not status.get("authenticated"):
