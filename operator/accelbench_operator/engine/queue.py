@@ -92,7 +92,7 @@ class KeyedQueue(Generic[Key]):
         heapq.heappush(self._heap, (due_at, self._push_count, key))
         if len(self._heap) > 2 * len(self._due_at) + HEAP_SLACK:
             # Without this, stale entries would stay in the heap until their time.
-            self._heap = [(time, number, each) for number, (each, time) in enumerate(self._due_at.items())]
+            self._heap = [(time, number, queued) for number, (queued, time) in enumerate(self._due_at.items())]
             heapq.heapify(self._heap)
         self._wake.set()
 

@@ -83,18 +83,21 @@ class Reflector:
         self._delay = min(2 * self._delay, LONGEST_DELAY_SECONDS)
 
     async def _list(self) -> str:
-        """Make the store equal to the cluster's list; return the resource version from which to watch."""
+        """Make the store equal to the cluster's list; return the resource version from which to watch.
+
+        What the operator itself writes during the requests is newer than the list, so the store keeps it.
+        """
         since = self._store.tick
         listed_names: set[Name] = set()
         query = {"labelSelector": self._owned.selector, "limit": PAGE}
         version = ""
         async for page in self._api.pages(self._path, query):
             for start in range(0, len(page["items"]), ITEMS_PER_TURN):
-                await asyncio.sleep(0)
-                observed = map(self._observe, page["items"][start : start + ITEMS_PER_TURN])
-                listed = [stored for stored in observed if stored is not None]
-                self._store.merge(listed, since)
-                listed_names.update(map(name_of, listed))
+                await asyncio.sleep(0)  # gives other tasks a turn: reading an object takes time
+                items = page["items"][start : start + ITEMS_PER_TURN]
+                objects = [stored for stored in map(self._observe, items) if stored is not None]
+                self._store.merge(objects, since)
+                listed_names.update(map(name_of, objects))
             version = str(page["metadata"]["resourceVersion"])
         self._store.retain(self._kind, self.namespace, listed_names, since)
         return version
@@ -133,9 +136,9 @@ class Reflector:
         return version
 
     def _observe(self, item: Mapping[str, Any]) -> StoredObject | None:
-        """Return what to store of an object; None if it is ignored or cannot be read.
+        """Return what to store of an object from the API server; None if its kind ignores it or it cannot be read.
 
-        An immutable object that is stored already is returned as it is.
+        An immutable object that is stored already is not read again.
         """
         key = Key.of(self._kind, item)
         stored = self._store.get(self._kind, (key.namespace, key.name))

@@ -32,7 +32,7 @@ class Store:
 
     @property
     def tick(self) -> int:
-        """Return how many fresh objects were stored so far. Read it before requesting a list: the list's `since`."""
+        """Return how many objects were put as `fresh` so far. Read it before requesting a list: that is its `since`."""
         return self._ticks
 
     def put(self, stored: StoredObject, *, fresh: bool = False) -> None:
@@ -68,7 +68,7 @@ class Store:
         self._notify(stored, None)
 
     def replace(self, kind: str, namespace: str | None, listed: Iterable[StoredObject], since: int) -> None:
-        """Replace the objects of a kind by a whole list, except fresh ones that were stored after the tick `since`.
+        """Replace the objects of a kind by a whole list, except those put as `fresh` after the tick `since`.
 
         `namespace` is the namespace of the list; None if it is of all namespaces.
         """
@@ -77,13 +77,13 @@ class Store:
         self.retain(kind, namespace, {name_of(stored) for stored in objects}, since)
 
     def merge(self, listed: Iterable[StoredObject], since: int) -> None:
-        """Store the objects of one page of a list; keep fresh objects that were stored after the tick `since`."""
+        """Store the objects of one page of a list; keep those put as `fresh` after the tick `since`: they are newer."""
         for stored in listed:
             if self._fresh_at.get((stored.key.kind, name_of(stored)), 0) <= since:
                 self.put(stored)
 
     def retain(self, kind: str, namespace: str | None, listed_names: Container[Name], since: int) -> None:
-        """Remove the objects of a kind that a whole list lacks; keep fresh ones stored after the tick `since`.
+        """Remove the objects of a kind that a whole list lacks; keep those put as `fresh` after the tick `since`.
 
         `namespace` is the namespace of the list; None if it is of all namespaces.
         """
@@ -91,7 +91,7 @@ class Store:
         for name in stored_names:
             if name not in listed_names and self._fresh_at.get((kind, name), 0) <= since:
                 self.remove(kind, name)
-        # The next list of this kind is newer than these objects.
+        # Forget the older ticks of this kind: its next list is newer than those objects.
         self._fresh_at = {
             (other_kind, name): tick
             for (other_kind, name), tick in self._fresh_at.items()
