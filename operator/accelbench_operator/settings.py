@@ -111,7 +111,7 @@ def _lease(environment: Mapping[str, str]) -> LeaseName | None:
 
 
 def _retention(environment: Mapping[str, str]) -> Retention:
-    """Return the limits of the history of results; raise SettingsError if a variable is invalid."""
+    """Return the limits of the history of results; 0 days mean no limit. Raise SettingsError if a value is invalid."""
     default = Retention()
     days = _whole_number(environment, "ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS", 0, minimum=0)
     return Retention(

@@ -17,11 +17,18 @@ from accelbench_operator.engine.queue import LONGEST_DELAY_SECONDS
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.apply import Applier, ForeignObjectError
 from accelbench_operator.runs.known import read_status
-from accelbench_operator.runs.kueue import FIRST_LOOK
+from accelbench_operator.runs.kueue import SHORTEST_PAUSE
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.reconcile import PROGRESS_DELAY, Reconciler
 from accelbench_operator.runs.status import finished_at
-from accelbench_operator.runs.waits import FIRST_QUESTION, FIRST_RETRY, MINIMUM_TRIES, REPORTED_TRIES, Wait, retry_delay
+from accelbench_operator.runs.waits import (
+    DELAY_BEFORE_FIRST_READ,
+    FIRST_RETRY,
+    MINIMUM_TRIES,
+    REPORTED_TRIES,
+    Wait,
+    retry_delay,
+)
 from operator_world.builders import NAME, NAMESPACE, NOW, SETTINGS, UID, run_manifest
 from operator_world.played import PlayedCluster
 
@@ -142,7 +149,7 @@ def held(world: World, queue: str) -> World:
     job["spec"]["suspend"] = True
     job["metadata"]["labels"][labels.QUEUE] = queue
     world.go_on()
-    world.go_on(FIRST_LOOK)
+    world.go_on(SHORTEST_PAUSE)
     return world
 
 
@@ -155,7 +162,7 @@ def no_pod() -> Provoked:
     return Provoked(
         world,
         'has no pod yet: FailedCreate: pods "x" is forbidden: exceeded quota: few. Wait for',
-        DAY - FIRST_QUESTION,
+        DAY - DELAY_BEFORE_FIRST_READ,
     )
 
 
@@ -168,7 +175,9 @@ def a_silent_node() -> Provoked:
     world.cluster.post(event(world, pod["metadata"]["uid"], "FailedMount", 'configmap "x" not found'))
     world.go_on(timedelta(seconds=world.go_on() or 0))
     return Provoked(
-        world, 'The node is preparing the pod: FailedMount: configmap "x" not found. Create it', DAY - FIRST_QUESTION
+        world,
+        'The node is preparing the pod: FailedMount: configmap "x" not found. Create it',
+        DAY - DELAY_BEFORE_FIRST_READ,
     )
 
 

@@ -10,7 +10,7 @@ from accelbench.api.reasons import AttemptReason
 from accelbench.cluster_api.errors import ForbiddenError
 from accelbench_operator.runs.actions import Collect, ConfirmFailure, ReadEvents
 from accelbench_operator.runs.apply import ForeignObjectError
-from accelbench_operator.runs.attempts import EventQuestion
+from accelbench_operator.runs.attempts import EventsToRead
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import observe_pod
 from accelbench_operator.runs.waits import MINIMUM_TRIES, Wait
@@ -97,7 +97,7 @@ def test_events_that_may_not_be_read_keep_no_case_from_waiting(world: World) -> 
         yield
 
     world.cluster.list_events = list_events  # type: ignore[method-assign]
-    world.do(ReadEvents(ATTEMPT, EventQuestion(Wait.POD, "x", world.cluster.now)))
+    world.do(ReadEvents(ATTEMPT, EventsToRead(Wait.POD, "x", world.cluster.now)))
     [asked] = world.applier.memory(UID).obstacles.values()
     assert (asked.tries, asked.message) == (1, "")
 

@@ -15,10 +15,10 @@ from accelbench_operator.runs.actions import Collect, ConfirmFailure, ReadEvents
 from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.decide import Decision
 from accelbench_operator.runs.job import build_job
-from accelbench_operator.runs.kueue import FIRST_LOOK, LONGEST_PAUSE, QueueReport, read_queue
+from accelbench_operator.runs.kueue import LONGEST_PAUSE, SHORTEST_PAUSE, QueueReport, read_queue
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod
-from accelbench_operator.runs.waits import FIRST_QUESTION, Wait
+from accelbench_operator.runs.waits import DELAY_BEFORE_FIRST_READ, Wait
 from operator_world.builders import (
     NAMESPACE,
     NOW,
@@ -56,21 +56,21 @@ def at(after: timedelta, plan: Any = PLAN, *, queues: Any = None, job: Any = HEL
 
 def test_a_job_that_its_queue_admits_at_once_costs_no_request() -> None:
     decision = at(timedelta(0))
-    assert (decision.actions, decision.requeue_at) == ((), NOW + FIRST_LOOK)
+    assert (decision.actions, decision.requeue_at) == ((), NOW + SHORTEST_PAUSE)
     assert finished(decision) == ("False", "Queued")
     assert message(decision, "Finished").endswith(f"Job {ATTEMPT.job} waits in queue team-a.")
 
 
 def test_a_job_that_stays_held_is_asked_about_and_its_reason_told() -> None:
-    assert at(FIRST_LOOK).actions == (ReadQueue(ATTEMPT),)
-    after = at(FIRST_LOOK, queues=told(FIRST_LOOK))
+    assert at(SHORTEST_PAUSE).actions == (ReadQueue(ATTEMPT),)
+    after = at(SHORTEST_PAUSE, queues=told(SHORTEST_PAUSE))
     assert after.actions == ()
     assert message(after, "Finished").endswith("the reason.")
 
 
 @pytest.mark.parametrize(
     ("waited", "pause"),
-    [(FIRST_LOOK, FIRST_LOOK), (MINUTE, MINUTE), (60 * MINUTE, LONGEST_PAUSE)],
+    [(SHORTEST_PAUSE, SHORTEST_PAUSE), (MINUTE, MINUTE), (60 * MINUTE, LONGEST_PAUSE)],
 )
 def test_the_longer_a_job_waits_the_less_often_it_is_asked_about(waited: timedelta, pause: timedelta) -> None:
     assert at(waited, queues=told(waited)).requeue_at == NOW + waited + pause
@@ -121,7 +121,10 @@ def test_a_deadline_counts_anew_where_the_queue_takes_the_job_back_after_hours()
 def test_the_wait_for_a_node_begins_when_the_queue_admits_the_job() -> None:
     admitted = make_job(PLAN, ATTEMPT, started_at=NOW + 2 * Wait.NO_QUEUE.default_limit)
     decision = at(2 * Wait.NO_QUEUE.default_limit, job=admitted)
-    assert (decision.actions, decision.requeue_at) == ((), NOW + 2 * Wait.NO_QUEUE.default_limit + FIRST_QUESTION)
+    assert (decision.actions, decision.requeue_at) == (
+        (),
+        NOW + 2 * Wait.NO_QUEUE.default_limit + DELAY_BEFORE_FIRST_READ,
+    )
     late = at(3 * Wait.START.default_limit, job=admitted, pods=[make_pod(ATTEMPT, waiting="Unschedulable: no")])
     assert [type(action) for action in late.actions] == [ConfirmFailure]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from accelbench.api.run import Attempt
-from accelbench_operator.runs.attempts import EventQuestion
+from accelbench_operator.runs.attempts import EventsToRead
 from accelbench_operator.runs.failure import AttemptFailure
 
 
@@ -46,7 +46,7 @@ class ReadEvents:
     """Read from Events why this attempt does not start."""
 
     attempt: Attempt
-    question: EventQuestion
+    events: EventsToRead
 
 
 @dataclass(frozen=True)

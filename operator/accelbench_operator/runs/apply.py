@@ -150,6 +150,7 @@ class Applier:
         metadata = plan.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
         with self._record_obstacle(Wait.CREATE_JOB, plan, name):
+            # Before the first attempt no result can exist.
             has_result = not action.is_first and await self._load_result(plan, action.case)
             if has_result:
                 return
@@ -205,9 +206,9 @@ class Applier:
             await self._note_failure(plan, attempt.case, job, pod_or_failure)
 
     async def _ended_pod(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
-        """Return the attempt's pod, whose log is to be read, or a failure if the API server has no such Job or pod.
+        """Return the pod whose log is to be read, or a failure if the API server has no such Job or no pod of it.
 
-        Return None if the store was outdated. It is up to date then, and the next step decides again.
+        If the store was outdated, bring it up to date and return None: the next step decides again.
         """
         metadata = plan.metadata
         job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
@@ -263,9 +264,8 @@ class Applier:
 
     async def _read_events(self, action: ReadEvents, plan: Plan) -> None:
         """Record the message of the latest Event about the attempt's Job or pod."""
-        attempt, question = action.attempt, action.question
-        message = await self._events.about(plan.metadata.namespace, question.about_uid)
-        self.memory(plan.metadata.uid).record(attempt.job, question.wait, message, self._clock())
+        message = await self._events.about(plan.metadata.namespace, action.events.about_uid)
+        self.memory(plan.metadata.uid).record(action.attempt.job, action.events.wait, message, self._clock())
 
     async def _confirm_failure(self, action: ConfirmFailure, plan: Plan, observed: Observed) -> None:
         """Note the failure if the API server has the same Job and pod as the store; else bring the store up to date."""
@@ -394,7 +394,8 @@ class Applier:
     async def _note_failure(self, plan: Plan, case: str, job: str, failure: AttemptFailure) -> None:
         """Note that the attempt failed, unless the API server has a result of its case.
 
-        Raise ApiError if the result cannot be read. Once `Wait.RESULT` is over, note that error as the failure instead.
+        If another object has the name of the result, add that to the message. Raise ApiError if the result cannot be
+        read; once `Wait.RESULT` is over, note that error as the failure instead.
         """
         has_result = False
         try:
@@ -411,7 +412,10 @@ class Applier:
 
 
 def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
-    """Return the BenchmarkResult to create, with the run's expectations evaluated."""
+    """Return the BenchmarkResult to create, with the outcome of each of the run's expectations.
+
+    The run owns it, and so is deleted with it, only if the run's `resultRetentionPolicy` is Delete.
+    """
     run, case = plan.run, result.case.name
     metadata = ObjectMeta(
         name=result_name(run.metadata.name, run.metadata.uid, case),

@@ -14,7 +14,7 @@ from accelbench_operator.runs.memory import Obstacle
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, reporting_pod
 from accelbench_operator.runs.pending import explain_pending, explain_refused, gives_no_reason
 from accelbench_operator.runs.summary import Summary
-from accelbench_operator.runs.waits import FIRST_QUESTION, Wait, next_events_read
+from accelbench_operator.runs.waits import DELAY_BEFORE_FIRST_READ, Wait, next_events_read
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Observed:
     """Disruptions of pods that are deleted, by the name of their Job."""
 
     def pod(self, job: str) -> ObservedPod | None:
-        """Return the pod of a Job whose end counts as that of the attempt; None if the Job has no pod."""
+        """Return the pod whose end counts as the end of the attempt with this Job; None if the Job has no pod."""
         return reporting_pod(self.pods.get(job, ()))
 
 
@@ -51,7 +51,7 @@ class AttemptPhase(Enum):
 
 
 @dataclass(frozen=True)
-class EventQuestion:
+class EventsToRead:
     """Name the Events that may explain why an attempt does not start, and when to read them."""
 
     wait: Wait
@@ -75,12 +75,12 @@ class AttemptState:
     """Reason why the attempt waits; empty if it does not."""
     reads_queue: bool = False
     """True if a queue has not admitted the Job, and it is time to read why."""
-    question: EventQuestion | None = None
+    events_to_read: EventsToRead | None = None
     """Set if neither the Job nor the pod explains why the attempt waits."""
 
 
 def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
-    """Return the state of an attempt in flight at the time `now`."""
+    """Return the state of an attempt in flight: failed, queued, readmitted, over, running or waiting, in this order."""
     job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
     if failure := observed.failures.get(attempt.job):
         return AttemptState(AttemptPhase.OVER, failure=failure)
@@ -89,7 +89,7 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
         return _queued_state(job, plan, observed, now)
     if job and not job.has_ended and pod and pod.is_untracked:
         return _readmitted_state(attempt, job, pod, plan, observed, now)
-    job_is_gone = job is None and bool(attempt.job_uid)
+    job_is_gone = job is None and bool(attempt.job_uid)  # the UID is recorded once the Job was observed
     has_ended = (job is not None and job.has_ended) or (pod is not None and pod.is_over)
     if job_is_gone or has_ended:
         return AttemptState(AttemptPhase.OVER, pending_reason=_problem_after_end(attempt, observed))
@@ -101,16 +101,16 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
 def _readmitted_state(
     attempt: Attempt, job: ObservedJob, earlier_pod: ObservedPod, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
-    """Return the state of an attempt whose queue has evicted and readmitted the Job while the earlier pod still exists.
+    """Return the state of an attempt whose queue has evicted and readmitted the Job: it waits for a new pod.
 
-    The pod is recognized by its finalizer, not by times: they are whole seconds, and the time of a deletion moves when
-    the kubelet ends the pod.
+    The caller recognizes the earlier pod by its missing finalizer, not by times: they are whole seconds, and the time
+    of a deletion moves when the kubelet ends the pod.
     """
     state = _waiting_state(attempt, job, None, plan, observed, now)
     if earlier_pod.is_over:
         return state
     ending = f"Pod {earlier_pod.key.name} has not ended yet, although its queue has taken the Job back."
-    return replace(state, pending_reason=ending, question=None)
+    return replace(state, pending_reason=ending, events_to_read=None)
 
 
 def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
@@ -123,7 +123,10 @@ def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
 
 
 def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
-    """Return until when to wait for the end of a pod, by its deadline and, if it is deleted, its grace period."""
+    """Return the time after which a pod that has not ended counts as lost.
+
+    That is the limit of `Wait.END_OF_POD` after its deadline, or after the end of its grace period if that is earlier.
+    """
     started = pod.accepted_at or pod.started_at or pod.created_at
     latest_end = started + plan.pod_deadline + Wait.END_OF_POD.default_limit
     if pod.deletion_time:
@@ -141,11 +144,14 @@ def _running_state(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
 def _waiting_state(
     attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
-    """Return the state of an attempt that waits for its Job, pod or container, with the deadline of the wait."""
+    """Return the state of an attempt that waits for its Job, its pod, or the start of its container.
+
+    The deadline counts from the Job's start, or from the attempt's if it has no Job; then a failure is suspected.
+    """
     wait = _current_wait(job, pod)
     obstacle = observed.obstacles.get(attempt.job)
     if obstacle and obstacle.wait is not wait:
-        # It was an obstacle to an earlier step.
+        # The obstacle is of an earlier wait, which is over.
         obstacle = None
     if job is None and obstacle and obstacle.should_report:
         pending = f"{attempt.case}: {explain_refused(obstacle.message)}"
@@ -156,8 +162,8 @@ def _waiting_state(
     since = (job.started_at or job.created_at) if job else datetime.fromisoformat(attempt.start_time)
     deadline = since + limit
     suspected = start_deadline_exceeded(pending, limit) if now >= deadline else None
-    question = _event_question(job, pod, obstacle)
-    return AttemptState(phase, deadline, suspected_failure=suspected, pending_reason=pending, question=question)
+    events = _events_to_read(job, pod, obstacle)
+    return AttemptState(phase, deadline, suspected_failure=suspected, pending_reason=pending, events_to_read=events)
 
 
 def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
@@ -167,25 +173,25 @@ def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
     return Wait.START if pod else Wait.POD
 
 
-def _event_question(
-    job: ObservedJob | None, pod: ObservedPod | None, obstacle: Obstacle | None
-) -> EventQuestion | None:
-    """Return which Events to read next, and when; None if the attempt has no Job, or its pod gives a reason.
+def _events_to_read(job: ObservedJob | None, pod: ObservedPod | None, obstacle: Obstacle | None) -> EventsToRead | None:
+    """Return which Events to read for the reason why the attempt does not start, and when.
 
-    `obstacle` counts the earlier reads; None before the first.
+    None if the attempt has no Job, or if its pod's status gives the reason. `obstacle` counts the earlier reads.
     """
     if job is None or (pod and not gives_no_reason(pod)):
         return None
     next_read = next_events_read(obstacle.since, obstacle.tries) if obstacle else None
     if pod:
-        return EventQuestion(Wait.START, pod.key.uid, next_read or pod.created_at + FIRST_QUESTION)
-    return EventQuestion(Wait.POD, job.key.uid, next_read or (job.started_at or job.created_at) + FIRST_QUESTION)
+        return EventsToRead(Wait.START, pod.key.uid, next_read or pod.created_at + DELAY_BEFORE_FIRST_READ)
+    started_at = job.started_at or job.created_at
+    return EventsToRead(Wait.POD, job.key.uid, next_read or started_at + DELAY_BEFORE_FIRST_READ)
 
 
 def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
     """Return the state of an attempt whose Job is suspended.
 
-    While a queue may admit the Job, only the run's policy sets a deadline.
+    While a queue may admit the Job, only the run's policy sets a deadline. A failure is suspected only if the queue was
+    read after the deadline.
     """
     since = job.suspended_since or now
     report = observed.queues.get(job.key.name)
@@ -206,9 +212,9 @@ def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetim
 
 
 def find_ending_pod(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:
-    """Return a pod of the case that has not ended, with the latest time of its end; None if there is none.
+    """Return a pod of the case that has not ended, and until when to wait for its end; None if there is none.
 
-    A pod that should have ended by now is not waited for.
+    A pod that should have ended by now counts as lost, so nothing waits for it.
     """
     for pod in itertools.chain.from_iterable(observed.pods.values()):
         if pod.case != case or pod.is_over:

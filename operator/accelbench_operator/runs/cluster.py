@@ -35,7 +35,7 @@ class Cluster:
         self._leading = leading
 
     async def get_run(self, namespace: str, name: str) -> Manifest | None:
-        """Read a BenchmarkRun."""
+        """Return the BenchmarkRun; None if it does not exist."""
         return await self._get(RUN, namespace, name)
 
     async def put_run_status(self, run: Manifest) -> Manifest:
@@ -52,7 +52,7 @@ class Cluster:
         await self._delete(RUN, namespace, name, uid)
 
     async def get_job(self, namespace: str, name: str) -> Manifest | None:
-        """Read a Job."""
+        """Return the Job; None if it does not exist."""
         return await self._get(JOB, namespace, name)
 
     async def create_job(self, job: Manifest) -> Manifest:
@@ -64,7 +64,7 @@ class Cluster:
         await self._delete(JOB, namespace, name, uid)
 
     async def get_claim_template(self, namespace: str, name: str) -> Manifest | None:
-        """Read a ResourceClaimTemplate."""
+        """Return the ResourceClaimTemplate; None if it does not exist."""
         return await self._get(CLAIM_TEMPLATE, namespace, name)
 
     async def create_claim_template(self, template: Manifest) -> None:
@@ -89,7 +89,7 @@ class Cluster:
         return await self._list_kueue_objects("localqueues", namespace, {})
 
     async def get_result(self, namespace: str, name: str) -> Manifest | None:
-        """Read a BenchmarkResult."""
+        """Return the BenchmarkResult; None if it does not exist."""
         return await self._get(RESULT, namespace, name)
 
     async def create_result(self, result: Manifest) -> Manifest:
@@ -108,6 +108,7 @@ class Cluster:
         path = POD.path(namespace, pod, "log")
         query = {"container": CONTAINER, "limitBytes": MAXIMUM_READ_BYTES}
         log = await self._api.text(path, query)
+        # A kubelet reports a lost log in one line, with status 200.
         if log.startswith(NO_LOG) and "\n" not in log:
             raise NoLogError(200, log)
         is_whole = len(log.encode()) < MAXIMUM_READ_BYTES

@@ -34,6 +34,8 @@ DEADLINE_EXCEEDED = "DeadlineExceeded"
 def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, is_last: bool, now: str) -> Result | AttemptFailure:
     """Return the result of an attempt at `case`, or its failure.
 
+    The result is the runner's, else that of a killed container, else the headline, else the last checkpoint.
+
     Args:
         case: The case with the attempt's number in its origin.
         pod: The pod of the attempt, which has ended.
@@ -82,9 +84,9 @@ def read_headline(case: Case, message: str) -> Headline | None:
 
 
 def _delivered_result(case: Case, headline: Headline | None, documents: LogDocuments) -> Result | None:
-    """Return the result in the log whose digest the headline names; None if the headline names none.
+    """Return the runner's result from the log: the one with the headline's digest; None if the headline has none.
 
-    Without a headline, return the latest result in the log that matches its own digest.
+    Without a headline, return the latest result that matches its own digest.
     """
     if headline is None:
         return _if_of_this_attempt(case, documents.latest("result"))
@@ -132,7 +134,7 @@ def _result_of_kill(
 
 
 def _from_headline(case: Case, headline: Headline, log_state: str, now: str) -> Result:
-    """Return a result without measurements and verdicts; its comparisons quote the headline."""
+    """Return a result whose comparisons only quote the headline; `log_state` is a sentence about the log."""
     estimates = _headline_comparisons(case, headline)
     return Result(
         case=case,

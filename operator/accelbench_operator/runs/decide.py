@@ -108,7 +108,10 @@ class _Situation:
 
 
 def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> _Situation:
-    """Return the states of the attempts in flight, and the status with its active time up to date."""
+    """Return the states of the attempts in flight, and the status with its active time up to date.
+
+    The active time runs while the container of a case runs.
+    """
     in_flight = [attempt for attempt in status.attempts if _in_flight(attempt)]
     states = {
         attempt.case: state_of(attempt, plan, observed, now)
@@ -146,12 +149,13 @@ def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | Non
         for attempt in situation.recorded_attempts
         if attempt.case not in situation.measured_cases
     }
+    # One of these attempts may have failed just now.
     stop = stop or _late_start_stop(attempts.values())
     if stop is not None:
         # A case between two attempts gets no further attempt.
         for attempt in list(attempts.values()):
             if attempt.reason and not attempt.job and not attempt.finished:
-                attempts[attempt.case] = _with_end(attempt, now)
+                attempts[attempt.case] = _as_last_attempt(attempt, now)
     elif not plan.policy.suspend:
         attempts |= _start_cases(plan, attempts, situation.measured_cases, observed, now)
     return tuple(attempts[name] for name in plan.names if name in attempts), stop
@@ -180,11 +184,11 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
     status = situation.status if is_active else _stop_active_time(situation.status, situation.pods, now)
     actions = _actions(plan, situation.recorded_attempts, attempts, observed, states, stop, now)
     deletions = _unneeded_jobs(attempts, observed)
-    questions = [state.question for state in states.values() if state.question]
+    events_to_read = [state.events_to_read for state in states.values() if state.events_to_read]
     requeue_at = _earliest(
         situation.active_until if is_active else None,
         *(state.until for state in states.values()),
-        *(question.read_at for question in questions if question.read_at > now),
+        *(events.read_at for events in events_to_read if events.read_at > now),
         *(wait.until for wait in waits.values()),
     )
     return Decision(progress_status(plan, status, progress), (*actions, *deletions), requeue_at)
@@ -240,9 +244,10 @@ def _in_flight(attempt: Attempt) -> bool:
 def _advance(
     attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
-    """Return the attempt with what is new: where its pod runs, then its failure, its suspension or its Job's UID.
+    """Return the attempt as the next status records it: with its pod's location, and the first of these changes.
 
-    An attempt that is over is neither discarded nor suspended, because its result is being read.
+    They are its failure, its discard by a stop or a suspension, and the UID of its Job. An attempt that is over is not
+    discarded, because its result is being read.
     """
     pod = observed.pod(attempt.job) if attempt.job else None
     if pod:
@@ -272,11 +277,11 @@ def _after_failure(attempt: Attempt, failure: AttemptFailure, plan: Plan, stop: 
 
 def _fail(attempt: Attempt, reason: AttemptReason, message: str, now: datetime) -> Attempt:
     """Return the attempt as finished, with the reason and message of its failure."""
-    return _with_end(attempt, now).model_copy(update={"reason": reason, "message": message})
+    return _as_last_attempt(attempt, now).model_copy(update={"reason": reason, "message": message})
 
 
-def _with_end(attempt: Attempt, now: datetime) -> Attempt:
-    """Return the attempt as finished now: no other attempt at the case follows."""
+def _as_last_attempt(attempt: Attempt, now: datetime) -> Attempt:
+    """Return the attempt as finished at `now`, so that no other attempt at the case follows."""
     return attempt.model_copy(update={"finished": True, "completion_time": timestamp(now)})
 
 
@@ -286,7 +291,7 @@ def _without_job(attempt: Attempt, reason: AttemptReason, message: str) -> Attem
 
 
 def _next_attempt(previous: Attempt, plan: Plan, now: datetime) -> Attempt:
-    """Return the attempt that follows; after a failure it counts as a retry, after a suspension it does not."""
+    """Return the next attempt at the case; after a failure it counts as a retry, after a suspension it does not."""
     number = previous.number + 1
     metadata = plan.metadata
     # Only a failure sets `not_before`.
@@ -336,7 +341,7 @@ def _actions(
     stop: Stop | None,
     now: datetime,
 ) -> tuple[Action, ...]:
-    """Return at most one action for each attempt in flight.
+    """Return the first action that applies to each attempt in flight; an attempt may need none.
 
     `recorded_attempts` are those of the status before this decision, `attempts` those after it.
     """
@@ -354,8 +359,8 @@ def _actions(
             actions.append(ConfirmFailure(attempt, state.suspected_failure))
         elif state and state.reads_queue:
             actions.append(ReadQueue(attempt))
-        elif state and state.question and now >= state.question.read_at:
-            actions.append(ReadEvents(attempt, state.question))
+        elif state and state.events_to_read and now >= state.events_to_read.read_at:
+            actions.append(ReadEvents(attempt, state.events_to_read))
         elif attempt.job not in observed.jobs and attempt.job_uid is None:
             actions.append(CreateJob(attempt.case, attempt.number, is_first=attempt.case not in recorded_cases))
     return tuple(actions)

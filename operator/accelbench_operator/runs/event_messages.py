@@ -88,5 +88,6 @@ class EventMessages:
                 summary = summarize_event(event)
                 events[uid] = max(events.get(uid, summary), summary)
         read_at = self._clock()
+        # The slower the requests, the longer the list is reused: that keeps load off the API server.
         cache_time = max(MINIMUM_CACHE_TIME, CACHE_TIME_PER_DURATION * (read_at - now))
         return _NamespaceEvents(now, read_at + cache_time, events)

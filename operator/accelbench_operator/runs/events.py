@@ -61,8 +61,8 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
 def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
     """Yield each attempt of `after` whose failure `before` lacks, with the number of the attempt that failed.
 
-    That number comes from `before`: in `after` the next attempt may have replaced the failed one, and until it ends it
-    has the failure of the earlier one.
+    That number comes from `before`: in `after` the next attempt may have replaced the failed one. The next
+    attempt has that failure until it ends itself.
     """
     earlier_attempts = {attempt.case: attempt for attempt in before.attempts}
     for attempt in after.attempts:
@@ -86,6 +86,7 @@ def _deserves_event(old_reason: str, new_reason: str, before: BenchmarkRunStatus
 
 def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:
     """Return the `core/v1` Event that reports a transition of the run with that name and UID."""
+    # The name depends only on the transition, so a repeated step creates no second Event.
     identity = digest(uid, transition.reason, transition.message)
     time = timestamp(now)
     return {

@@ -101,7 +101,7 @@ def interrupted(pod: ObservedPod) -> AttemptFailure:
 
 
 def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFailure:
-    """Return the failure of a pod that has ended without a result.
+    """Return the failure of a pod that has ended without a result, by its disruption or its exit code.
 
     Args:
         pod: The pod.

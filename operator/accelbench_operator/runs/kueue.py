@@ -16,7 +16,7 @@ from accelbench.problem import suggest_name
 from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.observed import ObservedJob
 
-FIRST_LOOK = timedelta(seconds=5)
+SHORTEST_PAUSE = timedelta(seconds=5)
 """Time from a Job's suspension to the first read of its Workload, and minimum pause between two reads."""
 LONGEST_PAUSE = timedelta(minutes=5)
 
@@ -40,7 +40,7 @@ class QueueReport:
 def next_read_time(since: datetime, report: QueueReport | None, deadline: datetime | None) -> datetime:
     """Return when to read the Workload again.
 
-    The pause after a read is as long as the Job had been suspended, at least `FIRST_LOOK` and at most `LONGEST_PAUSE`.
+    The pause after a read is as long as the Job had been suspended, but between `SHORTEST_PAUSE` and `LONGEST_PAUSE`.
     If the Workload was not read since the deadline, it is read at the deadline at the latest.
 
     Args:
@@ -49,10 +49,10 @@ def next_read_time(since: datetime, report: QueueReport | None, deadline: dateti
         deadline: The time when the wait ends; None if it has no limit.
     """
     if report is None:
-        read_at = since + FIRST_LOOK
+        read_at = since + SHORTEST_PAUSE
     else:
         suspended_time = report.read_at - since
-        pause = min(max(suspended_time, FIRST_LOOK), LONGEST_PAUSE)
+        pause = min(max(suspended_time, SHORTEST_PAUSE), LONGEST_PAUSE)
         read_at = report.read_at + pause
     if deadline and (report is None or report.read_at < deadline):
         return min(read_at, deadline)
@@ -67,12 +67,16 @@ def explain_suspended(job: ObservedJob, report: QueueReport | None) -> str:
 
 
 async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> QueueReport:
-    """Read why the Job is suspended; if the Workload cannot be read, report the API server's message."""
+    """Read why the Job is suspended; if the Workload cannot be read, report the API server's message.
+
+    The report's `in_queue` is False if no queue will ever admit the Job.
+    """
     try:
         workloads = await cluster.list_workloads(job.key.namespace, job.key.uid)
         workload = workloads[0] if workloads else None
         queue_names: list[str] | None = None
         if workload is None or _is_inadmissible(workload):
+            # The Job's queue may not exist.
             queues = await cluster.list_local_queues(job.key.namespace)
             queue_names = [queue["metadata"]["name"] for queue in queues]
     except NotFoundError:
@@ -154,8 +158,8 @@ def _why_not_admitted_yet(workload: Manifest) -> str:
     if quota_reserved.get("status") == "True":
         checks = workload["status"].get("admissionChecks") or ()
         reasons += [_describe_check(check) for check in checks if check["state"] != "Ready"]
-    text = "; ".join(reason.rstrip(". ") for reason in reasons)
-    return text or "Kueue has given no reason yet; with StrictFIFO it considers only the first Workload of a queue"
+    answer = "; ".join(reason.rstrip(". ") for reason in reasons)
+    return answer or "Kueue has given no reason yet; with StrictFIFO it considers only the first Workload of a queue"
 
 
 def _describe_check(check: Manifest) -> str:

@@ -22,7 +22,7 @@ class Obstacle:
     """Message of the latest failure or Event."""
 
     def __str__(self) -> str:
-        """Return a sentence for a condition; another try with the same message does not change it."""
+        """Return a sentence for a condition. It has no number of tries, which would change the status at each try."""
         return f"{self.wait.problem}: {self.message.rstrip('. ')}. {self.wait.remedy}".rstrip(". ")
 
     @property
@@ -56,7 +56,7 @@ class RunMemory:
         return {job: obstacle for (job, _), obstacle in self._obstacles.items()}
 
     def record(self, job: str, wait: Wait, message: str, now: datetime) -> None:
-        """Record one more failure, or read of Events, in this wait of the Job, with its message."""
+        """Count one more failed request, or read of Events, in this wait of the Job, and keep its message."""
         # Removed and added again, so that the latest obstacle is last.
         earlier = self._obstacles.pop((job, wait), None)
         if earlier:

@@ -121,6 +121,7 @@ class RunObjects:
             self._disruptions.pop(name_of(changed), None)
         elif isinstance(changed, ObservedPod):
             job = self.store.get(JOB.name, (changed.key.namespace, changed.job))
+            # Keep the reason of a pod that is gone: it explains the failure of its Job.
             if after is None and changed.disruption and job is not None:
                 self._disruptions[name_of(job)] = disruption_of(changed)
             if isinstance(before, ObservedPod) and isinstance(after, ObservedPod):

@@ -110,7 +110,7 @@ def _parse_start(text: str | None) -> datetime | None:
 
 
 def observe_job(body: Manifest) -> ObservedJob | None:
-    """Return what decisions need of a Job; None if no object controls the Job, whatever its labels are."""
+    """Reduce a Job to the fields that decisions need; None if no object controls the Job, whatever its labels are."""
     owner = controller_of(body).get("uid", "")
     if not owner:
         return None
@@ -133,9 +133,10 @@ def observe_job(body: Manifest) -> ObservedJob | None:
 
 
 def _suspended_since(metadata: Manifest, condition: Manifest, *, spec_suspends: bool) -> datetime | None:
-    """Return since when a Job is suspended; None if it is not, or if its Suspended condition is outdated.
+    """Return since when a Job is suspended; None if it is not, or if the Job controller has not reported it yet.
 
-    `condition` is the Job's Suspended condition; empty until the Job controller sets it for the first time.
+    `condition` is the Job's Suspended condition; empty until the Job controller sets it for the first time. A Job that
+    is suspended before that was created so.
     """
     changed_at = parse_time(condition.get("lastTransitionTime"))
     if condition.get("status") == "True":
@@ -145,7 +146,7 @@ def _suspended_since(metadata: Manifest, condition: Manifest, *, spec_suspends: 
 
 
 def observe_pod(body: Manifest) -> ObservedPod:
-    """Return what decisions need of a pod."""
+    """Reduce a pod to the fields that decisions need."""
     metadata, status = body["metadata"], body.get("status") or {}
     conditions = {entry["type"]: entry for entry in status.get("conditions") or ()}
     state = _container_state(status)
@@ -178,6 +179,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
         node=(body.get("spec") or {}).get("nodeName") or "",
         image=_image(body),
         waiting=describe(waiting),
+        # The Job no longer counts such a pod; unless the Job has ended, another one replaces it.
         is_untracked="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
     )
 

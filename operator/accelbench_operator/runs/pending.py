@@ -158,7 +158,7 @@ def gives_no_reason(pod: ObservedPod) -> bool:
 
 
 def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, event_message: str) -> str:
-    """Explain why the container of a pod does not run, by the pod's status, or by an Event if that has no reason."""
+    """Explain why the container of a pod does not run, by its status, or by an Event if the status gives no reason."""
     if gives_no_reason(pod):
         return _explain_preparing(script, event_message)
     reason, _, message = pod.waiting.partition(": ")
@@ -186,7 +186,7 @@ def _explain_preparing(script: ConfigMapKey | None, event_message: str) -> str:
 def _sentence(cause: Cause, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
     """Return the cause's sentence and the remedy: that of the advice, or else that of the cause.
 
-    `profile` and `facts` replace the placeholders in both.
+    `profile` and `facts` replace the placeholders in both; the fact `words` is the cluster's message.
     """
     if "words" in facts:
         facts["words"] = facts["words"].rstrip(". ")

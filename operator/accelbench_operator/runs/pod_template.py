@@ -23,7 +23,7 @@ _APPENDED_DEFAULTS = {"imagePullSecrets", "resourceClaims", "tolerations", "topo
 def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
     """Return `base` with the fields of `patch` merged into it.
 
-    Maps and lists with a merge key are merged, other lists are appended, and single values are replaced. Entries of
+    Maps, and lists with a merge key, are merged; other lists are appended, and single values are replaced. Entries of
     `_PROTECTED_FIELDS` in `base` are never replaced.
     """
     merged = dict(base)
@@ -35,6 +35,7 @@ def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
 def _merge_value(key: str, base: Any, patch: Any) -> Any:
     """Return the value of a field that `patch` sets; `base` is None if only `patch` has the field."""
     if key == "containers":
+        # A patch cannot add containers.
         return [merge_pod_template(container, _find_named(patch, container["name"])) for container in base]
     if isinstance(base, list):
         if key not in _MERGE_KEYS:

@@ -86,7 +86,10 @@ class Reconciler:
         """The latest phase of each run."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
-        """Record an event of the watch; return True if the run needs a step."""
+        """Record an event of the watch; return True if the run needs a step.
+
+        A run that is being deleted, or that is idle, needs a step only while it has Jobs.
+        """
         if not self._is_of_this_operator(manifest, key.uid):
             self.deleted(key)
             return False
@@ -108,7 +111,10 @@ class Reconciler:
         return await self._step(key)
 
     async def _step(self, key: Key) -> float | None:
-        """Read the run if needed, decide, write the status, then carry out the actions; return as `reconcile` does."""
+        """Read the run if needed, decide, write the status, then carry out the actions.
+
+        Return after how many seconds the next step is due, None if only after a change.
+        """
         if key in self._idle and not self._objects.has_jobs(key.uid):
             return None
         known = await self._load_run(key)
@@ -123,6 +129,7 @@ class Reconciler:
         has_just_finished = finished_at(decision.status) is not None and finished_at(known.written_status) is None
         if has_just_finished and isinstance(plan, Plan):
             measured_cases = known.status.measured_cases
+            # The store lacked a result: decide again with it.
             if await self._applier.load_missing_results(plan, measured_cases, observed):
                 return 0.0
         known.status = decision.status
@@ -269,7 +276,7 @@ class Reconciler:
         return max(0.0, (min(times) - self._clock()).total_seconds())
 
     async def _write(self, key: Key, known: KnownRun) -> None:
-        """Write the status, or a shorter one if the API server refuses it; then report failures and transitions."""
+        """Write the status, or if it is refused, a shorter one without foreign fields. Then report what has changed."""
         before = known.written_status
         try:
             await self._put(key, known, known.foreign_fields, known.status)
@@ -283,7 +290,7 @@ class Reconciler:
             await self._post_event(key, transition)
 
     async def _put(self, key: Key, known: KnownRun, foreign: Manifest, status: BenchmarkRunStatus) -> None:
-        """Write a status together with the `foreign` fields, and remember the version that the API server stores."""
+        """Write a status with the `foreign` fields of other releases, and remember the version that is stored."""
         document = dict(foreign) | status.model_dump(mode="json", by_alias=True, exclude_none=True)
         stored = await self._cluster.put_run_status(status_manifest(key, known.version, document))
         # The API server drops fields that its CRD does not define.

@@ -80,7 +80,7 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
 
 
 def with_generation(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
-    """Return the status with the generation in it and in the operator's conditions.
+    """Return the status with `generation` as the observed generation, also in the operator's own conditions.
 
     `kubectl wait` ignores conditions of an older generation than that of the run's spec.
     """

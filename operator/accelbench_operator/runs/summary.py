@@ -184,7 +184,8 @@ def summarize(
         checks_not_passed=_checks_not_passed(result),
         node=on_one_line(node),
         source=result.fingerprint.get("workloadSource", "")[:MAXIMUM_SOURCE],
-        shortcoming="" if result.complete else next(iter(result.notes[-1:]), ""),
+        # The last note of an incomplete result says why.
+        shortcoming=result.notes[-1] if result.notes and not result.complete else "",
         not_met=not_met,
         margin=float(case.measurement.equivalence_margin),
         created_timestamp=created.timestamp() if created else 0.0,
@@ -192,7 +193,7 @@ def summarize(
 
 
 def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSummary:
-    """Return the summary of a variant; if it has not failed, its failure only means that it was not compiled."""
+    """Return the summary of a variant; unless `has_failed`, its failure only says why it was not compiled."""
     reason = variant.failure.reason if variant.failure else None
     numbers: dict[str, float] = {}
     for field_name, number in MEASURED.items():

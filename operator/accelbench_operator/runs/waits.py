@@ -18,7 +18,7 @@ REPORTED_TRIES = 2
 
 FIRST_RETRY = timedelta(seconds=10)
 """Pause between a failed attempt and the first retry."""
-FIRST_QUESTION = timedelta(seconds=10)
+DELAY_BEFORE_FIRST_READ = timedelta(seconds=10)
 """Time before Events are read for the reason why a case does not start; most cases have started by then."""
 
 BETWEEN_CASES = timedelta(minutes=10)
@@ -40,7 +40,7 @@ class Limit:
     """For docs: the limit if neither the policy nor `duration` sets one."""
 
     def maximum_time(self, policy: RunPolicy) -> timedelta | None:
-        """Return the maximum time under a run's policy; None if the wait has no limit."""
+        """Return the limit that the run's policy sets, else `duration`; None if neither sets a limit."""
         policy_seconds: int | None = getattr(policy, self.policy) if self.policy else None
         return self.duration if policy_seconds is None else timedelta(seconds=policy_seconds)
 
@@ -177,7 +177,7 @@ def retry_delay(retries: int) -> timedelta:
 def next_events_read(since: datetime, reads: int) -> datetime:
     """Return when to read Events again after that many reads since the first at `since`.
 
-    The first pause is `FIRST_QUESTION`, and each further pause is twice as long.
+    The first pause is `DELAY_BEFORE_FIRST_READ`, and each further pause is twice as long.
     """
     # The sum of the pauses 1, 2, 4, ... after n reads is 2**n - 1.
-    return since + FIRST_QUESTION * ((1 << reads) - 1)
+    return since + DELAY_BEFORE_FIRST_READ * ((1 << reads) - 1)
