@@ -9,7 +9,10 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Yield a finding for each variant but the baseline, from its log-speedups in the order of the rounds."""
+    """Fail a variant if the lag-1 correlation of its log-speedups, in the order of the rounds, exceeds its limit.
+
+    The baseline has no speedups and no finding. Untested with fewer than `MINIMUM_ROUNDS` rounds.
+    """
     case = evidence.case
     baseline_seconds = _seconds_by_round(evidence, case.baseline)
     for variant in case.variants:

@@ -20,24 +20,27 @@ def validity_checks() -> tuple[ValidityCheck, ...]:
 
 
 def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
-    """Run the checks that apply to the evidence, and return their readings. `timed` is False for `accelbench check`."""
-    readings: list[Check] = []
+    """Run the checks that apply to the evidence, and collect them. `timed` is False for `accelbench check`."""
+    checks: list[Check] = []
     for check in validity_checks():
         if _applies(check, evidence, timed=timed):
-            readings += _merge_equal(tuple(check.checks(evidence)), variant_count=len(evidence.case.variants))
-    return Certificate(checks=tuple(readings))
+            checks += _merge_equal(tuple(check.checks(evidence)), variant_count=len(evidence.case.variants))
+    return Certificate(checks=tuple(checks))
 
 
 def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
-    """Return False if the check needs times or outputs, and these launches have none."""
+    """Return False if the check needs times or outputs that the launches do not have.
+
+    Launches that only observe have neither. Without `timed`, launches have outputs but no times.
+    """
     if evidence.only_observed:
         return check.observed
     return timed or not check.measured_only
 
 
-def _merge_equal(readings: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
-    """Merge the readings into one without a variant, if every variant has a reading and all readings are the same."""
-    without_variant = {reading.model_copy(update={"variant": None}) for reading in readings}
-    if len(without_variant) == 1 and len(readings) == variant_count:
+def _merge_equal(checks: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
+    """Merge the checks of all variants into one without a variant, if they differ in the variant only."""
+    without_variant = {check.model_copy(update={"variant": None}) for check in checks}
+    if len(without_variant) == 1 and len(checks) == variant_count:
         return tuple(without_variant)
-    return readings
+    return checks

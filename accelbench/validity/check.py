@@ -43,7 +43,7 @@ def passed(reading: str) -> Finding:
 
 
 def widened(reading: str) -> Finding:
-    """Return a finding that passed although a disturbance, too small to bias a speedup, widened the spread."""
+    """Return a finding that passed: a disturbance widened the spread of times, but is too small to bias a speedup."""
     return Finding("passed", reading, widened=True)
 
 
@@ -94,9 +94,9 @@ class LaunchCheck:
     """Reads the fact that the check needs, if only some launches report it; the other launches are skipped."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Yield a reading for each variant that has launches.
+        """Yield the Check of each variant: the most severe finding on its launches.
 
-        Launches that did not report the fact that the check needs are left out. If all are, the reading is untested.
+        Launches that did not report the fact that the check needs are left out. If none is left, it is untested.
         """
         for variant in evidence.variants:
             launches = evidence.launches_of(variant)
@@ -116,7 +116,10 @@ class LaunchCheck:
                 yield _check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
-        """Return the fact that the check needs if the launch did not report it. Otherwise return None."""
+        """Return the `Unreadable` fact of a launch that did not report the fact which the check needs; else None.
+
+        A fact that was reported but is invalid does not count as missing.
+        """
         if self.fact is None:
             return None
         fact = self.fact(launch.facts)
@@ -147,7 +150,7 @@ class CaseCheck:
     """Number of rounds that it needs; with fewer it is untested."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Evaluate the evidence, and yield a reading for each finding."""
+        """Evaluate the evidence, and yield a Check for each finding."""
         for variant, finding in self.evaluate(evidence):
             yield _check(self, finding, variant)
 
@@ -170,7 +173,7 @@ _WIDENED_SEVERITY = 1
 
 
 def _severity(finding: Finding) -> int:
-    """Return a number that increases with severity. A finding that passed with a wider spread is second."""
+    """Return a number that increases with severity: passed, passed with a wider spread, untested, failed."""
     return _WIDENED_SEVERITY if finding.widened else _SEVERITY[finding.outcome]
 
 

@@ -17,7 +17,10 @@ MAXIMUM_DRIFT = 0.001
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the clock was replaced or drifted, or if the median block or call is too short for its resolution."""
+    """Fail if no block was timed, if the clock was replaced or drifted, or if it is too coarse for the median time.
+
+    The time is that of a block for the protocol `steady`, and otherwise of a call, which includes two clock readings.
+    """
     if not launch.blocks:
         return failed("no block was timed")
     meddling = launch.facts.meddling

@@ -52,12 +52,12 @@ def _is_right_on_original_inputs(launch: LaunchRecord) -> bool:
 def _judge_unseen(unseen: UnseenReading, maximum_ratio: float) -> Finding:
     """Fail if the largest error on unseen inputs exceeds `maximum_ratio` times parity's tolerance.
 
-    Untested if nothing can be compared, or if the right outputs are the same on the original inputs.
+    Untested if the outputs cannot be compared, or if unseen inputs should give the same outputs as the original ones.
     """
     reading = unseen.reading
     if not (reading.finite and reading.compared):
         return untested(f"on unseen inputs: {reading.detail}")
-    if reading.worst_ratio >= MISMATCH:
+    if reading.worst_ratio >= MISMATCH:  # no tolerance allows it, such as a wrong shape
         return failed(f"on unseen inputs: {reading.detail}")
     if reading.worst_ratio > maximum_ratio:
         return failed(

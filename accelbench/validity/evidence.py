@@ -17,11 +17,11 @@ class Evidence:
     """Launches of disturbed rounds."""
 
     def launches_of(self, variant: str) -> tuple[LaunchRecord, ...]:
-        """Return the variant's launches that count."""
+        """Return the variant's launches that count, without the quarantined ones."""
         return tuple(launch for launch in self.launches if launch.variant == variant)
 
     def quarantined_of(self, variant: str) -> tuple[LaunchRecord, ...]:
-        """Return the variant's quarantined launches."""
+        """Return the variant's launches in rounds that other load disturbed."""
         return tuple(launch for launch in self.quarantined if launch.variant == variant)
 
     @property

@@ -11,7 +11,10 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the step changed the state of autograd that accelbench had set for the workload."""
+    """Fail if the step changed whether autograd records, which accelbench had set as the workload needs it.
+
+    Untested if the state was not reported. With `functional`, JAX's way, there is no such state.
+    """
     gradients = launch.facts.gradients
     if isinstance(gradients, Unreadable):
         return untested(gradients)

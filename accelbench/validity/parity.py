@@ -9,8 +9,8 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     """Fail if the outputs were not compared with the reference, or if an error exceeds its tolerance.
 
-    Untested if the outputs are not finite, if wrong outputs would look like right ones, or if the reference is computed
-    with the variant's framework.
+    Untested if the outputs have NaN or infinity, if the comparison cannot tell right from wrong outputs, or if the
+    reference is computed with the variant's framework.
     """
     if launch.parity is None:
         return failed("its outputs were not compared with the reference")
@@ -18,7 +18,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
         return untested(f"cannot be compared: {launch.parity.detail}")
     if not launch.parity.compared:
         return untested(launch.parity.detail)
-    if launch.parity.worst_ratio >= MISMATCH:
+    if launch.parity.worst_ratio >= MISMATCH:  # no tolerance allows it, such as a wrong shape
         return failed(launch.parity.detail)
     ratio = launch.parity.worst_ratio
     if ratio <= 1:

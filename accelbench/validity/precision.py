@@ -45,9 +45,9 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
-    """Return a finding if there is a problem inside the step, else None.
+    """Return failed if the step has arrays of other types than the requested policy allows; None without a problem.
 
-    Failed if the step has arrays of other types, untested if the program's file sets environment variables.
+    Return untested if the program sets flags, such as environment variables, that may change its arithmetic.
     """
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable):

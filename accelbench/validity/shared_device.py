@@ -22,12 +22,12 @@ MINIMUM_NAMED_SHARE = 0.01
 
 
 def neighbours_share(neighbours: Neighbours) -> float:
-    """Return the share of the launch's processor time that other processes used, at least 0."""
+    """Return the share of the launch's CPU time that other processes used, at least 0."""
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
 
 
 def could_use_fewer(fingerprint: Mapping[str, str]) -> bool:
-    """Return True if launches use all processors of the machine, and it has more than one."""
+    """Return True if launches use all CPUs of the machine, and the machine has more than one."""
     used, available = fingerprint.get("cpusUsed"), fingerprint.get("cpus")
     return used == available and used not in {None, "1"}
 
@@ -40,10 +40,9 @@ def _advice(fingerprint: Mapping[str, str]) -> str:
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if other processes used more than `NEIGHBOURS.biases` of the processor time, or if they used the device.
+    """Fail if other processes used more than `NEIGHBOURS.biases` of the CPU time, or if they used the device.
 
-    Untested if the processor time is unknown. If the device can have other users, untested also if its monitor does not
-    list the processes.
+    Untested if the CPU time is unknown, or if the device, such as a GPU, can have users that its monitor does not list.
     """
     neighbours = launch.facts.neighbours
     if isinstance(neighbours, Unreadable):
@@ -65,10 +64,10 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _name_processes(neighbours: Neighbours) -> str:
-    """Name the processes that used the most processor time: ` (python, pid 1234: 49 %)`.
+    """Name the processes that used the most CPU time: ` (python, pid 1234: 49 %)`.
 
-    The share of a process is left out if it exceeds the share of all other processes on the launch's processors: then
-    the process also ran on further processors.
+    The share of a process is left out if it exceeds the total share of other processes, which counts the launch's CPUs
+    only: such a process also ran on further CPUs.
     """
     total_share = neighbours_share(neighbours)
     names = []

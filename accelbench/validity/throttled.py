@@ -35,7 +35,7 @@ def quota_share(launch: LaunchRecord) -> float | None:
 
 
 def steal_share(launch: LaunchRecord) -> float:
-    """Return the share of the launch's processor time that the hypervisor gave to others; 0 if unknown."""
+    """Return the share of the launch's CPU time that the hypervisor gave to other machines; 0 if unknown."""
     throttling, neighbours = launch.facts.throttling, launch.facts.neighbours
     if isinstance(throttling, Unreadable) or isinstance(neighbours, Unreadable):
         return 0.0
@@ -59,9 +59,10 @@ class _LostTime(NamedTuple):
 
 
 def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
-    """Yield what the CPU quota, the hypervisor and reduced clocks took from the launch.
+    """Yield the shares of time that the CPU quota, the hypervisor and reduced clocks took from the launch.
 
-    A reason for reduced clocks is left out if its share is at most `CLOCKS.widens`. A reason in `LAWFUL` counts as 0.
+    A share of reduced clocks up to `CLOCKS.widens` is left out. It counts as 0 if its reason, such as a power cap, is
+    in `LAWFUL`: then it comes from the variant's own load.
     """
     quota = quota_share(launch)
     if quota is not None:
@@ -75,9 +76,9 @@ def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if a share of lost time exceeds its limit.
+    """Fail if the launch lost a larger share of time than its limit to the CPU quota, the hypervisor or reduced clocks.
 
-    Untested if the counters cannot be read, or if the device can have other users and does not report its clocks.
+    Untested if the counters cannot be read, or if a device with its own clocks does not report them.
     """
     throttling = launch.facts.throttling
     if isinstance(throttling, Unreadable):

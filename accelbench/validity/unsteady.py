@@ -19,7 +19,10 @@ MAXIMUM_DRIFT_FRACTION = 0.5
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Yield a finding for each variant that has launches. An episode passes, because it has no steady state."""
+    """Judge the drift of block times within the launches of each variant.
+
+    The maximum is a fraction of the smallest relevant change. An episode passes, because it has no steady state.
+    """
     measurement = evidence.case.measurement
     smallest_relevant_change = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
     for variant in evidence.variants:
@@ -37,10 +40,10 @@ def _drift(launch: LaunchRecord) -> Drift | None:
 
 
 def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
-    """Fail if the common drift of a variant's launches exceeds `maximum`, a relative change of times.
+    """Fail if the mean drift of a variant's launches is significant and exceeds `maximum`, a relative change of times.
 
-    Fail also if most launches drift evidently by more than `maximum`: at least two launches must have enough blocks to
-    tell. Untested if there are too few launches and blocks for either.
+    Fail also if more than half of the launches with enough blocks, at least two, each drift evidently by more than
+    that. Untested if there are too few launches and blocks for both tests.
     """
     limit = math.log1p(maximum)
     common = common_drift([drift.log_change for drift in drifts])

@@ -27,15 +27,16 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
-    """Fail if an output is not ready, if the host's time is shorter than the device's, or if work is late everywhere.
+    """Fail a variant if an output was not ready, a host's time was shorter than the device's, or work ended late.
 
-    Late work fails a variant only if it is late in every launch, of at least two: another program can delay one.
+    Late work fails only if it is late in every launch, of at least two: another program can delay one launch.
     """
     facts = [launch.facts.synchronisation for launch in launches]
     readings = [fact for fact in facts if not isinstance(fact, Unreadable)]
     if not readings:
         unreadable = [fact for fact in facts if isinstance(fact, Unreadable)]
-        # False sorts before True: if a fact is missing for any other reason than a failed probe, the variant fails.
+        # `failed` returns untested for a failed probe. False sorts before True, so the variant fails if any fact is
+        # missing for another reason.
         return failed(min(unreadable, key=lambda fact: fact.probe_failed))
     if any(reading.ready is False for reading in readings):
         return failed("an output was not ready after synchronisation")
@@ -65,7 +66,10 @@ def _decisive_run(readings: list[Synchronisation]) -> WatchedRun:
 
 
 def _relative_lateness(run: WatchedRun) -> float:
-    """Return how long work continued after the run, as a multiple of the maximum that is allowed."""
+    """Return how long work continued after the run of calls, as a multiple of the maximum.
+
+    The maximum is `MAXIMUM_LATE_SHARE` of the run, and at least `MAXIMUM_LATE_SECONDS`.
+    """
     return run.late_seconds / max(MAXIMUM_LATE_SECONDS, MAXIMUM_LATE_SHARE * run.seconds)
 
 

@@ -36,7 +36,10 @@ _NO_COUNT = _Count(0.0, "")
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Yield the most severe finding on each variant's operations, idle time and claimed units of work."""
+    """Yield the most severe finding on each variant's operations, idle time and claimed units of work.
+
+    A variant is untested if no launch can count its operations.
+    """
     counts = []
     for launch in evidence.launches:
         operations = _operations_per_unit(launch)
@@ -59,7 +62,8 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 def _judge_operations(launch: LaunchRecord, most: _Count, fewest: _Count) -> Finding:
     """Compare the operations of a launch with those that the workload declares.
 
-    If it declares none, compare with the program as written, with cost(), and with the other variants' operations.
+    If it declares none, fail if optimisation left too few of the program's operations. Untested if there are many
+    fewer than cost() says, or many fewer or more than another variant runs.
     """
     if is_reported(launch.facts.operations):
         return _judge_declared(launch)
@@ -85,7 +89,7 @@ def _count_doubt(operations: float, flops: float | Unreadable, most: _Count, few
 
 
 def _idle_doubt(launch: LaunchRecord) -> str:
-    """Describe for how long the launch was idle; empty if at most `MAXIMUM_IDLE_SHARE` of its blocks' time."""
+    """Return a doubt if the launch was idle for more than `MAXIMUM_IDLE_SHARE` of its blocks' time; else ""."""
     idle = launch.facts.idle
     if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MAXIMUM_IDLE_SHARE) * idle.seconds:
         return ""
@@ -94,9 +98,9 @@ def _idle_doubt(launch: LaunchRecord) -> str:
 
 
 def _unit_doubt(launch: LaunchRecord) -> str:
-    """Describe a step that claims several units of work, although half as many give the same outputs; else empty.
+    """Return a doubt if a step claims several units of work, but half as many give the same outputs; else "".
 
-    Empty also if the workload declares its operations: their count tests the claim.
+    There is no doubt if the workload declares its operations: their count tests the claim.
     """
     units = launch.facts.units_per_step
     if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):

@@ -41,7 +41,7 @@ order."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if timed calls give other results than untimed calls, or if `_judge_counts` fails.
+    """Fail if timed calls give other results than untimed calls, or if a repeated call runs too few operations.
 
     Untested if the step was not given other inputs, or if it raised an error on them.
     """
@@ -59,9 +59,10 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_counts(dependence: Dependence) -> Finding:
-    """Fail if a repeated call, a later call or the export runs too few or too many operations.
+    """Fail if a repeated or later call runs too few operations, or if the export runs too many.
 
-    `dispatched` counts the first call on other inputs. `seen` and the first count of `again` are its repetitions.
+    In `dependence`, `dispatched` counts the operations of the first call on other inputs, `seen` and `again[0]` those
+    of its repetitions, and `again[n]` those of n + 1 calls.
     """
     first = dependence.dispatched
     if not first and not any(dependence.again):
@@ -80,9 +81,9 @@ def _judge_counts(dependence: Dependence) -> Finding:
 
 
 def _describe_skipped_work(dependence: Dependence) -> str:
-    """Describe what later calls run too few of: all operations, a product, or the operations of a whole block.
+    """Describe how the calls after the first run too few operations: in total, of one product, or in a whole block.
 
-    Empty if they run enough, or if only one call could be repeated.
+    Empty if they run enough, or if no second call was counted.
     """
     first = Counter(dependence.dispatched).total()
     # `again` counts runs of one, two, three calls: the differences are the operations of the second and third call.
@@ -90,9 +91,9 @@ def _describe_skipped_work(dependence: Dependence) -> str:
     later = [after - before for before, after in pairwise(totals)]
     if not later:
         return ""
-    busiest_runs_too_few = max(later) < MINIMUM_BUSIEST_LATER_SHARE * first
-    idlest_runs_too_few = min(later) < MINIMUM_LATER_SHARE * min(first, max(later))
-    if not first or busiest_runs_too_few or idlest_runs_too_few:
+    largest_is_too_small = max(later) < MINIMUM_BUSIEST_LATER_SHARE * first
+    smallest_is_too_small = min(later) < MINIMUM_LATER_SHARE * min(first, max(later))
+    if not first or largest_is_too_small or smallest_is_too_small:
         return f"{first} operations in a call, {', '.join(map(str, later))} in those after it"
     first_products = {name: count for name, count in dependence.dispatched.items() if name in PRODUCTS}
     for before, after in pairwise(dependence.again):
@@ -122,9 +123,9 @@ def _judge_export(dependence: Dependence) -> Finding | None:
 def _describe_shortfall(
     first: Mapping[str, int], repeated: Mapping[str, int], minimum_share: float = MINIMUM_REPEATED_SHARE
 ) -> str:
-    """Name the operation of which `repeated` runs the smallest share of `first`: `0 of 3 mm`.
+    """Name the operation with the smallest ratio of its counts in `repeated` and `first`: `0 of 3 mm`.
 
-    Empty if that share is at least `minimum_share`.
+    Empty if that ratio is at least `minimum_share`.
     """
     shares = [(repeated.get(name, 0) / count, name) for name, count in first.items()]
     smallest_share, name = min(shares, default=(1.0, ""))
@@ -134,7 +135,10 @@ def _describe_shortfall(
 
 
 def _describe_difference(replay: Replay) -> str:
-    """Describe by how much the results of timed calls differ from those of untimed calls; empty if little."""
+    """Describe how far the results of timed calls are from those of untimed calls.
+
+    Empty if the difference is negligible, or less than some multiple of the difference between two untimed repetitions.
+    """
     maximum_difference = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
     if replay.timed is None or replay.timed <= maximum_difference:
         return ""

@@ -10,7 +10,7 @@ from accelbench.validity.evidence import Evidence
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     """Fail a variant if a launch ran on another platform than requested, or did not report its device.
 
-    If the launches ran on different device models, fail all variants.
+    If the launches ran on different device models, also yield a failure of all variants (None).
     """
     requested = evidence.case.accelerator.platform
     device_names: set[str] = set()
