@@ -42,8 +42,8 @@ def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[Expec
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     """Evaluate one expectation: a comparison, another number, or an observation.
 
-    The expectation is not met if the variant is missing, the variant failed, or a check that affects the number failed.
-    The expectation is undecided instead if the result is noisy and other load can fail all these checks.
+    It is not met if the variant is missing or failed, or if a check that affects the number failed. It is undecided
+    instead if the result is noisy and each of the failed checks can fail because of other load.
     """
     variant = next((variant for variant in result.variants if variant.name == expectation.variant), None)
     if variant is None:
@@ -53,7 +53,7 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.")
     number = NUMBERS[expectation.metric] if expectation.metric else None
     if number and number.compared:
-        return _evaluate_comparison(expectation, result)
+        return _evaluate_comparison(expectation, result)  # a comparison names its own failed checks
     measured_variants = {variant.name}
     if number and number.over_baseline:
         measured_variants.add(result.case.baseline)
@@ -74,7 +74,8 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
 def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
     """Return the names of the checks that may fail without affecting the number.
 
-    There are none for an observation (`number` is None), nor for a number that other load can change.
+    They are the disturbance checks and the check of this number, if other load cannot change it. There are none for
+    other numbers and for observations (None).
     """
     if number is None or not number.undisturbed:
         return frozenset()
@@ -169,10 +170,11 @@ def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: s
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    """Evaluate an observation: every value if one is expected, otherwise the range of its values.
+    """Evaluate an observation by all values that launches reported.
 
-    The expectation is undecided if there is no observation, or if only some values are as expected. It is not met if
-    the values are not numbers and a number is expected.
+    If the expectation has `equals`, it is met if all values equal it, not met if none does, and undecided otherwise.
+    If it has bounds, the range of the values is evaluated; values that are not numbers do not meet it. Without an
+    observation it is undecided.
     """
     observations = next((item for item in result.observations if item.variant == expectation.variant), None)
     observation = observations.find(expectation.subject) if observations else None
@@ -182,11 +184,11 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
         why = f"it is not a number: {observation.text}"
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: {why}.", sound=True)
     if expectation.equals is not None:
-        answers = {_is_equal(value.value, expectation.equals) for value in observation.values}
+        equalities = {_is_equal(value.value, expectation.equals) for value in observation.values}
         outcome: Outcome = "undecided"
-        if answers == {True}:
+        if equalities == {True}:
             outcome = "met"
-        elif answers == {False}:
+        elif equalities == {False}:
             outcome = "not-met"
         return ExpectationOutcome(
             expectation, outcome, f"{_subject(expectation)}: {outcome}, {observation.text}.", sound=True
@@ -196,9 +198,9 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
 
 
 def _is_equal(observed: str, expected: str) -> bool | None:
-    """Return True if two texts or two numbers are equal.
+    """Return True if `observed` and `expected` are the same number or the same text.
 
-    The answer is None if it is unknown: `observed` is truncated, which `…` marks, and `expected` begins the same way.
+    Return None if this is unknown: `observed` is truncated, which `…` marks, and `expected` begins the same way.
     """
     if observed.endswith("…") and expected.startswith(observed[:-1]):
         return None
@@ -249,6 +251,6 @@ def _format_seconds(bound: str) -> str:
 def describe_bounds(
     at_least: str | None, at_most: str | None, equals: str | None = None, format_bound: Callable[[str], str] = str
 ) -> str:
-    """Describe the bounds, as `at least 2 and at most 3`."""
+    """Describe the bounds, as `at least 2 and at most 3` or `equal to 4`; empty if there are none."""
     bounds = {"at least": at_least, "at most": at_most, "equal to": equals}
     return " and ".join(f"{kind} {format_bound(bound)}" for kind, bound in bounds.items() if bound is not None)

@@ -39,7 +39,7 @@ class MeasuredVariants:
 
     @cached_property
     def excused_checks(self) -> frozenset[str]:
-        """Return the names of the checks that do not invalidate a variant when they fail.
+        """Return the names of the checks that may fail without making a variant invalid.
 
         In a noisy case these are all checks that other load can fail. Otherwise they are the checks that only discard a
         round.
@@ -48,7 +48,7 @@ class MeasuredVariants:
 
     @cached_property
     def _required_checks(self) -> Certificate:
-        """Return the certificate; in a noisy case, without the checks that noise can fail."""
+        """Return the certificate; in a noisy case, without the checks that other load can fail."""
         if not self.noisy:
             return self.certificate
         checks = (check for check in self.certificate.checks if check.name not in self.excused_checks)
@@ -70,8 +70,8 @@ class MeasuredVariants:
         """Return the comparison of two variants: with a verdict, or with the reason why there is none."""
         logs = self.log_speedups(variant, baseline)
 
-        def comparison(sentence: str, **fields: Any) -> Comparison:
-            """Return the comparison with this sentence and these fields."""
+        def make_comparison(sentence: str, **fields: Any) -> Comparison:
+            """Return the comparison with this sentence, after the quantity if there is one, and these fields."""
             return Comparison(
                 variant=variant,
                 baseline=baseline,
@@ -84,18 +84,20 @@ class MeasuredVariants:
 
         for name in (variant, baseline):
             if failure := self.failures.get(name):
-                return comparison(f"{name} failed in round {failure.round} ({failure.reason}): nothing to compare.")
+                return make_comparison(
+                    f"{name} failed in round {failure.round} ({failure.reason}): nothing to compare."
+                )
         if failed_checks := checks_against_verdict(self._required_checks, variant, baseline):
-            return comparison(self._invalid_sentence((variant, baseline), failed_checks), invalid=failed_checks)
+            return make_comparison(self._invalid_sentence((variant, baseline), failed_checks), invalid=failed_checks)
         if not logs:
-            return comparison(f"{variant}: no complete round yet.")
+            return make_comparison(f"{variant}: no complete round yet.")
         speedup = decimal_string(math.exp(math.fsum(logs) / len(logs)))
         interval = self.speedup(variant, baseline)
         if interval is None:
             reason = "too few for" if len(logs) < MINIMUM_PAIRS else "which differ too much for"
             rounds = figures.count(len(logs), "round")
-            return comparison(f"{variant}: {rounds}, {reason} an interval.", speedup=speedup)
-        return comparison(speedup=speedup, **self._decide(interval, variant, baseline))
+            return make_comparison(f"{variant}: {rounds}, {reason} an interval.", speedup=speedup)
+        return make_comparison(speedup=speedup, **self._decide(interval, variant, baseline))
 
     def _decide(self, interval: Interval, variant: str, baseline: str) -> dict[str, Any]:
         """Return the fields of a comparison that has an interval: its ends, the verdict if there is one, a sentence."""
@@ -115,7 +117,7 @@ class MeasuredVariants:
         return fields | {"sentence": " ".join([sentence, *self._remarks(variant, baseline)])}
 
     def _remarks(self, variant: str, baseline: str) -> Iterator[str]:
-        """Yield a sentence for each variant whose launches form groups, and one about untested checks."""
+        """Yield a sentence for each variant whose times fall into two groups, and one about untested checks."""
         for name in (variant, baseline):
             if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
                 yield gap.sentence(name)

@@ -38,9 +38,9 @@ class Reading:
 
 
 def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
-    """Return the reading of this number of `variant`; None if it was not measured.
+    """Return the reading of the variant's number `name`; None if it was not measured.
 
-    The number is not one of a comparison.
+    Numbers of a comparison, such as the speedup, are not read here.
     """
     if name in READERS:
         return READERS[name](result, variant)
@@ -69,7 +69,10 @@ def _read_seconds(seconds: LaunchRange | None) -> Reading | None:
 
 
 def _steady_seconds(variant: VariantResult) -> LaunchRange | None:
-    """Return seconds per unit, with the 5th and 95th percentile of launches as range; None if nothing was timed."""
+    """Return the geometric mean of seconds per unit over launches, with the 5th and 95th percentile as range.
+
+    None if nothing was timed.
+    """
     quantiles, typical = variant.seconds, step_seconds(variant)
     if quantiles is None or typical is None:
         return None
@@ -93,14 +96,14 @@ def _compile_seconds(variant: VariantResult | None) -> LaunchRange | None:
     """Return the seconds of the compile phase; None if nothing was compiled."""
     if variant is None:
         return None
-    # The compile phase of an eager variant has no parts.
+    # The compile phase of an eager variant compiles nothing, and so has no parts.
     return _phase_seconds((phase for phase in variant.phases if phase.parts), "compile")
 
 
 def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
     """Return the variant's compile time divided by the baseline's.
 
-    The answer is None if either compiled nothing, or if the baseline's minimum is 0.
+    None if one of them compiled nothing, or if the baseline's minimum is 0.
     """
     seconds, baseline_seconds = _compile_seconds(variant), _compile_seconds(_baseline(result))
     if seconds is None or baseline_seconds is None or not baseline_seconds.minimum:
@@ -112,7 +115,7 @@ def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
 def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
     """Return the time of the first call, compiling included, divided by the time of a later call.
 
-    The answer is None if any of these times was not measured.
+    None if one of these times was not measured.
     """
     compile_seconds = _phase_seconds(variant.phases, "compile")
     first_step_seconds = _phase_seconds(variant.phases, "first-step")
@@ -127,9 +130,9 @@ def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
 
 
 def _read_ratio(value: LaunchRange, divisor: LaunchRange, times: str) -> Reading:
-    """Return the reading of a ratio, as `2.04 (1.99 to 2.09; TIMES)`.
+    """Return the reading of `value / divisor`, as `2.04 (1.99 to 2.09; TIMES)`; `times` describes the two times.
 
-    Launches are not paired here, so the range is the widest: each minimum is divided by the other maximum.
+    Launches are not paired here, so the range is the widest: from minimum / maximum to maximum / minimum.
     """
     ratio = LaunchRange(
         value.typical / divisor.typical, value.minimum / divisor.maximum, value.maximum / divisor.minimum
@@ -157,7 +160,7 @@ def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the distance from the 5th to the 95th percentile of launches, divided by their median."""
+    """Return (95th - 5th percentile) / median of the launches' times; None if nothing was timed."""
     quantiles = variant.seconds
     if quantiles is None:
         return None
@@ -195,6 +198,6 @@ def possible_steps(payback: Payback) -> tuple[float, float]:
             may_pay_back = payback.lower is not None and payback.upper is None
             return (lower, math.inf) if may_pay_back else (math.inf, math.inf)
         case "until":
-            return 1, math.inf
+            return 1, math.inf  # it is ahead at first, and behind later
         case "after":
             return lower, upper

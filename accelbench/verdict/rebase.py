@@ -44,7 +44,7 @@ def with_baseline(result: Result, baseline: str) -> Result:
             rounds_max=measurement.rounds_max,
             target=float(measurement.target_relative_error),
             confidence=float(measurement.confidence),
-            comparisons=all_pairs * (2 if result.tail_comparisons else 1),
+            comparisons=all_pairs * (2 if result.tail_comparisons else 1),  # each pair has a tail comparison too
         ),
         margin=float(measurement.equivalence_margin),
         noisy=bool(result.noisy),

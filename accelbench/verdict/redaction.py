@@ -35,7 +35,7 @@ def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
 
 
 def step_seconds(variant: VariantResult) -> float | None:
-    """Return the time of a variant in seconds per unit; None if it was not timed."""
+    """Return the geometric mean over launches of a variant's seconds per unit; None if it was not timed."""
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else None
 
 
@@ -50,7 +50,7 @@ def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, flo
     baseline, variant = variants[comparison.baseline], variants[comparison.variant]
     baseline_times = {launch.round: float(launch.seconds) for launch in baseline.launches}
     variant_times = {launch.round: float(launch.seconds) for launch in variant.launches}
-    if baseline_times.keys() == variant_times.keys():
+    if baseline_times.keys() == variant_times.keys():  # the stored means are over the same rounds
         baseline_seconds, variant_seconds = step_seconds(baseline), step_seconds(variant)
         if baseline_seconds is None or variant_seconds is None:
             return None
@@ -65,7 +65,7 @@ def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, flo
 
 
 def _without_timings(variant: VariantResult) -> VariantResult:
-    """Return the variant without its times; its other numbers stay, because they show why the check failed."""
+    """Return the variant without its times. Its other numbers stay, because they show why a check failed."""
     return variant.model_copy(
         update={
             "seconds": None,
