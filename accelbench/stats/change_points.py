@@ -109,13 +109,14 @@ def _residuals(logs: Sequence[float], ends: Sequence[int]) -> list[float]:
 
 
 def _sum_of_squares(logs: Sequence[float], ends: Sequence[int]) -> float:
+    """Return the sum of squared deviations from the means of the segments."""
     return math.fsum(value**2 for value in _residuals(logs, ends))
 
 
 def _long_run_variance(logs: Sequence[float], ends: Sequence[int]) -> float:
-    """Return the variance of the residuals, increased for their autocorrelation.
+    """Return the variance of the residuals times (1 + r) / (1 - r), where r is their lag-1 correlation.
 
-    This variance, divided by the number of results, is the variance of a mean of results.
+    Divided by a number of results, it is the variance of their mean. `ends` are the ends of the segments.
     """
     residuals = _residuals(logs, ends)
     degrees_of_freedom = len(logs) - len(ends)
@@ -123,7 +124,7 @@ def _long_run_variance(logs: Sequence[float], ends: Sequence[int]) -> float:
     if variance <= 0:
         return 0.0
     products = math.fsum(first * second for first, second in itertools.pairwise(residuals))
-    # Subtracting the means of short segments reduces the correlation by 2 / n per segment on average (Kendall, 1954).
+    # Subtracting the mean of each segment reduces the correlation by 2 / n per segment on average (Kendall, 1954).
     correlation = products / (degrees_of_freedom * variance) + 2 * len(ends) / len(logs)
     correlation = min(MAXIMUM_CORRELATION, max(0.0, correlation))
     return variance * (1 + correlation) / (1 - correlation)

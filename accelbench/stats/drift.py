@@ -81,7 +81,7 @@ def trend(values: Sequence[float]) -> float:
 def launch_drift(values: Sequence[float]) -> Drift | None:
     """Return how the block times of one launch drift; None if there are fewer than two blocks.
 
-    `values` are seconds per unit in order of time.
+    `values` are seconds per unit in order of time. With fewer than `MINIMUM_BLOCKS`, `evident` is unknown (None).
     """
     if len(values) < 2:  # noqa: PLR2004 - a half needs a block
         return None
@@ -92,9 +92,9 @@ def launch_drift(values: Sequence[float]) -> Drift | None:
 
 
 def common_drift(log_changes: Sequence[float]) -> float | None:
-    """Return the mean of `log_changes` if it differs significantly from 0; None otherwise.
+    """Return the mean of `log_changes` if it differs significantly from 0 by Student's t test; None otherwise.
 
-    `log_changes` has a value for each launch. The answer is None for fewer than `MINIMUM_LAUNCHES` launches.
+    `log_changes` has a value for each launch. With fewer than `MINIMUM_LAUNCHES` values, return None.
     """
     count = len(log_changes)
     if count < MINIMUM_LAUNCHES:

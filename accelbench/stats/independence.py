@@ -52,6 +52,6 @@ def effective_size(values: Sequence[float]) -> float:
         if pair <= 0:
             break
         inflation += 2 * pair
-    if inflation <= 0:
+    if inflation <= 0:  # the first autocorrelation is so negative that the size would be infinite
         return float(count)
     return min(float(count), max(1.0, count / inflation))

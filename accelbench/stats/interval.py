@@ -30,22 +30,22 @@ class Interval:
 
     @property
     def estimate(self) -> float:
-        """Return the ratio of geometric means."""
+        """Return the estimated ratio, which is a ratio of geometric means."""
         return math.exp(self.log_estimate)
 
     @property
     def lower(self) -> float:
-        """Return the lower end."""
+        """Return the lower end of the ratio's interval."""
         return math.exp(self.log_estimate - self.log_half_width)
 
     @property
     def upper(self) -> float:
-        """Return the upper end."""
+        """Return the upper end of the ratio's interval."""
         return math.exp(self.log_estimate + self.log_half_width)
 
     @property
     def relative_half_width(self) -> float:
-        """Return half of the interval's width, (upper - lower) / 2, divided by the estimate."""
+        """Return (upper - lower) / 2 / estimate, which is sinh(log_half_width)."""
         return math.sinh(self.log_half_width)
 
     @property
@@ -62,8 +62,8 @@ def log_speedups(baseline: Sequence[float], variant: Sequence[float]) -> list[fl
 def student_interval(logs: Sequence[float], alpha: float) -> Interval | None:
     """Return Student's two-sided interval for the mean of `logs`.
 
-    If the values are normal, the interval misses the mean with probability `alpha`. The answer is None for fewer than
-    two values, or if the half-width exceeds `WIDEST_LOG_HALF_WIDTH`.
+    If the values are normal, the interval misses the mean with probability `alpha`. Return None for fewer than two
+    values, or if the half-width exceeds `WIDEST_LOG_HALF_WIDTH`.
     """
     if len(logs) < MINIMUM_PAIRS:
         return None

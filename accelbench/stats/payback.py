@@ -54,8 +54,8 @@ def estimate_payback(
 ) -> PaybackEstimate | None:
     """Estimate when a variant is ahead of its baseline in total time; None for fewer than two rounds.
 
-    Item i of `baseline` and `variant` are launches of the same round. The answer depends on the means over rounds; the
-    interval misses the number of steps with probability `alpha`.
+    Item i of `baseline` and `variant` are launches of the same round. The answer follows from the signs of two means
+    over rounds: extra seconds of the first call, and seconds saved per step. The interval has confidence 1 - `alpha`.
     """
     extra_seconds = [after.first_call - before.first_call for before, after in zip(baseline, variant, strict=True)]
     saved_seconds = [before.step - after.step for before, after in zip(baseline, variant, strict=True)]
@@ -150,9 +150,9 @@ def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
 
 
 def may_never_pay_back(answer: Answer, lower: float | None, upper: float | None) -> bool:
-    """Return True if a variant may be ahead after `lower` steps, or never.
+    """Return True if the variant is ahead after `lower` steps at the earliest, and perhaps never.
 
-    The interval has then no upper end, because the step times do not differ significantly.
+    Then the interval has no upper end, because the step times do not differ significantly.
     """
     return answer in {"after", "never"} and lower is not None and upper is None
 

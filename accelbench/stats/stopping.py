@@ -41,9 +41,9 @@ class StoppingRule:
 
     @property
     def nominal_alpha(self) -> float:
-        """Return the alpha for computing each interval, corrected for testing after every round.
+        """Return the alpha of each interval, made smaller because the rule is tested after every round.
 
-        It is `alpha` itself if the number of rounds is fixed.
+        It is `alpha` itself if the number of rounds is fixed. The module's docstring explains the formula.
         """
         if self.rounds_min >= self.rounds_max:
             return self.alpha

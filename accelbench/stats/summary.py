@@ -29,7 +29,7 @@ TIME: Mapping[LaunchProtocol, str] = {
 
 
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:
-    """Return this statistic of a launch's seconds per unit; None without blocks.
+    """Return the statistic `quantity` of a launch's seconds per unit; None without blocks.
 
     Each block is a pair of units and seconds.
     """
