@@ -100,6 +100,7 @@ def _load_entry_point(point: EntryPoint) -> Workload:
         loaded = point.load()
     except workload_checks.ERRORS as error:
         file = traceback.extract_tb(error.__traceback__)[-1].filename
+        # If importlib itself raised the exception, the module or its attribute was not found: no file is to blame.
         failed_before_package_code = "importlib" in file
         if failed_before_package_code:
             raise workload_checks.InvalidWorkloadError(workload_checks.describe(error)) from error
@@ -124,11 +125,11 @@ def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -
 
 
 def options_model(kind: VariantKind) -> type[frameworks.Options]:
-    """Return the model of a variant's options.
+    """Return the model of a variant's options: those of its mode.
 
-    A variant that is marked with `@variant` has no options, so its model has no fields.
+    It has no fields for a variant of a method marked `@variant`, nor for a mode that is unknown here.
     """
-    if not kind.plain:
+    if not kind.plain:  # marked with `@variant`
         return frameworks.Options
     mode = frameworks.find(kind.framework).modes.get(kind.mode)
     return mode.options if mode is not None else frameworks.Options

@@ -93,7 +93,10 @@ def _find_functions(module: ModuleType) -> type[FunctionWorkload] | None:
 
 
 def _is_workload_function(name: str, member: object, known_names: Sequence[str]) -> bool:
-    """Return True for a function, and for any other callable that has a known name, except a class."""
+    """Return True for a function, and for another callable with a known name, such as `jax = partial(f, 2)`.
+
+    A class is never a workload function.
+    """
     if inspect.isfunction(member):
         return True
     return name in known_names and callable(member) and not inspect.isclass(member)
@@ -213,7 +216,7 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
 
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
         """Return the arrays that `draw` returns, as a single batch without state."""
-        imported_before = frameworks.packages() & sys.modules.keys()
+        imported_before = frameworks.packages() & sys.modules.keys()  # the launch's own framework may be loaded already
         named_arrays = unpickle(draw)(rng, **parameters.model_dump())
         imported = sorted((frameworks.packages() & sys.modules.keys()) - imported_before)
         if imported:
@@ -254,19 +257,20 @@ def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
     """Make a workload's method that builds a program of `function`."""
 
     def build(_self: Workload, _parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        """Build a program without state, whose step calls the function with the arrays of a batch."""
+        """Build a program whose step calls the function with the arrays of a batch; its state is empty."""
         unpickled_function = unpickle(function)
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
             return state, unpickled_function(**batch)
 
-        # Errors, and the search for captured arrays, refer to the function; frameworks see the signature of step.
+        # With `__wrapped__`, errors name the user's function, and its captured arrays are found. `__signature__` keeps
+        # the signature (state, batch), which inspect would otherwise take from the wrapped function.
         vars(step).update(__signature__=inspect.signature(step), __wrapped__=unpickled_function)
         batches = [tools.put(dict(batch)) for batch in arrays.batches]
         initial_versions = [_freeze(batch) for batch in batches]
 
         def export(_state: Any, out: Any) -> Mapping[str, Any]:
-            """Return the function's results by name; raises InvalidWorkloadError if a call changed its arrays."""
+            """Return the function's results by name; raises InvalidWorkloadError if a call changed a batch in place."""
             for batch, versions in zip(batches, initial_versions, strict=True):
                 _require_unchanged(unpickled_function, batch, versions)
             return _name_results(unpickled_function, out)
@@ -277,10 +281,9 @@ def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
 
 
 def _freeze(batch: Mapping[str, Any]) -> dict[str, int | None]:
-    """Make NumPy arrays read-only, and return PyTorch's version of each tensor, by name.
+    """Make NumPy arrays read-only, and return the version of each PyTorch tensor by name; None for other arrays.
 
-    PyTorch increases a tensor's version at each change in place. The version of any other array is None: JAX's arrays
-    cannot change.
+    PyTorch increases a tensor's version at each change in place.
     """
     for array in batch.values():
         if hasattr(array, "setflags"):
@@ -295,6 +298,7 @@ def _require_unchanged(
 
     The next call would then compute with the changed tensor.
     """
+    # PyTorch increases the `_version` of a tensor at each change in place. JAX's arrays have none and cannot change.
     changed = [name for name, array in batch.items() if getattr(array, "_version", None) != initial_versions[name]]
     if changed:
         raise InvalidWorkloadError(

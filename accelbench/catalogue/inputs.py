@@ -17,7 +17,10 @@ It is the maximum absolute change of an array of zeros.
 
 
 def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
-    """Return the workload's state and batches as NumPy arrays drawn from `seed`; raises InvalidWorkloadError."""
+    """Return the workload's state and batches as NumPy arrays drawn from `seed`.
+
+    Raises InvalidWorkloadError if its method `arrays` has a wrong signature or result type.
+    """
     import numpy as np
 
     return call_method(workload.arrays, Arrays, parameters, np.random.default_rng(seed))

@@ -39,7 +39,7 @@ class Pickled:
 
 
 def _signature(parameters: str) -> inspect.Signature:
-    """Return the signature of a function with these parameters, written as in `x, axis=...`."""
+    """Parse a function's parameters, written as in `x, axis=...`. Each default becomes None: its value is not used."""
     texts = [text.strip() for text in parameters.split(",") if text.strip()]
     signature_parameters = []
     for text in texts:

@@ -59,7 +59,10 @@ def use(file: Path) -> Iterator[None]:
 
 @cache
 def load(file: Path) -> Workload:
-    """Run a script and return its workload; raises InvalidWorkloadError."""
+    """Run a script and return its workload.
+
+    Raises InvalidWorkloadError if it cannot be read or run, imports a framework at the top, or has no valid workload.
+    """
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text, file.name)

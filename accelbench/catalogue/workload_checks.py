@@ -93,7 +93,7 @@ def _check_type(value: object, kind: type, method: Callable[..., Any]) -> None:
 
 
 def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
-    """Return the workload's cost, or None if it declares none; raises InvalidWorkloadError.
+    """Return the workload's cost, or None if it declares none; raises InvalidWorkloadError for a wrong type.
 
     Args:
         workload: The workload.
@@ -192,9 +192,9 @@ def file_of(kind: type[Workload]) -> Path:
 
 
 def instantiate(kind: type[Workload]) -> Workload:
-    """Check a workload's class, and return an instance; raises InvalidWorkloadError.
+    """Check a workload's class, and return an instance; raises InvalidWorkloadError if a check fails.
 
-    A class that accelbench makes of functions is not checked here.
+    A class that accelbench made from functions is not checked.
     """
     if not kind.hand_written:
         return kind()
