@@ -29,9 +29,9 @@ def count_cases(run: BenchmarkRun) -> int:
 
 
 def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
-    """Return the run with its profile's compile target, `target`.
+    """Return the run with `target`, the compile target of its profile.
 
-    The run is returned unchanged if it has targets of its own, or if the profile has none.
+    The run is returned unchanged if it names targets itself, or if the profile has no target (None).
     """
     accelerator = run.spec.accelerator
     if target is None or accelerator.targets:
@@ -68,7 +68,7 @@ def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | N
         price_per_hour=price_per_hour,
     )
     accelerators = [accelerator]
-    if targets := run.spec.accelerator.targets:
+    if targets := run.spec.accelerator.targets:  # compiling for a target uses no device, so it has no price
         accelerators = [accelerator.model_copy(update={"target": target, "price_per_hour": None}) for target in targets]
     return tuple(_make_case(run, swept, count, accelerator) for accelerator in accelerators for swept in swept_values)
 

@@ -45,6 +45,7 @@ def case_name(swept: Mapping[str, int | str]) -> str:
     if not swept:
         return "all"
     readable = "-".join(f"{name}-{value}" for name, value in swept.items())
+    # With their types, the values 1 and "1" give different names.
     identity = [f"{type(value).__name__}:{name}={value}" for name, value in swept.items()]
     return unique_name(readable, *identity)
 

@@ -87,7 +87,10 @@ def fits(profile: Profile, node: Node) -> bool:
 
 
 def profile_requests(profile: Profile) -> Amounts:
-    """Return what a pod of this profile requests: its devices, if it has any, then CPUs and memory."""
+    """Return what a pod of this profile requests: its devices, if it has any, then CPUs and memory.
+
+    It requests one device, or all chips of the TPU slice that the profile selects.
+    """
     devices = {}
     if profile.resource:
         devices[profile.resource] = Decimal(profile.slice_chips or 1)
@@ -95,7 +98,7 @@ def profile_requests(profile: Profile) -> Amounts:
 
 
 def resources_without_profile(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
-    """Return the nodes with devices that no profile can use there, by the devices' extended resource."""
+    """Return the nodes whose devices no profile can use, by extended resource such as `nvidia.com/gpu`."""
     profiles = tuple(profiles)
     nodes_by_resource: defaultdict[str, list[Node]] = defaultdict(list)
     for node in nodes:

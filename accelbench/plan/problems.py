@@ -78,6 +78,7 @@ def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
     precision = run.spec.measurement.precision
     target_names = run.spec.accelerator.targets or ()
     target_platforms = [platforms.find(targets.find(name).platform) for name in target_names]
+    # Reason of each platform that lacks the precision, each once; None for the others.
     reasons = dict.fromkeys(platform.lacks.get(precision) for platform in target_platforms)
     problems = [Problem("spec.measurement.precision", f"{precision} is {reason}") for reason in reasons if reason]
     profile_has_device = profile.platform != "cpu" or profile.resource or profile.device_class
@@ -138,7 +139,7 @@ def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Pro
 def _check_spec(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
     """Return the problems of the run's parameters, variants, sweep and expectations.
 
-    The cases and the expectations are checked only if no other problem is found.
+    Cases and expectations are checked only if there is no other problem and at most `MAXIMUM_CASES` cases.
     """
     reference = run.spec.workload
     parameters = Fields("parameter", workload.name, workload.Parameters)
