@@ -76,7 +76,7 @@ class Registry(Generic[D]):
         return descriptor
 
     def _load_installed(self, point: EntryPoint) -> object:
-        """Import the object that an entry point names; raises the registry's error if that raises an exception."""
+        """Import the object that an entry point names; raises the registry's error if the import fails."""
         try:
             return point.load()
         except Exception as error:

@@ -17,9 +17,9 @@ _HOUR = 3600
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Format `value` with `digits` significant digits, including zeros at the end.
+    """Format `value` with `digits` significant digits, including zeros at the end: `2.00`.
 
-    All digits of a longer integer part are shown: `1,234` with three digits.
+    All digits of a longer integer part are shown: `1,234` with three digits. Zero is `0`.
     """
     if value == 0:
         return "0"
@@ -115,9 +115,9 @@ def percent(ratio: float) -> str:
 
 
 def spread(ratio: float) -> str:
-    """Format half the range of times, as a share of the time: `± 0.4 %`.
+    """Format `ratio`, half the range of some times divided by their mean: `± 0.4 %`.
 
-    A share above 1 is `> 100 %`: a time minus more than itself would be negative.
+    A ratio above 1 is `> 100 %` without `±`, because a time that is more than 100 % shorter would be negative.
     """
     return f"± {percent(ratio)}" if ratio <= 1 else "> 100 %"
 

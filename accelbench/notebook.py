@@ -351,7 +351,7 @@ def _pickle(name: str, function: Callable[..., Any]) -> bytes:
 
 
 def _advise_file(name: str) -> str:
-    """Advise the user to define the function `name` in a file, because functions of a file are not pickled."""
+    """Return advice to define the function `name` in a file, because functions of a file are not pickled."""
     parameter, body = "x", "..."
     if name == "arrays":
         parameter, body = "rng", 'return {"x": rng.standard_normal((1000, 1000))}'
