@@ -21,12 +21,12 @@ Measured: 0.01 to 0.03 on a quiet machine, 0.36 to 0.56 next to other load.
 
 
 def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str], *others: str) -> str:
-    """Return advice against the disturbances of a round.
+    """Return advice against disturbances of rounds; the last suggestion is always to accept noise.
 
     Args:
         reasons: Reasons of disturbed rounds; each begins with the name of the check that detected it.
         fingerprint: Fingerprint of the machine.
-        others: Further advice.
+        others: Further suggestions.
     """
     check_names = {reason.partition(" ")[0] for reason in reasons}
     suggestions = [advice(fingerprint) for name, advice in ADVICE_BY_CHECK.items() if name in check_names]
@@ -94,7 +94,7 @@ def _advice_on_restless_launches(result: Result) -> Iterator[str]:
 
 
 def is_restless(variant: VariantResult, result: Result) -> bool:
-    """Return True if the variant's launches spread widely or form two groups.
+    """Return True if the variant's launches spread more widely than `WIDE_SPREAD`, or form two groups.
 
     The answer is False for fewer than `MINIMUM_LAUNCHES` launches.
     """
@@ -109,7 +109,7 @@ def is_restless(variant: VariantResult, result: Result) -> bool:
 
 
 def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
-    """Yield which setting to change if a comparison is undecided; it depends on why there were no more rounds."""
+    """Yield which setting to change if a comparison is undecided: the one that ended the rounds, if a setting did."""
     if not any(map(_is_undecided, result.comparisons)):
         return
     measurement = result.case.measurement

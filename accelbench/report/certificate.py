@@ -79,7 +79,10 @@ def worst_outcome(result: Result) -> CheckOutcome:
 
 
 def failure_lines(result: Result) -> tuple[str, ...]:
-    """Return a line for each variant that failed, then a line for each failed check, with what to do about it."""
+    """Return a line for each variant that failed, then one for each check that failed, with what to do about it.
+
+    The line of a check has the reading of the first variant that it failed for, and the names of the others.
+    """
     lines = list(failures(result))
     failed = failed_checks(result)
     for name in dict.fromkeys(check.name for check in failed):

@@ -65,9 +65,9 @@ def _verdict_text(change: VariantChange) -> str:
 
 
 def _sample_text(change: VariantChange, sample: Sample, digits: int) -> str:
-    """Return a variant's time on one side; for `relative`, its speedup over the baseline.
+    """Return a variant's time on one side, or its speedup for `relative`; empty if the change has no interval.
 
-    The text is empty if the change has no interval.
+    For `relative`, `sample.seconds` is the variant's time / the baseline's time, so its reciprocal is the speedup.
     """
     if not change.interval or not sample.seconds:
         return ""
@@ -77,13 +77,13 @@ def _sample_text(change: VariantChange, sample: Sample, digits: int) -> str:
 
 
 def _time_digits(comparison: RunComparison) -> int:
-    """Return the digits that times need so that their ratios are the speedups of the table."""
+    """Return how many digits times need so that before / after, as shown, is the shown speedup."""
     changes = [change for change in comparison.changes if change.quantity != "relative"]
     return figures.digits_that_agree(_times_and_speedups(changes))
 
 
 def _speedup_digits(comparison: RunComparison) -> int:
-    """Return the digits that the two sides' speedups need so that their ratios are the speedups of the table."""
+    """Return how many digits both sides' speedups need so that after / before, as shown, is the shown speedup."""
     changes = [change for change in comparison.changes if change.quantity == "relative"]
     return figures.digits_that_agree(
         ((1 / after, 1 / before, speedup) for before, after, speedup in _times_and_speedups(changes)), figures.speedup
@@ -91,7 +91,7 @@ def _speedup_digits(comparison: RunComparison) -> int:
 
 
 def _times_and_speedups(changes: Iterable[VariantChange]) -> Iterator[tuple[float, float, float]]:
-    """Yield the times before and after and their ratio, for each change that has an interval."""
+    """Yield the seconds before, the seconds after and the speedup, of each change that has an interval."""
     for change in changes:
         before_seconds, after_seconds = change.before.seconds, change.after.seconds
         if change.interval and before_seconds and after_seconds:
@@ -99,7 +99,10 @@ def _times_and_speedups(changes: Iterable[VariantChange]) -> Iterator[tuple[floa
 
 
 def basis(comparison: RunComparison) -> str:
-    """Return the sizes of the samples, as `from 6 launches in A and 8 launches in B`; by variant if they differ."""
+    """Return the sizes of the samples, as `from 6 launches in A and 8 launches in B`; by variant if they differ.
+
+    Changes without an interval are left out.
+    """
     variants_by_sizes: dict[str, list[str]] = {}
     for change in comparison.changes:
         if change.interval is not None:
@@ -165,7 +168,10 @@ def sentences(comparison: RunComparison) -> tuple[str, ...]:
 
 
 def refusal(comparison: RunComparison) -> tuple[str, ...]:
-    """Return which differences refuse the comparison, and how to compare anyway if that is possible."""
+    """Return which differences refuse the comparison, and how to compare anyway.
+
+    Nothing allows a difference in an entry of `NEVER`.
+    """
     never_allowed = [difference.name for difference in comparison.refused if difference.group in comparability.NEVER]
     groups: dict[str, list[Difference]] = {}
     for difference in comparison.refused:

@@ -37,7 +37,7 @@ def tail(result: Result) -> Table | None:
 def first_calls(result: Result) -> Table | None:
     """Return a table of first calls with cold and warm cache, and when they pay back.
 
-    The answer is None if no variant has launches with a warm cache and no comparison states when it pays back.
+    None if no variant has launches with a warm cache and no comparison states when the first call pays back.
     """
     answers = {comparison.variant: comparison.pays_back for comparison in result.comparisons if comparison.pays_back}
     if not answers and not any(variant.warm_phases for variant in result.variants):
@@ -86,7 +86,7 @@ def _interval_of_steps(answer: Payback) -> str:
 
 
 def _first_call_seconds(phases: Iterable[PhaseTime]) -> str:
-    """Return the time of compiling and first step together, as text; empty if no launch reached either."""
+    """Return the median seconds of compiling plus those of the first step; empty if no launch reached either."""
     seconds = [float(time.median_seconds) for time in phases if time.phase in FIRST_CALL]
     return view.phase_seconds(sum(seconds)) if seconds else ""
 
@@ -97,13 +97,13 @@ def work(result: Result, *, brief: bool = False) -> Table | None:
 
 
 def programs(result: Result) -> Table | None:
-    """Return a table of the numbers of compiled programs."""
+    """Return a table of the numbers that describe each variant's compiled program."""
     return _numbers_table("What was compiled", "program", result)
 
 
-def _numbers_table(caption: str, table: str, result: Result, *, brief: bool = False) -> Table | None:
-    """Return a table of the numbers that belong to `table`; with `brief`, only those marked as brief."""
-    numbers = {field: number for field, number in MEASURED.items() if number.table == table}
+def _numbers_table(caption: str, table_name: str, result: Result, *, brief: bool = False) -> Table | None:
+    """Return a table of the numbers of `MEASURED` for this table; with `brief`, only of those marked as brief."""
+    numbers = {field: number for field, number in MEASURED.items() if number.table == table_name}
     if brief:
         numbers = {field: number for field, number in numbers.items() if number.brief}
     currency = result.case.accelerator.currency
@@ -119,9 +119,9 @@ def _numbers_table(caption: str, table: str, result: Result, *, brief: bool = Fa
 
 
 def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
-    """Return a number with its unit; empty if it was not measured.
+    """Return a number with its unit; `none` for a quantity of 0, empty if it was not measured.
 
-    `bound` is the limit of the device that a share refers to.
+    A share is shown with `bound`, the limit of the device that it refers to: `54 % compute`.
     """
     value, unit = numbers.value(field), MEASURED[field].unit
     if value is None:

@@ -178,21 +178,24 @@ class _CasePage:
 
     @cached_property
     def phases_plot(self) -> "Plot | None":
-        """Draw how long each phase takes."""
+        """Draw how long each phase takes; None if the page has too many cases for this plot."""
         from accelbench.report.plots import phases
 
         return phases.plot(self.result, f"{self.id}-phases") if self._all_plots else None
 
     @cached_property
     def payback(self) -> "Plot | None":
-        """Draw after how many steps compiling pays back."""
+        """Draw after how many steps compiling pays back; None if the page has too many cases for this plot."""
         from accelbench.report.plots import payback
 
         return payback.plot(self.result, f"{self.id}-payback") if self._all_plots else None
 
     @cached_property
     def blocks(self) -> "Plot | None":
-        """Draw all blocks of every launch, or the quantiles of launches if the blocks are not available."""
+        """Draw all blocks of every launch, or quantiles of each launch if the blocks are not available.
+
+        None if nothing was timed, or if the page has too many cases for this plot.
+        """
         from accelbench.report.plots import blocks
 
         if not self._all_plots:
@@ -272,7 +275,8 @@ def _check_table(caption: str, checks: Sequence[Check]) -> Table:
 def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
     """Return sentences over all cases; for a single case that was measured, its findings.
 
-    The sentences about several cases count the outcomes, and describe the largest and the smallest speedup.
+    For several cases, count the outcomes, and describe the largest and the smallest decided speedup. If all cases were
+    compiled for targets, return the headlines of the first programs.
     """
     if not results:
         return ("No case has a result.",)
@@ -315,7 +319,7 @@ def overview_table(results: Sequence[Result]) -> Table | None:
 
 
 def case_label(result: Result) -> str:
-    """Return what distinguishes the case from the other cases of its run: `size 512`."""
+    """Return what distinguishes the case from others: its swept parameters, else all parameters, else its name."""
     swept = result.case.swept or result.case.parameters
     return ", ".join(f"{name} {value}" for name, value in swept.items()) or result.case.name
 

@@ -44,7 +44,7 @@ def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]
 
 
 def of_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:
-    """Return the launches of each variant, with the quantiles that the result has instead of blocks."""
+    """Return the launches of each variant, with quantiles of their blocks: a result does not contain the blocks."""
     return {
         variant.name: tuple(map(_from_summary, variant.launches)) for variant in result.variants if variant.launches
     }

@@ -1,6 +1,6 @@
 """Show the progress of a run on standard error: a table that is redrawn on a terminal, lines anywhere else.
 
-The table is not redrawn while blocks are timed, because drawing would take processor time from the measured variant.
+The table is not redrawn while blocks are timed, because drawing would take CPU time from the measured variant.
 """
 
 import time
@@ -46,10 +46,10 @@ class Display(Protocol):
     """Receive the progress of a run."""
 
     def start_case(self, case: Case, case_number: int, case_count: int) -> None:
-        """Start a case; `case_number` counts from 1 to `case_count`."""
+        """Show that a case starts; `case_number` counts from 1 to `case_count`."""
 
     def event(self, event: Event) -> None:
-        """Process an event of the runner."""
+        """Show an event of the runner."""
 
     def tick(self) -> None:
         """Update the display; called after each second without an event."""
@@ -68,12 +68,12 @@ class Display(Protocol):
 
 
 def display(console: Console, clock: Clock = time.monotonic) -> Display:
-    """Return a table if the console is a terminal, else lines."""
+    """Return a table if the console is a terminal that can redraw it, else lines."""
     return LiveTable(console, clock) if console.is_terminal and not console.is_dumb_terminal else Lines(console)
 
 
 def plan(case: Case) -> str:
-    """Describe the variants, the rounds and the time limit of a case."""
+    """Describe a case: its variants, its rounds, when they may end early, and its time limit."""
     measurement, names = case.measurement, ", ".join(variant.name for variant in case.variants)
     rounds = " to ".join(str(count) for count in sorted({measurement.rounds_min, measurement.rounds_max}))
     texts = [
@@ -85,9 +85,9 @@ def plan(case: Case) -> str:
 
 
 def stop_condition(case: Case) -> str:
-    """Return the condition that ends the rounds early; empty if the number of rounds is fixed.
+    """Return which width of all intervals ends the rounds before the maximum; empty if minimum equals maximum.
 
-    The judge applies this rule with `accelbench.stats.stopping`. A verdict alone does not end the rounds.
+    The widths alone decide: a verdict on every comparison does not end the rounds.
     """
     measurement = case.measurement
     if measurement.rounds_min >= measurement.rounds_max:
@@ -108,8 +108,8 @@ class Lines:
     def __init__(self, console: Console) -> None:
         """Print to a console, which is standard error."""
         self._console = console
-        self._undisturbed = True
-        """True until a round of the case is disturbed."""
+        self._disturbance_explained = False
+        """True once the reason of the case's first disturbed round has been printed."""
         self._success = "measured"
         self._case: Case | None = None
         self._valid_rounds = 0
@@ -117,8 +117,8 @@ class Lines:
         """True once the reason for more rounds than the minimum has been printed."""
 
     def start_case(self, case: Case, case_number: int, case_count: int) -> None:
-        """Print the case's title and plan."""
-        self._undisturbed = True
+        """Print the case's title and plan; a case for a target has no plan, because nothing is measured."""
+        self._disturbance_explained = False
         self._case = case
         self._valid_rounds = 0
         self._rounds_explained = False
@@ -128,7 +128,7 @@ class Lines:
             self._print(plan(case))
 
     def event(self, event: Event) -> None:
-        """Print a launch's end, a round's disturbances or its times, and warnings about the machine."""
+        """Print how a launch or a round ended, a warning about the machine, or once why more rounds follow."""
         if isinstance(event, LaunchFinished):
             outcome = self._outcome(event)
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
@@ -176,9 +176,9 @@ class Lines:
             line = f"round {event.round} is discarded for every variant, and measured again if there is time"
         else:
             line = f"round {event.round} was disturbed, and counts because noise is accepted"
-        if not self._undisturbed:
+        if self._disturbance_explained:
             return (line,)
-        self._undisturbed = False
+        self._disturbance_explained = True
         line = f"{line}: {disturbances[0]}"
         return (line, event.advice) if event.quarantined and event.advice else (line,)
 
@@ -233,7 +233,7 @@ class LiveTable:
             self._live.refresh()
 
     def end_case(self) -> None:
-        """Clear the table; the report takes its place."""
+        """Clear the table, where the report follows; keep the case's duration to estimate that of other cases."""
         if self._progress is not None:
             self._case_durations.append(self._clock() - self._progress.started)
             self._progress = None
@@ -285,7 +285,7 @@ def frame(
         heading.append(f"  case {case_number} of {case_count}", style="dim")
     lines = [_phases(progress.phase), *_disturbance_texts(progress)]
     goal = stop_condition(progress.case)
-    if goal and not progress.case.accelerator.target:
+    if goal and not progress.case.accelerator.target:  # a case for a target is compiled and not measured
         lines.append(Text(f"measuring {goal}", style="dim"))
     return Group(heading, Text(), table, Text(), *lines, _status_line(progress, now, remaining_time))
 
@@ -299,10 +299,10 @@ def _disturbance_texts(progress: Progress) -> tuple[Text, ...]:
 
 
 def round_lines(finished: RoundFinished) -> Iterator[str]:
-    """Yield a line for each variant: `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
+    """Yield a line for each variant that has a time or a finding: `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
     comparisons = {comparison.variant: comparison for comparison in finished.comparisons}
     seconds = {time.variant: None if time.seconds is None else float(time.seconds) for time in finished.times}
-    baseline = next((name for name in seconds if name not in comparisons), "")
+    baseline = next((name for name in seconds if name not in comparisons), "")  # it is not compared with itself
     digits = time_digits(seconds, finished.comparisons, baseline)
     for time_now in finished.times:
         variant = time_now.variant
@@ -319,7 +319,7 @@ def round_lines(finished: RoundFinished) -> Iterator[str]:
 
 
 def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[SpeedupEstimate], baseline: str) -> int:
-    """Return how many digits times need so that their ratios match the speedups next to them."""
+    """Return how many digits times need so that baseline time / variant time, as shown, is the shown speedup."""
     baseline_seconds = seconds.get(baseline)
     quotients = []
     for comparison in comparisons:
@@ -330,7 +330,7 @@ def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[Speed
 
 
 def estimate_text(comparison: SpeedupEstimate) -> str:
-    """Return the state of a comparison, `2.04x (2.01 to 2.07) faster`, or why it has no interval."""
+    """Describe a comparison so far: `2.04x (2.01 to 2.07) faster`, `invalid: CHECK` or `no interval yet`."""
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
     if not (comparison.speedup and comparison.lower and comparison.upper):
@@ -352,12 +352,12 @@ def _cells(state: VariantState, progress: Progress, digits: int) -> tuple[Render
 
 
 def _mark(state: VariantState, progress: Progress) -> Text:
-    """Return a character for the state of a variant: failed, running, or launched in this round."""
+    """Return ✗ for a failed variant, ● for a running one, · for one that was launched in this round, else a space."""
     if state.failure is not None:
         return Text("✗", style=BAD)
     if progress.running_variant == state.variant:
         return Text("●", style="bold cyan")
-    if state.last_round == progress.round and progress.round:
+    if state.last_round == progress.round and progress.round:  # both are 0 before the first round
         return Text("·", style="dim")  # the checks follow at the end of the round
     return Text(" ")
 
@@ -392,12 +392,15 @@ def _phases(current: Phase | None) -> Text:
 
 
 def _status_line(progress: Progress, now: float, remaining_time: Remaining | None) -> RenderableType:
-    """Return a line with the round, the elapsed time, a progress bar of rounds, and the remaining time."""
+    """Return a line with the round, the elapsed time, a progress bar of rounds, and the remaining time.
+
+    Discarded rounds are measured again, so they do not advance the round or the bar.
+    """
     measurement = progress.case.measurement
     active_states = [state for state in progress.states if state.failure is None]
     completed_rounds = float(progress.rounds_complete)
     is_in_round = progress.rounds_complete + progress.discarded_rounds < progress.round
-    if is_in_round and active_states:
+    if is_in_round and active_states:  # each launch of this round advances the bar by a fraction of a round
         launches = sum(state.last_round == progress.round for state in active_states)
         completed_rounds += launches / len(active_states)
     rounds = f"round {max(1, progress.round - progress.discarded_rounds)} of {measurement.rounds_min}"

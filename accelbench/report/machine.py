@@ -8,8 +8,8 @@ BYTES_PER_GIBIBYTE = 2**30
 
 
 def line(fingerprint: Mapping[str, str]) -> str:
-    """Return device, processors, memory, kernel and versions in one line, as far as the fingerprint has them."""
-    texts = [_device(fingerprint), _processors(fingerprint)]
+    """Return device, CPUs, memory, kernel and versions in one line, as far as the fingerprint has them."""
+    texts = [_device(fingerprint), _cpus(fingerprint)]
     memory = fingerprint.get("memoryLimitBytes") or fingerprint.get("memoryBytes") or ""
     if memory.isdecimal():
         texts.append(f"{float(memory) / BYTES_PER_GIBIBYTE:.0f} GiB")
@@ -23,14 +23,14 @@ def line(fingerprint: Mapping[str, str]) -> str:
 
 
 def _device(fingerprint: Mapping[str, str]) -> str:
-    """Return the name of the device; empty for a CPU, whose model is described with the processors."""
+    """Return the name of the device; empty for a CPU, which `_cpus` describes."""
     if fingerprint.get("device.platform", "cpu") == "cpu":
         return ""
     return fingerprint.get("device.name", "")
 
 
-def _processors(fingerprint: Mapping[str, str]) -> str:
-    """Describe the processors: model, vector extensions, how many are used, cores, and whether they are virtual.
+def _cpus(fingerprint: Mapping[str, str]) -> str:
+    """Describe the CPUs: model, vector extensions, how many are used, cores, and whether the machine is virtual.
 
     The text is empty if the model is unknown.
     """

@@ -109,7 +109,7 @@ class RawMarkdown(str):
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
     """Return a Markdown table; columns whose indices are in `right` are aligned at the right.
 
-    Every cell is escape, unless it is `RawMarkdown`.
+    Every cell is escaped, unless it is `RawMarkdown`.
     """
     rule = [RawMarkdown("---:" if index in right else "---") for index in range(len(header))]
     return "\n".join(_row(cells) for cells in (header, rule, *rows))

@@ -86,7 +86,7 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
         return progress
     if isinstance(event, LaunchFinished):
         states = progress.states
-        if not event.unfinished:
+        if not event.unfinished:  # an unfinished launch does not count
             states = tuple(_after_launch(state, event) if state.variant == event.variant else state for state in states)
         return replace(progress, states=states, running_variant=None, phase=None, last_launch_ended=now)
     return _after_round(progress, event, now)
@@ -104,7 +104,7 @@ def _after_launch(state: VariantState, event: LaunchFinished) -> VariantState:
 
 
 def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progress:
-    """Return the progress after a round is judged."""
+    """Return the progress after the judge has counted a round, or discarded it because of a disturbance."""
     rounds_complete, discarded_rounds = progress.rounds_complete, progress.discarded_rounds
     if event.quarantined:
         discarded_rounds += 1
@@ -130,7 +130,7 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
 
 
 def _state_after_round(state: VariantState, event: RoundFinished) -> VariantState:
-    """Return a variant's state with the event's time and comparison; a value that the event lacks stays unchanged."""
+    """Return a variant's state with the event's time and comparison; without one for this variant, keep the old one."""
     comparison = next((item for item in event.comparisons if item.variant == state.variant), state.comparison)
     time = next((item for item in event.times if item.variant == state.variant), None)
     if time is None:
@@ -157,9 +157,11 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
     started_rounds = progress.rounds_complete
     if progress.rounds_complete + progress.discarded_rounds < progress.round:  # a round is not judged yet
         started_rounds += 1
+        # The launches of these variants in this round are still to come, or one is running.
         waiting_states = [state for state in active_states if state.last_round < progress.round]
         current_round_seconds = judge_seconds + sum(launch_seconds[state.variant] for state in waiting_states)
         if progress.running_variant in launch_seconds:
+            # A launch that takes longer than expected counts as about to end.
             current_round_seconds -= min(now - progress.launch_started, launch_seconds[progress.running_variant])
     measurement = progress.case.measurement
     rounds_min, rounds_max = measurement.rounds_min, measurement.rounds_max

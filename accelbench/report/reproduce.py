@@ -16,7 +16,7 @@ END = "END-OF-MANIFEST"
 def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
     """Return a shell command that runs the manifest.
 
-    `processors` limits the processors of the run; if it is None, the run uses all processors.
+    `processors` is the number of CPUs that the run may use; None: all.
     """
     manifest_text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
     script = manifest["spec"]["workload"].get("script")
@@ -27,9 +27,9 @@ def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
 
 
 def processors_asked_for(result: Result) -> int | None:
-    """Return the number of processors that the run used, for the option `--processors`.
+    """Return the number of CPUs that the run used, for the option `--processors`.
 
-    The answer is None if the number is unknown, if the run used all processors, or if it had a container's CPU limit.
+    The answer is None if the number is unknown, if the run used all CPUs, or if it had a container's CPU limit.
     """
     entries = result.fingerprint
     used, installed = entries.get("cpusUsed", ""), entries.get("cpus", "")
@@ -69,7 +69,7 @@ def of_case(case: Case) -> dict[str, Any]:
     }
     if case.accelerator.target is not None:
         spec["accelerator"] = {"targets": [case.accelerator.target]}
-    elif case.accelerator.profile != "cpu":
+    elif case.accelerator.profile != "cpu":  # the default profile
         spec["accelerator"] = {"profile": case.accelerator.profile, "devicesPerNode": case.accelerator.devices}
     return {
         "apiVersion": API_VERSION,

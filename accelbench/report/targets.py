@@ -75,9 +75,9 @@ def memory(results: Sequence[Result]) -> Table | None:
 
 
 def sizes(results: Sequence[Result]) -> Table | None:
-    """Return a table of the memory of one device, by kind, and of the floating-point operations of all devices.
+    """Return a table of one device's memory by kind, and of all devices' floating-point operations.
 
-    The column `reused` is the size of the outputs that share memory with arguments.
+    The column `reused` is the size of outputs that share memory with arguments. None if no program has a number.
     """
     fields = ("argument_bytes", "output_bytes", "aliased_bytes", "temporary_bytes")
     headings = ("arguments", "outputs", "reused", "temporary", "FLOP")
@@ -89,11 +89,12 @@ def sizes(results: Sequence[Result]) -> Table | None:
             texts = _NumberTexts(variant, compiled)
             rows.append((target, variant.name, *map(texts.size, fields), flops(variant)))
     table = make_table("Memory of one device, and floating-point operations of all", columns, rows)
+    # Without any number, only target and variant are left.
     return table if table and len(table.columns) > KEY_COLUMNS else None
 
 
 def programs(results: Sequence[Result]) -> Table | None:
-    """Return a table of each program's contents, and of the compiler's time and memory."""
+    """Return a table of each program's operations, kernels and collectives, and of the compiler's time and memory."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -117,7 +118,7 @@ def programs(results: Sequence[Result]) -> Table | None:
 
 
 def largest_kernels(results: Sequence[Result]) -> Table | None:
-    """Return a table of the kernels that fuse the most operations; None if no program has one."""
+    """Return a table of the operations in each program's largest fused kernels; None if no program has one."""
     columns = (TableColumn("target"), TableColumn("variant"), TableColumn("what one kernel computes", kind="sentence"))
     rows = (
         (target, variant.name, "; ".join(compiled.fused))
@@ -154,7 +155,10 @@ def _sentences(result: Result) -> Iterator[str]:
 
 
 def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return notes on the numbers: which numbers are estimates, and that no time is known."""
+    """Return notes on the numbers: what the sign of an estimate means, and that no time is known.
+
+    For PyTorch's programs, which are dispatched and not compiled, the sign means something else.
+    """
     programs = [compiled for result in results for compiled in result.compiled]
     notes = []
     if any(compiled.estimates and not compiled.dispatched for compiled in programs):
@@ -186,9 +190,9 @@ def bar(used_bytes: int | None, device_bytes: int | None) -> str:
 
 
 def collectives(variant: VariantResult) -> str:
-    """Return how many collective operations of each kind a program has, and their bytes on a device.
+    """Return a program's collective operations by kind, with their bytes on a device: `2 all-reduce (4.19 MB)`.
 
-    The text is like `2 all-reduce (4.19 MB)`; empty if collective operations were not counted.
+    The text is `3 others` if `KINDS` lists none of them; empty if collective operations were not counted.
     """
     numbers = variant.numbers
     if numbers.collectives is None:
@@ -203,7 +207,7 @@ def collectives(variant: VariantResult) -> str:
 
 
 def flops(variant: VariantResult) -> str:
-    """Return the floating-point operations of one call: `26.8 G`."""
+    """Return the floating-point operations of one call, as `26.8 G`; empty if they are unknown."""
     flops_per_call = variant.numbers.flops_per_call
     return "" if flops_per_call is None else figures.quantity(flops_per_call, "").strip()
 
@@ -222,19 +226,19 @@ class _NumberTexts:
         self._estimates = compiled.estimates
 
     def size(self, field: str) -> str:
-        """Format a number of bytes; empty if it is unknown."""
+        """Format a number of bytes, after `≈` if it is an estimate; empty if it is unknown."""
         value = self._numbers.value(field)
         if value is None:
             return ""
         return f"{self._sign(field)}{figures.quantity(value, 'B') if value else '0 B'}"
 
     def count(self, field: str) -> str:
-        """Format a count; empty if it is unknown."""
+        """Format a count, after `≈` if it is an estimate; empty if it is unknown."""
         value = self._numbers.value(field)
         return "" if value is None else f"{self._sign(field)}{value:,}"
 
     def _sign(self, field: str) -> str:
-        """Return the sign of an estimate if the number is one, else an empty text."""
+        """Return `≈` if the number is an estimate, else an empty text."""
         alias = type(self._numbers).model_fields[field].alias
         return ESTIMATE if alias in self._estimates else ""
 

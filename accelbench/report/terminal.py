@@ -57,7 +57,10 @@ class TerminalReport:
         self.expectations = expectations
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield title, findings, verdict table, phases, checks, expectations and machine."""
+        """Yield the title, findings, a table of verdicts or observations, details, advice, checks and notes.
+
+        If nothing was measured, yield only the title, the reason, advice, expectations and notes.
+        """
         del console, options
         result = self.result
         yield Text(view.title(result.case), style="bold")
@@ -119,7 +122,7 @@ def _phases(result: Result) -> Iterable[RenderableType]:
 
 
 def _with_short_heading(column: TableColumn) -> TableColumn:
-    """Return the column with a long heading on two lines, so that a name and seven phases fit into 80 columns."""
+    """Break a heading longer than `compile` at its hyphen, so that a name and seven phases fit into 80 columns."""
     if len(column.name) <= len("compile"):
         return column
     return replace(column, name=column.name.replace("-", "-\n"))
@@ -145,7 +148,10 @@ class _Column:
     """True if a cell must be on one line; the heading may be on several."""
 
     def widths(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Return the minimum width, which splits no word, and the maximum width, which breaks no line."""
+        """Return the minimum width, which splits no word, and the maximum width, which breaks no line.
+
+        If `nowrap`, the minimum keeps each cell on one line; only the heading may be on several.
+        """
         column_widths = measure_renderables(console, options, (self.heading, *self.cells))
         if not self.nowrap or not self.cells:
             return column_widths
@@ -171,12 +177,15 @@ class FittedTable:
     """Show a table in the width of the console; if words would have to be split, show each row as a list."""
 
     def __init__(self, table: TextTable, *, first_heading: str = "") -> None:
-        """Show `first_heading`, if there is one, as the heading of the first column."""
+        """Show `first_heading`, if there is one, instead of the heading of the first column."""
         self.table = table
         self.first_heading = first_heading or table.columns[0].name
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table in the first of `LAYOUTS` that fits; if none fits, yield each row as a list."""
+        """Yield the table in the first of `LAYOUTS` that fits; if none fits, yield each row as a list.
+
+        Layouts with drawn intervals need intervals, and a console of at least `MINIMUM_PLOT_WIDTH`.
+        """
         may_draw_intervals = options.max_width >= MINIMUM_PLOT_WIDTH and any(self.table.intervals)
         for gap, may_break_lines, draws_intervals in LAYOUTS:
             if draws_intervals and not may_draw_intervals:
@@ -200,7 +209,10 @@ class FittedTable:
         return table
 
     def _columns(self, *, draws_intervals: bool) -> list[_Column]:
-        """Return the columns as text; if `draws_intervals`, add a column of drawn intervals before the verdict."""
+        """Return the columns as text; numbers and columns of kind `nowrap` stay on one line.
+
+        If `draws_intervals`, a column of drawn intervals comes before the verdict.
+        """
         columns = []
         for index, column in enumerate(self.table.columns):
             if draws_intervals and column.kind == "verdict":
@@ -223,12 +235,13 @@ class FittedTable:
 
     def _lists(self) -> RenderResult:
         """Yield each row as its header, then a line for each other cell that is not empty."""
-        if self.first_heading != "variant":
+        if self.first_heading != "variant":  # that the rows are variants is clear without a heading
             yield Text(self.first_heading, style="dim")
         for header, *cells in self.table.rows:
             yield Text(header, style="bold")
             for column, text in zip(self.table.columns[1:], cells, strict=True):
                 if text:
+                    # In a list, a heading that was broken into lines is on one line again.
                     heading = column.name.replace("-\n", "-").replace("\n", " ")
                     yield Text.assemble("  ", (heading, "dim"), " ", (text, _style(column, text)))
 
@@ -326,13 +339,13 @@ class Axis:
     width: int
 
     def column(self, value: float) -> int:
-        """Return the index of the character that stands for `value`."""
+        """Return the index of the character for `value` on the logarithmic scale, at most that of the nearest end."""
         position = math.log(value / self.low) / math.log(self.high / self.low)
         return min(self.width - 1, max(0, round(position * (self.width - 1))))
 
 
 def axis_for(intervals: Sequence[Bounds], width: int) -> Axis:
-    """Return one axis of `width` characters for all intervals of a table, so that rows can be compared."""
+    """Return one axis of `width` characters that contains 1 and all intervals of a table, to compare its rows."""
     lower = min([1.0, *(bounds.lower for bounds in intervals)])
     upper = max([1.0, *(bounds.upper for bounds in intervals)])
     return Axis(lower / AXIS_MARGIN, upper * AXIS_MARGIN, width)

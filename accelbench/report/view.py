@@ -109,7 +109,10 @@ def nothing_measured(result: Result) -> bool:
 
 
 def sentences(result: Result) -> tuple[str, ...]:
-    """Return sentences about what was measured: comparisons or observations; empty if nothing was measured."""
+    """Return sentences about observations or comparisons, or that a variant was measured alone.
+
+    Empty if nothing was measured, or if several variants have no comparison.
+    """
     if nothing_measured(result):
         return ()
     if result.observations:
@@ -122,7 +125,10 @@ def sentences(result: Result) -> tuple[str, ...]:
 
 
 def _describe_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return at most `MAXIMUM_SENTENCES` texts about ranked comparisons."""
+    """Return at most `MAXIMUM_SENTENCES` texts about ranked comparisons.
+
+    If several comparisons are all invalid, one text says so; if there are too many for a text each, sum them up.
+    """
     if len(comparisons) > 1 and all(comparison.invalid for comparison in comparisons):
         return _no_speedups(comparisons)
     if len(comparisons) <= MAXIMUM_SENTENCES:
@@ -133,8 +139,8 @@ def _describe_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """Return at most three sentences about many comparisons, which are ranked.
 
-    They are about the first comparison that has a finding, about the number of verdicts of each kind, and about the
-    last comparison that has a finding.
+    They describe the first and the last comparison that has a verdict or is noisy, and between these the number of
+    verdicts of each kind.
     """
     ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not ranked:
@@ -168,15 +174,16 @@ def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _no_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return one sentence on why no comparison has a verdict: the failed checks, with the number of comparisons.
+    """Return one sentence: that no comparison has a verdict, and which checks failed, with the number of comparisons.
 
-    If no check failed, return the comparisons' own sentences, each once.
+    The number is left out for a check that failed for all. If no check failed, return the comparisons' own sentences.
     """
     failed_checks = Counter(name for comparison in comparisons for name in comparison.invalid)
     if not failed_checks:
         return tuple(dict.fromkeys(comparison.sentence for comparison in comparisons))[:MAXIMUM_SENTENCES]
     total = len(comparisons)
     names = ", ".join(name if count == total else f"{name} ({count})" for name, count in failed_checks.most_common())
+    # A comparison can lack a verdict although no check failed for it.
     predicate = "is valid" if all(comparison.invalid for comparison in comparisons) else "has a verdict"
     checks = "The check that failed" if len(failed_checks) == 1 else "The checks that failed"
     return (f"None of {total} comparisons with {comparisons[0].baseline} {predicate}. {checks}: {names}.",)
@@ -225,7 +232,10 @@ def compared_rows(result: Result) -> tuple[VariantRow, ...]:
 
 
 def tail_rows(result: Result) -> tuple[VariantRow, ...]:
-    """Return the rows for the 99th percentile of calls; empty if the protocol is not latency."""
+    """Return the rows for the 99th percentile of calls; empty if the protocol is not latency.
+
+    A variant's percentile is the geometric mean over its launches.
+    """
     percentiles = {}
     for variant in result.variants:
         times = [float(launch.p99_seconds) for launch in variant.launches if launch.p99_seconds]
@@ -238,7 +248,7 @@ def tail_rows(result: Result) -> tuple[VariantRow, ...]:
 def _rows(
     result: Result, comparisons: Sequence[Comparison], seconds: Mapping[str, float | None]
 ) -> tuple[VariantRow, ...]:
-    """Return a row for each variant; times have as many digits as their ratios need to be the speedups."""
+    """Return a row for each variant; times have so many digits that their ratios, as shown, are the shown speedups."""
     quotients = []
     for comparison in comparisons:
         baseline_seconds, variant_seconds = seconds.get(comparison.baseline), seconds.get(comparison.variant)
@@ -269,7 +279,7 @@ def baseline_first(result: Result) -> tuple[VariantResult, ...]:
 def _row(
     result: Result, variant: VariantResult, comparison: Comparison | None, seconds: float | None, digits: int
 ) -> VariantRow:
-    """Return a variant's row; the spread is empty for a single launch."""
+    """Return a variant's row; its spread is half of (95th - 5th percentile) / geometric mean, empty for one launch."""
     spread = ""
     quantiles = variant.seconds
     if quantiles is not None and len(variant.launches) > 1:
@@ -285,7 +295,7 @@ def _row(
 
 
 def _verdict(result: Result, variant: VariantResult, comparison: Comparison | None) -> str:
-    """Return the text of `VariantRow.verdict`."""
+    """Return a variant's verdict, or else its failure, `baseline`, or why it has no verdict."""
     if variant.failure is not None:
         return f"failed: {variant.failure.reason}"
     if variant.name == result.case.baseline:
@@ -399,7 +409,7 @@ def _describe_rounds(result: Result) -> str:
 def time_notes(result: Result) -> tuple[str, ...]:
     """Return what the times mean, and a note for each speedup that is not the ratio of two times of the table.
 
-    The notes are empty if no variant has a time.
+    It is not if the baseline and the variant have launches in different rounds. Empty if no variant has a time.
     """
     if not any(variant.seconds for variant in result.variants):
         return ()

@@ -30,7 +30,8 @@ def plot(
 ) -> Plot | None:
     """Draw a panel for each variant over the rounds; None if nothing was timed.
 
-    Discarded rounds are shaded. All panels have the same kind of scale, so that they can be compared.
+    Discarded rounds are shaded. All panels are logarithmic if one of them needs it: a variant's slowest block took more
+    than `MAXIMUM_LINEAR_RATIO` times its quickest.
     """
     timed = {variant: launches for variant, launches in series.items() if any(launch.seconds for launch in launches)}
     if not timed:
@@ -40,7 +41,7 @@ def plot(
     wide_maximum_dots = max(4, MAXIMUM_BLOCKS // sum(len(launches) for launches in timed.values()))
 
     def make(width: int) -> "Figure":
-        """Draw the panels below each other; the last panel has the labels of the rounds."""
+        """Draw the panels below each other, with fewer dots in a narrow figure; the last panel labels the rounds."""
         # Heights and margins are in pixels.
         maximum_dots = wide_maximum_dots if width == canvas.WIDE else wide_maximum_dots // 2
         height = PANEL * len(timed) + 44
@@ -73,9 +74,9 @@ def _draw_panel(
     quarantined: AbstractSet[int],
     maximum_dots: int,
 ) -> None:
-    """Draw a variant's launches side by side: blocks as dots, each launch's value as a line.
+    """Draw a variant's launches side by side: at most `maximum_dots` blocks of each as dots, its time as a line.
 
-    `maximum_dots` is the maximum number of dots in a launch.
+    If only quantiles of the blocks are known, a vertical line from the lowest to the highest replaces the dots.
     """
     values = _values(launches)
     low, high = min(values), max(values)

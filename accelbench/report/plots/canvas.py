@@ -92,11 +92,12 @@ def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
 
 
 def standalone(plot: Plot) -> str:
-    """Return the wide drawing as an SVG file with the page's colours for both schemes."""
+    """Return the wide drawing as an SVG file with the page's colours for light and dark."""
     css = files("accelbench.report").joinpath("page", "report.css").read_text(encoding="utf-8")
     colours = css[: css.index("* {")]  # the style sheet begins with the definitions of the colours
     style = f"<style>{colours}text {{ font-family: var(--font) }}</style>"
     root = '<svg xmlns="http://www.w3.org/2000/svg" style="background: var(--paper)" '
+    # The first `><` ends the tag `<svg ...>`: the style follows it.
     return plot.wide.replace("<svg ", root, 1).replace("><", f">{style}<", 1) + "\n"
 
 

@@ -77,7 +77,7 @@ def _finding(row: view.VariantRow) -> str:
 
 
 def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, y: float, stacked: bool) -> None:
-    """Write the variant's name at the left and its finding at the right.
+    """Write the variant's name at the left and its finding at the right, in the colour of its verdict.
 
     The texts are inside the axes if they are `stacked` above the interval, else outside.
     """
@@ -109,7 +109,7 @@ def _draw_interval(axes: "Axes", row: view.VariantRow, *, y: float) -> None:
 
 
 def _label_alignment(low: float, high: float) -> str:
-    """Return the horizontal alignment that keeps a label at 1 inside the axis from `low` to `high`."""
+    """Return the alignment that keeps a label at 1 inside the logarithmic axis from `low` to `high`."""
     position = math.log(1 / low) / math.log(high / low)  # from 0 (left end) to 1 (right end)
     if position < 0.3:  # noqa: PLR2004 - near the left end
         return "left"

@@ -44,7 +44,10 @@ class Curve:
     """Seconds per step: the baseline's and the variant's."""
 
     def speedup(self, steps: float) -> float:
-        """Return the speedup of all work up to this number of steps; NaN if a total time is not positive."""
+        """Return the baseline's total time after this number of steps, first call included, divided by the variant's.
+
+        NaN if a total time is not positive.
+        """
         baseline_first, variant_first = self.first_seconds
         baseline_step, variant_step = self.step_seconds
         baseline_total = baseline_first + steps * baseline_step
@@ -59,14 +62,14 @@ def curves(result: Result) -> tuple[Curve, ...]:
 
 
 def _curve(comparison: Comparison, result: Result) -> Curve | None:
-    """Return the curve of a comparison; None if the comparison has no times, or does not state when it pays back.
+    """Return the curve of a comparison; None if it has no times, or does not state when the variant pays back.
 
-    The answer is also None if the first calls differ by less than `NEGLIGIBLE_SECONDS`.
+    None also if the first calls of baseline and variant differ by less than `NEGLIGIBLE_SECONDS`.
     """
     answer = comparison.pays_back
     if answer is None or abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return None
-    # The answer and the curve use the same rounds; otherwise the curve would not cross 1x where the answer says.
+    # These times are from the rounds that `answer` uses; with others the curve would not cross 1x where it says.
     times = compared_seconds(result, comparison)
     if times is None:
         return None
@@ -94,7 +97,7 @@ def plot(result: Result, name: str) -> Plot | None:
     high = max([1.0, *known_speedups]) * 1.3
 
     def make(width: int) -> "Figure":
-        """Draw the curves, the line at 1x, each answer with its interval, and a legend."""
+        """Draw the curves, the line at 1x, where each variant pays back with its interval, and a legend."""
         # Heights and margins are in pixels.
         legend_columns = 2 if width == canvas.NARROW else 4
         legend_height = 22 * math.ceil(len(drawn_curves) / legend_columns) + 30
@@ -134,17 +137,20 @@ def plot(result: Result, name: str) -> Plot | None:
 
 
 def _last_step(drawn_curves: Sequence[Curve]) -> float:
-    """Return the end of the axis of steps, which is `AXIS_FACTOR` times the last answer if the limits allow it."""
+    """Return the end of the axis of steps: `AXIS_FACTOR` times the last step at which a variant may pay back.
+
+    It is at least `MINIMUM_AXIS_STEPS` and at most `MAXIMUM_AXIS_STEPS`.
+    """
     answers = [curve.pays_back for curve in drawn_curves]
     steps = [count for answer in answers for count in (answer.steps, answer.upper) if count]
     return min(MAXIMUM_AXIS_STEPS, max([MINIMUM_AXIS_STEPS, *(count * AXIS_FACTOR for count in steps)]))
 
 
 def _draw_answer(axes: "Axes", answer: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
-    """Draw the answer as a ring and its interval as a bar; nothing if the answer has no number of steps.
+    """Draw a ring at the step at which a variant pays back, and its interval as a bar; nothing without such a step.
 
     The bar ends at `last_step` if the interval has no upper end. It is `offset_pixels` below the line at 1x, or above
-    if that is negative, so that the bars of several answers do not hide each other.
+    if that is negative, so that the bars of several variants do not hide each other.
     """
     from matplotlib.transforms import ScaledTranslation
 

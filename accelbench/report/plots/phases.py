@@ -28,7 +28,7 @@ LEGEND_ROW = 22
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw how long each phase of each variant takes, as bars; None if no variant reached a phase."""
+    """Draw the median seconds of each phase of each variant as bars; None if no variant reached a phase."""
     rows = {
         variant.name: {time.phase: float(time.median_seconds) for time in variant.phases}
         for variant in view.baseline_first(result)

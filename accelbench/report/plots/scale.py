@@ -14,7 +14,10 @@ _MINIMUM_LOG_RATIO = 1.6
 
 
 def log_ticks(low: float, high: float, maximum: int) -> list[float]:
-    """Return at most `maximum` round numbers between `low` and `high`, for a logarithmic axis."""
+    """Return at most `maximum` round numbers between `low` and `high`, for a logarithmic axis.
+
+    They are evenly spaced if `high / low` is less than `_MINIMUM_LOG_RATIO`.
+    """
     if high / low < _MINIMUM_LOG_RATIO:
         return _even_ticks(low, high, maximum)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -39,7 +42,10 @@ def linear_ticks(high: float, maximum: int) -> list[float]:
 
 
 def _even_ticks(low: float, high: float, maximum: int) -> list[float]:
-    """Return at most `maximum` multiples of 1, 2 or 5 times a power of ten, between `low` and `high`."""
+    """Return the multiples, between `low` and `high`, of the smallest step that has at most `maximum` of them.
+
+    A step is 1, 2 or 5 times a power of ten.
+    """
     power = math.floor(math.log10((high - low) / maximum))
     for exponent in (power, power + 1):
         for digit in (1, 2, 5):
