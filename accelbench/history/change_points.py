@@ -46,17 +46,17 @@ def install_hint() -> str | None:
 
 
 def has_enough_results(side: Side, *others: Side) -> bool:
-    """Return True if any case of the side has at least `MINIMUM_RESULTS` results.
+    """Return True if at least one case of the side has `MINIMUM_RESULTS` results or more.
 
-    `others` are the sides that this side is compared with.
+    `others` are the sides that this side is compared with; a parameter that they swept also divides results into cases.
     """
     return any(len(results) >= MINIMUM_RESULTS for results in side.cases(*others).values())
 
 
 def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
-    """Return every change point of each variant of each case whose change exceeds the equivalence margin.
+    """Return the points where the time of a variant of a case changes by more than the equivalence margin.
 
-    `others` are the sides that this side is compared with.
+    `others` are the sides that this side is compared with; a parameter that they swept also divides results into cases.
     """
     changes = []
     for key, results in side.cases(*others).items():

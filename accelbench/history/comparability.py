@@ -133,7 +133,7 @@ class Difference:
 
     @property
     def matters(self) -> bool:
-        """Return True if the comparison is refused unless the user allows this difference.
+        """Return True if the comparison is refused unless the user allows this difference; False without a group.
 
         If only one side recorded the entry, the values may be equal. The difference then matters only if that side has
         several values.
@@ -209,7 +209,10 @@ def parameters(result: Result) -> dict[str, str]:
 
 
 def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Difference, ...]:
-    """Return the entries that differ between any two results, or that only one side has; those that matter first."""
+    """Return the entries that differ between any two results, or that only one side has; those that matter first.
+
+    A variant, or an entry that never matters, is no difference if only one side has it.
+    """
     before_identities = list(map(identity, before))
     after_identities = list(map(identity, after))
     unequal = []
@@ -217,7 +220,7 @@ def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Diff
         entry = find_entry(name)
         before_values = _distinct_values(entry, name, before_identities)
         after_values = _distinct_values(entry, name, after_identities)
-        # A variant that only one side has is compared with nothing, so it is no difference.
+        # A variant that only one side has is compared with nothing.
         one_sided = not (before_values and after_values) and entry.group not in {None, "variants"}
         if len({*before_values, *after_values}) > 1 or one_sided:
             unequal.append(Difference(name, entry.group, before_values, after_values))
@@ -225,7 +228,10 @@ def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Diff
 
 
 def _distinct_values(entry: Entry, name: str, identities: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return the different values of `name` in these identities; `entry.absent` replaces a missing value."""
+    """Return the different values of `name` in these identities, without empty ones.
+
+    `entry.absent` replaces a missing value.
+    """
     values = (entries.get(name, entry.absent) for entries in identities)
     return tuple(dict.fromkeys(value for value in values if value != ""))
 

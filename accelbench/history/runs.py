@@ -82,7 +82,7 @@ class RunComparison:
 
 
 def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
-    """Compare every variant of every case that both sides have.
+    """Compare every variant of every case that both sides have; nothing if a difference that matters is not allowed.
 
     Args:
         before: The first side, the baseline of every speedup.
@@ -157,17 +157,17 @@ def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: st
 
 
 def _describe_unmatched(
-    name: str, cases: Mapping[Key, Sequence[Result]], other_cases: Mapping[Key, Sequence[Result]]
+    side_name: str, cases: Mapping[Key, Sequence[Result]], other_cases: Mapping[Key, Sequence[Result]]
 ) -> list[str]:
-    """Return a phrase for each case, and each variant of a common case, that the other side does not have.
+    """Return `CASE is only in SIDE` for each of `cases` that the other side does not have.
 
-    `name` is the name of the side that has `cases`.
+    For cases that both sides have, return `VARIANT is only in SIDE` for each variant that the other side does not have.
     """
-    phrases = [f"{label(key)} is only in {name}" for key in cases if key not in other_cases]
+    phrases = [f"{label(key)} is only in {side_name}" for key in cases if key not in other_cases]
     for key in cases:
         if key in other_cases:
             only_here = set(_variant_names(cases[key])) - set(_variant_names(other_cases[key]))
-            phrases += [f"{variant} is only in {name}" for variant in sorted(only_here)]
+            phrases += [f"{variant} is only in {side_name}" for variant in sorted(only_here)]
     return phrases
 
 
@@ -185,7 +185,7 @@ class _Rules:
 def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
     """Return how a case is judged: by the margin and confidence of the first side's first result.
 
-    `comparisons` share the confidence (Bonferroni).
+    `comparisons` is the number of comparisons that share the confidence (Bonferroni).
     """
     measurements = [result.case.measurement for result in case.results]
     first = measurements[0]
@@ -201,7 +201,8 @@ def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
     ]
     confidence = f"{100 * float(first.confidence):.4g} %"
     return _Rules(
-        # The launches of a run decide when it stops, so their interval needs the same correction as in the run.
+        # A run stops when the interval of its launches is narrow, so that interval needs a correction for repeated
+        # tests. In a series, the interval is that of results, which stops no run.
         alpha=rules[0].alpha if case.is_series else min(rule.nominal_alpha for rule in rules),
         is_series=case.is_series,
         margin=float(first.equivalence_margin),
@@ -220,7 +221,7 @@ def _compare(
     case_label: str,
     allowed_names: Sequence[str],
 ) -> VariantChange:
-    """Compare two samples of a variant.
+    """Compare two samples of a variant: return an interval with a verdict, or why there is none.
 
     `case_label` is empty if there is only one case. `allowed_names` are the differences that the user allowed.
     """
@@ -242,6 +243,7 @@ def _compare(
         why = "are too few" if max(len(before_logs), len(after_logs)) < MINIMUM_PAIRS else "differ too much"
         return change(f"{variant}: {sizes} {why} for an interval.")
     checks = (*before.certificate.checks, *after.certificate.checks)
+    # A sample has no result with a failed check, so Clean raises no error.
     clean = Clean(Certificate(checks=checks), after.label, before.label)
     verdict = clean.decide(interval, rules.margin)
     # The sentence names the variant once, so its baseline is only `in SIDE`.

@@ -56,7 +56,10 @@ def label(key: Key) -> str:
 
 
 def short_label(key: Key, keys: Collection[Key]) -> str:
-    """Return what distinguishes a case from the other cases in `keys`: `size 512`; empty if there is no other case."""
+    """Return what distinguishes a case from the other cases in `keys`; empty if there is no other case.
+
+    It is like `size 512`, or `matmul-chain (size 512)` if the cases have different workloads.
+    """
     if len(set(keys)) == 1:
         return ""
     one_workload = len({workload for workload, _ in keys}) == 1
@@ -114,7 +117,7 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
     checks: list[Check] = []
     started: list[str] = []
     invalid: list[str] = []
-    reasons: list[str] = []
+    exclusion_reasons: list[str] = []
     for result in results:
         names = (variant, result.case.baseline) if quantity == "relative" else (variant,)
         variants_by_name = {item.name: item for item in result.variants}
@@ -122,28 +125,28 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
         failures = [item.failure.reason for item in variants if item.failure is not None]
         failed_checks = checks_against_verdict(result.certificate, *names)
         if len(variants) < len(names):
-            reasons.append("not measured")
+            exclusion_reasons.append("not measured")
         elif failures:
-            reasons.append(f"failed: {failures[0]}")
+            exclusion_reasons.append(f"failed: {failures[0]}")
         elif result.noisy:
-            reasons.append("noisy: other load disturbed it, and noise was accepted")
+            exclusion_reasons.append("noisy: other load disturbed it, and noise was accepted")
         elif failed_checks:
             invalid += failed_checks
-            reasons.append(f"invalid: {', '.join(failed_checks)}")
+            exclusion_reasons.append(f"invalid: {', '.join(failed_checks)}")
         elif launch_logs := _launch_logs(variants, quantity):
             logs_by_result.append(launch_logs)
             started.append(result.started)
             relevant_checks = [check for check in result.certificate.checks if check.variant in {None, *names}]
             checks += [check.model_copy(update={"variant": label}) for check in relevant_checks]
         else:
-            reasons.append("no complete round")
+            exclusion_reasons.append("no complete round")
     return Sample(
         logs_by_result=tuple(logs_by_result),
         started=tuple(started),
         certificate=Certificate(checks=tuple(checks)),
         label=label,
         invalid=tuple(dict.fromkeys(invalid)),
-        exclusion_sentence=_exclusion_sentence(label, reasons, len(results)),
+        exclusion_sentence=_exclusion_sentence(label, exclusion_reasons, len(results)),
     )
 
 
@@ -160,17 +163,14 @@ def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -
 
 
 def _launch_logs(variants: Sequence[VariantResult], quantity: ComparedQuantity) -> tuple[float, ...]:
-    """Return a logarithm for each round that all variants have.
-
-    The value is that of the first variant, minus that of the second if there is one.
-    """
+    """Return log(seconds) of one variant, or log(first / second) of two, for each round that all of them have."""
     first, *others = (_logs_by_round(variant, quantity) for variant in variants)
     rounds = sorted(number for number in first if all(number in other for other in others))
     return tuple(first[number] - math.fsum(other[number] for other in others) for number in rounds)
 
 
 def _logs_by_round(variant: VariantResult, quantity: ComparedQuantity) -> dict[int, float]:
-    """Return the logarithm of each launch's seconds by round, without launches that have no time."""
+    """Return the natural logarithm of each launch's seconds, or of its p99, by round; omit launches without a time."""
     logs = {}
     for launch in variant.launches:
         seconds = float((launch.p99_seconds if quantity == "p99" else launch.seconds) or 0)
