@@ -12,7 +12,7 @@ UNLIMITED_WIDTH = 1000
 def console(*, stderr: bool = False, listing: bool = False) -> Console:
     """Return the console of standard output or standard error, without colours if NO_COLOR is set.
 
-    If `listing` is True and the output is not a terminal, each row of a table is one line, as grep needs it.
+    If `listing`, each row of a table is one line, as grep needs it, unless the output is a terminal or COLUMNS is set.
     """
     is_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     # Results can contain `[red]` or `:smile:`, which must stay text.

@@ -157,12 +157,15 @@ def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
 
 
 def _only_occupied(reasons: Sequence[Misfit]) -> bool:
-    """Return True if no other reason than devices in use prevents a case, or if there is no reason."""
+    """Return True if the node can run a case now, or when other pods end."""
     return all(reason.cause == "occupied" for reason in reasons)
 
 
 def as_json(matches: ProfileMatches) -> dict[str, Any]:
-    """Return the matches as JSON; `why` is empty if the node can run a case of the profile now."""
+    """Return the matches as JSON.
+
+    A node `fits` if it can run a case of the profile now or when other pods end; `why` tells what prevents it now.
+    """
     return {
         "format": FORMAT,
         "profiles": [
@@ -201,7 +204,7 @@ def tables(matches: ProfileMatches, *, each_node: bool) -> Iterator[Table]:
 
 
 def _overview_table(matches: ProfileMatches) -> Table:
-    """Return a table with a row for each profile: what it requests, and how many nodes fit and are free."""
+    """Return a table with a row for each profile: its requests, and on how many nodes a case fits, and fits now."""
     table = Table("profile", "asks for", "price/h", "namespaces", "fits", "free", box=None)
     table.add_column("nodes that cannot take it now", overflow="fold")
     for profile, nodes in matches.rows:
@@ -238,7 +241,7 @@ def _frequent_reasons(nodes: Sequence[Match]) -> str:
 
 
 def _nodes_table(profile: Profile, nodes: Sequence[Match]) -> Table:
-    """Return a table with a row for each node: whether it fits the profile, and all reasons why it does not."""
+    """Return a table with a row for each node: whether it fits the profile, and what prevents a case there now."""
     table = Table("node", profile.name, box=None)
     table.add_column("why", overflow="fold")
     for node, reasons in nodes:
@@ -271,7 +274,7 @@ def _join_first(names: Sequence[str]) -> str:
 def print_profiles(
     name: str | None, context: str | None, class_name: str, output: Output, kubeconfig: Path | None = None
 ) -> None:
-    """Print the profiles of the operators with this class; with `name`, only this profile, and each node."""
+    """Print the profiles of the operators with this class; with `name`, print how each node fits this profile."""
     try:
         matches = match_profiles(read_cluster(context, class_name, kubeconfig))
         if name:
