@@ -57,7 +57,7 @@ def to_stored(kind: CustomResource, manifest: Mapping[str, Any]) -> dict[str, An
     stored = copy.deepcopy(dict(manifest))
     if kind.status:
         stored.pop("status", None)
-    _fill_defaults(schema_of(kind), stored)
+    _drop_nulls_and_fill_defaults(schema_of(kind), stored)
     return stored
 
 
@@ -99,7 +99,7 @@ def _refuse_unknown_metadata(metadata: Any) -> Iterator[Refusal]:
             yield Refusal("", f'unknown field "{field_path}"; {suggest_name(name, METADATA_FIELDS)}', field=field_path)
 
 
-def _fill_defaults(schema: Schema, value: Any) -> None:
+def _drop_nulls_and_fill_defaults(schema: Schema, value: Any) -> None:
     """Remove nulls from `value` and from all values in it, and add the schema's defaults, in place."""
     if isinstance(value, dict):
         properties = schema.get("properties", {})
@@ -111,10 +111,10 @@ def _fill_defaults(schema: Schema, value: Any) -> None:
             if "default" in field_schema:
                 value.setdefault(name, copy.deepcopy(field_schema["default"]))
         for name, field_value in value.items():
-            _fill_defaults(properties.get(name, other_fields), field_value)
+            _drop_nulls_and_fill_defaults(properties.get(name, other_fields), field_value)
     elif isinstance(value, list):
         for item in value:
-            _fill_defaults(schema.get("items", {}), item)
+            _drop_nulls_and_fill_defaults(schema.get("items", {}), item)
 
 
 def _check_value(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:

@@ -73,6 +73,6 @@ class Observations(Document):
 
 
 def _spell_count(count: str) -> str:
-    """Return how often, for a sentence: `nothing`, `once`, `twice`, `3 times`."""
+    """Spell a number of times for a sentence: `nothing`, `once`, `twice`, `3 times`."""
     words_by_count = {"0": "nothing", "1": "once", "2": "twice"}
     return words_by_count.get(count, f"{count} times")

@@ -86,13 +86,13 @@ class RoundFinished(Document):
     type: Literal["round-finished"] = "round-finished"
     round: int
     quarantined: tuple[Line, ...] = ()
-    """Disturbances because of which it counts for no variant."""
+    """Disturbances because of which the round counts for no variant."""
     advice: Line | None = None
     """How to avoid these disturbances."""
     times: tuple[TimeNow, ...] = ()
     """Times of the variants that have not failed."""
     noisy: tuple[Line, ...] = ()
-    """Disturbances despite which it counts, because the case accepts noise."""
+    """Disturbances despite which the round counts, because the case accepts noise."""
     comparisons: tuple[SpeedupEstimate, ...] = ()
 
 

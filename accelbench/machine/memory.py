@@ -6,13 +6,13 @@ from typing import Any
 from accelbench.machine import cgroup
 from accelbench.workload import Workload
 
-FLOAT64 = 8
+FLOAT64_BYTES = 8
 """Bytes of a number: inputs are drawn and the reference computes in float64, whatever the policy."""
 
 
 def needed_bytes(workload: Workload, parameters: Any) -> int:
-    """Return the minimum memory, in bytes, of a launch of the case or of its reference; 0 if unknown."""
-    return round(workload.memory(parameters, FLOAT64))
+    """Return the bytes of memory that a launch of the case, or its reference, needs at least; 0 if unknown."""
+    return round(workload.memory(parameters, FLOAT64_BYTES))
 
 
 def installed_bytes(root: Path = Path("/")) -> int | None:

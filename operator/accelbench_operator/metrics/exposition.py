@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 """The format that Prometheus prefers."""
 RENEW_SECONDS = 60.0
-"""Seconds between looks for renewed certificates."""
+"""Seconds between checks for renewed certificates."""
 
 
 class Exposition:
@@ -37,7 +37,7 @@ class Exposition:
         """By media type, without its version: all versions have the same text."""
 
     def write(self, operator: Snapshot, accept: str = "") -> "Scrape":
-        """Return the answer to a scrape with this Accept header.
+        """Return the metrics of `operator` in the format that the Accept header asks for.
 
         Only the leader exports results. Other replicas write their text too, so that it is cached once they lead.
         """

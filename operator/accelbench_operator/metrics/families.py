@@ -367,7 +367,7 @@ def _baseline(result: Summary) -> str:
 def operator_families(operator: Snapshot) -> Iterator[Family]:
     """Yield the metrics of the operator, then of each running case, then of each speedup estimated so far."""
     for metric in OPERATOR_METRICS:
-        yield metric.family((), [((), operator)])
+        yield metric.family((), [((), operator)])  # only labels of its own
     labelled_cases = [(_truncate((case.namespace, case.run, case.case)), case) for case in operator.live]
     for case_metric in LIVE_CASE_METRICS:
         yield case_metric.family(LIVE_LABELS, labelled_cases)

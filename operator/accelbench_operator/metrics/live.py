@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 MAXIMUM_FOLLOWED = 32
 """Most cases that are followed at a time: each holds a connection to the API server."""
 POLL_SECONDS = 2.0
-"""Seconds between looks for pods to follow."""
+"""Seconds between checks for pods to follow."""
 MINIMUM_AGE = timedelta(seconds=10)
 """Time that a container must have run before its log is followed."""
 FOLLOW_SECONDS = 3600

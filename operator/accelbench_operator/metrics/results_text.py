@@ -63,7 +63,8 @@ class ResultsText:
 
     def _write_family(self, family: Family) -> bytes:
         """Return the text of one metric: its head (HELP and TYPE), then the lines of its samples."""
-        return self._encode(Families([family])).removesuffix(OPENMETRICS_END)
+        text = self._encode(Families([family]))
+        return text.removesuffix(OPENMETRICS_END)  # belongs after the last metric only
 
 
 @dataclass(frozen=True)
