@@ -83,7 +83,8 @@ LATENCY = BlockPlan(
 def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> float:
     """Return the seconds of `calls` calls in a row; the first call gets a fresh state.
 
-    `inspect` gets the last call's result after the clock has stopped.
+    If the workload measures with cold caches, they are evicted before the clock starts. `inspect` gets the last call's
+    result after the clock has stopped.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -108,11 +109,10 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
 
 
 def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> float:
-    """Make runs of calls until everything has settled; return the seconds per call of the fastest run.
+    """Repeat calls for at least `WARM_UP_SECONDS` and `WARM_UP_CALLS`; return the seconds per call of the fastest run.
 
-    The runs together have at least `WARM_UP_CALLS` calls and take at least `WARM_UP_SECONDS`. Each run has twice as
-    many calls as the one before, until a run takes `longest_run` seconds; with 0, every run is a single call. Blocks
-    that are planned by the fastest run are rarely too short.
+    Each run has twice as many calls as the one before, until a run takes `longest_run` seconds; with 0, every run is a
+    single call. Blocks that are planned by the fastest run are rarely too short.
     """
     calls, elapsed_seconds, calls_so_far, fastest_seconds = 1, 0.0, 0, math.inf
     while elapsed_seconds < WARM_UP_SECONDS or calls_so_far < WARM_UP_CALLS:
@@ -129,7 +129,7 @@ def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> flo
 def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
     """Return the median seconds that timing a block costs: two clock readings, and a synchronisation of an idle device.
 
-    If it were the mean, one interruption by another process could make every block a hundred times longer.
+    With a mean, one interruption by another process could make every block a hundred times longer.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -137,16 +137,16 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
     for _ in range(readings):
         began = clock.seconds()
         work.synchronise(state)
-        clock.seconds()
+        clock.seconds()  # a whole reading; the end of the one before and the beginning of the next make the second
         costs.append(clock.seconds() - began)
     return statistics.median(costs)
 
 
 def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) -> BlockPlan:
-    """Plan blocks that are so long that overhead and late work are small shares of a block.
+    """Plan blocks of which overhead takes at most `OVERHEAD_SHARE`, and late work at most `LATE_SHARE`.
 
-    `overhead` is the seconds that timing one block costs. `late_seconds` is the work that a block's last call leaves
-    behind untimed. For late work, a block is at most `LONG_BUDGET_SECONDS` long: the last call alone cannot leave more.
+    `overhead` is the seconds that timing one block costs. `late_seconds` is the time of the work that a block's last
+    call leaves behind untimed. Late work alone makes no block longer than `LONG_BUDGET_SECONDS`.
     """
     length_for_late_work = min(late_seconds / LATE_SHARE, LONG_BUDGET_SECONDS)
     length_for_overhead = overhead / OVERHEAD_SHARE
@@ -154,7 +154,10 @@ def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) ->
 
 
 def _plan(seconds_per_call: float, length: float) -> BlockPlan:
-    """Plan blocks of at least `length` seconds: as many as fit the budget, within the limits of their number."""
+    """Plan blocks of at least `length` seconds: as many as take `BUDGET_SECONDS` together.
+
+    There are at least `MINIMUM_BLOCKS` and at most `MAXIMUM_BLOCKS`, even if they take more or less than that.
+    """
     calls = max(1, math.ceil(length / seconds_per_call))
     block_seconds = calls * seconds_per_call
     blocks_in_budget = round(BUDGET_SECONDS / block_seconds)
@@ -181,9 +184,9 @@ def measure_as_planned(
 
     Other load during the warm-up makes calls look slow, so blocks are too short when the machine is quiet again. A
     block under half of its planned length voids the plan, and the plan's blocks count as warm-up, as in
-    torch.utils.benchmark's blocked_autorange. Only the length of blocks decides this, never how blocks compare.
+    torch.utils.benchmark's blocked_autorange. After `MAXIMUM_REPLANS` voided plans, blocks may be too short.
     """
-    for replanned in range(MAXIMUM_REPLANS):
+    for voided_plans in range(MAXIMUM_REPLANS):
         blocks: list[float] = []
         for seconds in measure(work, planned, clock, inspect):
             if seconds < planned.length / 2:
@@ -193,16 +196,16 @@ def measure_as_planned(
                 break
             blocks.append(seconds)
         else:
-            return MeasuredBlocks(planned.calls * work.units, tuple(blocks), replanned)
+            return MeasuredBlocks(planned.calls * work.units, tuple(blocks), voided_plans)
     blocks = list(measure(work, planned, clock, inspect))
     return MeasuredBlocks(planned.calls * work.units, tuple(blocks), MAXIMUM_REPLANS)
 
 
 def measure(work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Iterator[float]:
-    """Yield the seconds of each planned block.
+    """Yield the seconds of each planned block; pass the last result of each block to `inspect`.
 
-    After the minimum number of blocks, measuring ends when the budget is spent. If the plan keeps garbage, garbage is
-    collected before each block.
+    After `minimum_blocks`, measuring ends once the blocks together took `budget` seconds. If the plan keeps garbage,
+    garbage is collected before each block.
     """
     elapsed = 0.0
     for finished_blocks in range(planned.blocks):

@@ -27,7 +27,7 @@ class Compilation:
             resource.setrlimit(resource.RLIMIT_DATA, (request.memory_bytes, request.memory_bytes))
         self._task = Task.load(request, reporter, machine)
         self._reporter = reporter
-        self._target = find_target(request.case.accelerator.target or "")
+        self._target = find_target(request.case.accelerator.target or "")  # a request to compile has a target
 
     def run(self) -> None:
         """Import the framework, set up the program and compile it; raise what the variant raises.
@@ -60,7 +60,7 @@ class Compilation:
                 seconds = seconds_after - seconds_before.get(part, 0.0)
                 if seconds > 0:
                     parts[part] = seconds
-        written_flops = adapter.accounting.arithmetic(work).written
+        written_flops = adapter.accounting.arithmetic(work).written  # before the compiler's optimisations
         flops = None if written_flops is None else round(written_flops)
         reporter.facts(
             Facts(

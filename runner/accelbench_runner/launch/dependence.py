@@ -64,7 +64,8 @@ def without_inputs(work: Work) -> Work:
 def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
     """Run the timed program on other inputs; return its operations, and write its outputs to a file for the judge.
 
-    If no other inputs can be made, or if the program raises on them, the result says so.
+    If no other inputs can be made, or if the program raises on them, the result says so. A call of more than
+    `QUICK_SECONDS` is repeated once, and the operations of its export are not counted.
     """
     captured = captured_arrays(subject.step) or adapter.accounting.constants()
     try:
@@ -156,21 +157,22 @@ def make_extra_block(
 ) -> ExtraBlock:
     """Count the operations of one call and of a long run, and export the result of a block of about `calls` calls.
 
-    The block has at least 2 and at most `MAXIMUM_REPLAYED_CALLS` calls. If a call takes more `seconds` than
-    `MANY_SECONDS`, the long run is left out; if it takes more than `QUICK_SECONDS`, the block is left out too.
+    The block has at least 2 and at most `MAXIMUM_REPLAYED_CALLS` calls. `seconds` is the time of a call: above
+    `MANY_SECONDS`, the long run is left out; above `QUICK_SECONDS`, the block is left out too.
     """
     counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, lambda _: None))}
     if seconds > QUICK_SECONDS:
         return ExtraBlock(counts)
     if seconds <= MANY_SECONDS:
+        # A short block is replaced by a random number of calls, which no program can expect.
         random_calls = MINIMUM_CALLS + unseen_seed % (MAXIMUM_CALLS - MINIMUM_CALLS)
         many_calls = max(min(calls, MAXIMUM_REPLAYED_CALLS), random_calls)
         counts["many_calls"] = many_calls
         counts["many"] = count_operations(adapter, work, lambda: block(many_calls, lambda _: None))
-    calls = max(2, min(calls, MAXIMUM_REPLAYED_CALLS))
+    block_calls = max(2, min(calls, MAXIMUM_REPLAYED_CALLS))
     results: list[Any] = []
-    block(calls, results.append)
-    return ExtraBlock(counts, calls, _export_arrays(adapter, program.export, work, results.pop()))
+    block(block_calls, results.append)
+    return ExtraBlock(counts, block_calls, _export_arrays(adapter, program.export, work, results.pop()))
 
 
 def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
@@ -201,13 +203,16 @@ def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) ->
 
 
 def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) -> NamedArrays:
-    """Return the arrays that the program exports for a call's result, in NumPy and as real numbers."""
+    """Return what the program exports for a call's result, as NumPy arrays of real numbers."""
     state, out = result
     return as_real(adapter.to_numpy(export(state, work.last_out(out))))
 
 
 def _run_untimed(work: Work, calls: int) -> Any:
-    """Make calls from a fresh state on, but not by the functions that time blocks; return the last call's result."""
+    """Make `calls` calls, the first with a fresh state; return the last call's result.
+
+    The functions that time blocks are not used: a program could find them in its call stack and act differently.
+    """
     state, out = work.fresh(), None
     for _ in range(calls):
         state, out = work.call(state, work.batches)
@@ -216,10 +221,10 @@ def _run_untimed(work: Work, calls: int) -> Any:
 
 
 def relative_distance(outputs: NamedArrays, expected_outputs: NamedArrays) -> float | None:
-    """Return the largest difference between two numbers, relative to the root mean square of the expected array.
+    """Return the largest max(|output - expected|) / rms(expected) of all arrays; rms is the root mean square.
 
-    Only numbers that are finite in both count; None if there are none. If all expected numbers are 0, the difference is
-    absolute. If shapes differ, the distance is the largest float.
+    Only numbers that are finite in both arrays count; None if there are none. If all expected numbers are 0, the
+    difference is not divided. If shapes differ, the distance is the largest float.
     """
     import numpy as np
 

@@ -35,9 +35,10 @@ Call = Callable[[], None]
 def measure_undisturbed(
     adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock, processors: cpu.Processors = cpu
 ) -> Limits | None:
-    """Return the limits; None if a data sheet has them, or if other processes used the processors meanwhile.
+    """Measure the device's FLOP/s and bytes/s; None if other processes used the CPUs meanwhile.
 
-    Other processes make limits too low, and then an honest program looks impossibly fast.
+    Other processes make these limits too low, and then an honest program looks impossibly fast. A device whose data
+    sheet has them is not measured.
     """
     import numpy as np
 
@@ -51,7 +52,7 @@ def measure_undisturbed(
 
 
 def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
-    """Return FLOP/s of the product and bytes/s of the triad; None if either cannot be measured."""
+    """Return FLOP/s of matrix products and bytes/s of the triad; None if either cannot be measured."""
     try:
         flops_per_second = _product_rate(adapter, platform.largest_product, clock)
         cache_bytes = adapter.accounting.cache_bytes() or monitor.cache_bytes()
@@ -65,14 +66,15 @@ def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock:
 
 
 def _product_rate(adapter: Adapter, maximum_rows: int, clock: Clock) -> float:
-    """Return the highest FLOP/s of square products, each with twice as many rows as the one before.
+    """Return the highest FLOP/s of products of square matrices, each with twice as many rows as the one before.
 
     The last product has at most `maximum_rows` rows, or is the first that takes at least `LONG_SECONDS`.
     """
     best_rate, rows = 0.0, SMALLEST_PRODUCT
     while rows <= maximum_rows:
         seconds = _fastest_seconds(adapter.product(rows), BUDGET_SECONDS / 3, clock)
-        best_rate = max(best_rate, 2.0 * rows**3 / seconds)
+        flops = 2.0 * rows**3  # a multiplication and an addition for each row, column and term
+        best_rate = max(best_rate, flops / seconds)
         if seconds >= LONG_SECONDS:
             break
         rows *= 2
@@ -80,9 +82,9 @@ def _product_rate(adapter: Adapter, maximum_rows: int, clock: Clock) -> float:
 
 
 def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
-    """Return the bytes/s of the triad on two arrays that have `total_bytes` together."""
+    """Return the bytes/s of the triad `a <- b + 0.5 a` on two arrays that have `total_bytes` together."""
     elements = total_bytes // (2 * adapter.float_bytes)
-    moved_bytes = 3.0 * elements * adapter.float_bytes  # two reads and one write
+    moved_bytes = 3.0 * elements * adapter.float_bytes  # reads a and b, writes a
     return moved_bytes / _fastest_seconds(adapter.triad(elements), BUDGET_SECONDS, clock)
 
 
@@ -99,7 +101,7 @@ def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | 
 
 
 def _fastest_seconds(call: Call, budget_seconds: float, clock: Clock) -> float:
-    """Make an untimed call, then time at least two calls within the budget; return the seconds of the fastest."""
+    """Make an untimed call, then time calls for `budget_seconds`, at least two; return the seconds of the fastest."""
     call()
     began, fastest, calls = clock.seconds(), float("inf"), 0
     while calls < 2 or clock.seconds() - began < budget_seconds:  # noqa: PLR2004 - at least two

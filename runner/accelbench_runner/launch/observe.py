@@ -43,7 +43,10 @@ def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[st
 
 
 def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Call], Any]:
-    """Make a call for each batch, in order; return the calls and the final state."""
+    """Make a call for each batch, in order; return the calls and the final state.
+
+    After a call that raises, the next call starts from the same state. Lack of memory and an invalid step raise.
+    """
     state = work.fresh()
     work.synchronise(state)
     calls: list[Call] = []

@@ -57,7 +57,10 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
 
 
 def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
-    """Build the workload's program from its inputs, prepare the program on the device, and report facts about it."""
+    """Build the workload's program from its inputs, prepare it on the device, and report facts about it.
+
+    If the workload measures with cold caches, each block first evicts them, provided that the device's monitor can.
+    """
     observes = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
@@ -132,8 +135,8 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: fl
     began = clock.seconds()
     adapter.compile_ahead(work)
     mode = frameworks.find(task.kind.framework).modes.get(task.kind.mode)
-    is_compiled = mode is not None and not mode.compiles_in_first_call
-    if is_compiled:
+    call_compiles_nothing = mode is not None and not mode.compiles_in_first_call
+    if call_compiles_nothing:
         reporter.send(PhaseStarted(phase="first-step"))
     call_began = clock.seconds()
     seconds_before_call = adapter.accounting.compilations().seconds
@@ -149,7 +152,7 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: fl
         parts["import"] = import_seconds
     compile_seconds = import_seconds + call_began - began + compile_seconds_in_call
     reporter.send(PhaseEnded(phase="compile", seconds=compile_seconds, parts=parts))
-    if not is_compiled:
+    if not call_compiles_nothing:
         reporter.send(PhaseStarted(phase="first-step"))
     reporter.send(PhaseEnded(phase="first-step", seconds=call_seconds - compile_seconds_in_call))
     work.check(result)

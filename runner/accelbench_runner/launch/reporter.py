@@ -69,7 +69,7 @@ class Reporter:
             remaining = remaining[written_bytes:]
 
     def facts(self, facts: Facts) -> None:
-        """Send the facts that are reported, without the others."""
+        """Send the facts that have a value; leave out those that are None."""
         self.send(FactsReported(values=facts.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
     @contextmanager
@@ -137,7 +137,7 @@ class Reporter:
 
     @contextmanager
     def _time_body(self) -> Iterator[_Elapsed]:
-        """Time the body of the context, without nested asides. The yielded object has the seconds afterwards."""
+        """Time the body of the context, less the asides inside it. The yielded object has the seconds afterwards."""
         earlier_nested_seconds = self._nested_seconds
         self._nested_seconds = 0.0
         elapsed = _Elapsed()
@@ -145,13 +145,13 @@ class Reporter:
         yield elapsed
         total_seconds = self._clock.seconds() - began
         elapsed.seconds = max(0.0, total_seconds - self._nested_seconds)
-        self._nested_seconds = earlier_nested_seconds + total_seconds
+        self._nested_seconds = earlier_nested_seconds + total_seconds  # what an enclosing aside must leave out
 
 
 def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
-    """Return the message about an exception of the variant: its reason, one line of text, and a traceback.
+    """Return the message about an exception of the variant: kind of failure, the exception in one line, traceback.
 
-    A failure that means `not supported` has no traceback.
+    The kind is unsupported, lack of memory or, for all other exceptions, raised. Unsupported has no traceback.
     """
     if isinstance(error, UnsupportedError):
         return Failed(reason=FailureReason.UNSUPPORTED, message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
@@ -168,10 +168,10 @@ def _out_of_memory(error: BaseException) -> bool:
 
 
 def _frames(error: BaseException) -> str:
-    """Format the traceback: the frames in the user's script, or if there are none, all frames outside accelbench.
+    """Format the traceback: the frames in the user's script or, if there are none, all outside accelbench's own code.
 
-    The user can seldom change libraries that the script calls. An error of accelbench's checks has no traceback,
-    because its message is enough.
+    accelbench's workloads do not count as its own code. An error of accelbench's checks has no traceback, because its
+    message is enough.
     """
     if isinstance(error, workload_checks.InvalidWorkloadError):
         return ""

@@ -67,7 +67,7 @@ class Launch:
     """Resident memory of the process before setup, without mapped files."""
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
-        """Load the task, and note what shows later whether the program changed its measurement."""
+        """Load the task and prepare the monitor. Store accelbench's functions, to see later which were replaced."""
         self._functions = meddling.functions()
         flags_before = meddling.flags()
         self._task = Task.load(request, reporter, machine)
@@ -76,7 +76,7 @@ class Launch:
         reporter.probe("watch", self._task.monitor.prepare)
 
     def run(self) -> None:
-        """Run the stages that the request's purpose needs; raise what the variant raises."""
+        """Run the launch's stages; raise what the variant raises. A warm probe ends after the first call."""
         task = self._task
         adapter, self._import_seconds = import_framework(task)
         self.adapter = adapter
@@ -149,6 +149,7 @@ class Launch:
             self._count_operations(adapter, work)
             cpu.restart_peak()
             if task.timed:
+                # The protocol `latency` leaves garbage collection to Python, as in production.
                 with blocks.garbage_collection_paused() if protocol == "steady" else nullcontext():
                     calls, extra = timing.measure_blocks(program, work)
                     self._report_measured(adapter)
@@ -202,7 +203,7 @@ class Launch:
         self._reporter.facts(Facts(parity_units=units))
 
     def _count_operations(self, adapter: Adapter, work: Work) -> None:
-        """Report the executable's size and, if the workload declares operations, those declared and those counted."""
+        """Report the executable's size and, if the workload declares operations, the declared and counted ones."""
         declared = self._task.workload.operations(self._task.parameters)
         with self._reporter.aside("operations"):
             self._reporter.facts(Facts(executable=adapter.accounting.executable_size() or NOT_REPORTED))
@@ -220,7 +221,7 @@ class Launch:
         )
 
     def _make_extra_block(self, adapter: Adapter, program: Program, work: Work) -> dependence.ExtraBlock:
-        """Make the extra block for `dependence` in a launch that times nothing."""
+        """Make the extra block that `dependence` checks; used by launches that time nothing."""
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> float:
@@ -234,7 +235,7 @@ class Launch:
             )
 
     def _count_calls(self, adapter: Adapter, program: Program, work: Work, extra: dependence.ExtraBlock | None) -> None:
-        """Count the operations of untimed calls, unless there is no extra block.
+        """Compare the extra block with untimed calls, and report the call's arithmetic; do nothing without a block.
 
         This runs after the timed blocks, because counting takes memory and time.
         """
@@ -251,7 +252,7 @@ class Launch:
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: Work,
     ) -> None:
-        """Run the timed program on inputs that it has not seen, and report what it did."""
+        """Run the timed program on inputs that it has not seen; report its operations there and those in `_counts`."""
         task = self._task
         subject = dependence.Subject(
             workload=task.workload,

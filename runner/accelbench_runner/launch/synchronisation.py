@@ -54,7 +54,7 @@ class LateWork:
     def __init__(
         self, adapter: Execution, clock: Clock, other_threads_seconds: Callable[[], float], probe: Probe
     ) -> None:
-        """Compile the product as a probe. `other_threads_seconds` returns the processor time of the other threads."""
+        """Compile the matrix product with `probe`. `other_threads_seconds` returns the other threads' CPU seconds."""
         self._adapter, self._clock, self._probe = adapter, clock, probe
         self._other_threads_seconds = other_threads_seconds
         self._product: Callable[[], None] | None = probe(self._first_product)
@@ -62,18 +62,18 @@ class LateWork:
     def measure(
         self, work: Work, *, calls: int, long: bool, maximum_runs: int = MAXIMUM_RUNS
     ) -> Synchronisation | None:
-        """Measure late work after a run of `calls` calls and, if `long`, after a run of at least `LONG_SECONDS`.
+        """Measure late work after a run of `calls` calls and, if `long`, after a run of at least `LONG_SECONDS` too.
 
-        A run that seems late is repeated, at most `maximum_runs` times in all. None if the products failed.
+        A run that seems late is repeated, at most `maximum_runs` times in all. None if the matrix products failed.
         """
         ready_after_runs: list[bool | None] = []
 
         def run(calls_in_run: int) -> tuple[float, float]:
-            """Make a run; return its lateness and its length in seconds."""
+            """Make a run of calls; return the seconds from its end until the process is idle, and its own seconds."""
             late_seconds = 0.0
 
             def inspect(result: Any) -> None:
-                """Read whether the result is ready, then wait until all is idle."""
+                """Note whether the result is ready, then wait until the device and the other threads are idle."""
                 nonlocal late_seconds
                 ready_after_runs.append(self._adapter.ready(result))
                 late_seconds = self._seconds_until_idle()
@@ -98,7 +98,7 @@ class LateWork:
     def measure_after(self, result: Any, seconds: float) -> Synchronisation | None:
         """Measure the late work of a call that took `seconds`, has just returned `result`, and cannot be repeated.
 
-        None if the products failed.
+        None if the matrix products failed.
         """
         if self._product is None:
             return None
@@ -110,10 +110,11 @@ class LateWork:
     def _least_late_run(
         self, run: Callable[[], tuple[float, float]], maximum_runs: int = MAXIMUM_RUNS
     ) -> WatchedRun | None:
-        """Return the least late run, without the lateness that the pool's spinning threads explain.
+        """Return the least late run; its late seconds are reduced by the largest that follow matrix products.
 
-        `run` makes a run and returns its lateness and its length in seconds. It is repeated while it seems late, at
-        most `maximum_runs` times in all. None if the products failed.
+        Products leave no work behind: only the pool's threads still spin. `run` makes a run and returns its late
+        seconds and its length in seconds; it is repeated while it seems late, at most `maximum_runs` times in all. None
+        if the products failed.
         """
         runs, baseline_seconds = [], 0.0
         for _ in range(maximum_runs):
@@ -136,7 +137,7 @@ class LateWork:
         return product
 
     def _lateness_of_products(self, seconds: float) -> float:
-        """Make products for `seconds`, at most `MAXIMUM_BASELINE_SECONDS`; return the seconds from then until idle."""
+        """Multiply matrices for `seconds`, or `MAXIMUM_BASELINE_SECONDS` if less; return the seconds until idle."""
         assert self._product is not None  # noqa: S101 - the callers have checked
         began = self._clock.seconds()
         self._product()

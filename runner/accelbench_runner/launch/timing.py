@@ -38,7 +38,7 @@ class Timing:
     def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
         """Time blocks of many calls (protocol `steady`), or of one call each (`latency`).
 
-        Returns the number of calls in a block and, in the first rounds, one more block for `dependence`.
+        Returns the number of calls in a block and, in the first rounds, the extra block that `dependence` checks.
         """
         task, adapter = self._task, self._adapter
         if task.measure.protocol == "latency":
@@ -102,7 +102,7 @@ class Timing:
         out: Any = None
 
         def measure(inspect: Inspect) -> blocks.MeasuredBlocks:
-            """Time the pass, and keep its last state and out."""
+            """Time the pass over the batches; assign its last state and out to the method's variables."""
             nonlocal state, out
             measured, (state, out) = blocks.episode(work, batches, self._clock)
             inspect((state, out))
@@ -120,7 +120,10 @@ class Timing:
         return state, out, work.units * len(batches)
 
     def measure_late_work(self, work: Work, calls: int) -> None:
-        """Measure and report the work that continues after a block's clock has stopped."""
+        """Measure and report the work that continues after a block's clock has stopped.
+
+        In the first `LONG_ROUNDS` rounds, a longer run of calls is measured too.
+        """
         with self._reporter.aside("synchronisation"):
             in_first_rounds = self._task.request.round <= LONG_ROUNDS
             measured = self._late_work.measure(work, calls=calls, long=in_first_rounds)
@@ -133,7 +136,7 @@ class Timing:
         return LateWork(self._adapter, self._clock, self._task.machine.processors.other_threads_seconds, probe)
 
     def _time(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
-        """Time blocks with `measure`; report them, and the facts about the machine and the device meanwhile."""
+        """Time blocks with `measure`, report them, and report what the machine and the device did at that time."""
         adapter, monitor = self._adapter, self._task.monitor
         devices: list[Device] = []
         clock_resolution, clock_reading_seconds = resolution(self._clock), reading_seconds(self._clock)
@@ -142,7 +145,7 @@ class Timing:
         ratios_before = len(adapter.accounting.host_to_device_ratios())
 
         def inspect(result: Any) -> None:
-            """Read the device of a block's result, and sample the monitor between blocks."""
+            """Store the device of a block's result, and sample the monitor if it watches between blocks."""
             devices.append(adapter.device(result))
             if monitor.watches_blocks:
                 self._reporter.probe_between_blocks("watch", monitor.sample)
