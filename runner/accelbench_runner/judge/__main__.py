@@ -7,7 +7,7 @@ from accelbench_runner.judge_protocol import JudgeRequest
 
 
 def main() -> None:
-    """Judge the launches of one request."""
+    """Read a judge request from standard input, and write its assessment to standard output."""
     request = JudgeRequest.model_validate_json(sys.stdin.buffer.read())
     sys.stdout.write(judge(request).to_json())
 

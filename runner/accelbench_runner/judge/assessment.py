@@ -84,7 +84,7 @@ def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, Parity
 def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
     """Return the spread of each variant's times; a variant without timed blocks has none.
 
-    A spread has an interval of the variant's time, which misses the true time with probability `alpha`.
+    A spread contains a confidence interval of the variant's time, which misses the true time with probability `alpha`.
     """
     blocks_by_variant: dict[str, list[list[float]]] = {}
     times_by_variant: dict[str, list[float]] = {}
@@ -129,14 +129,14 @@ class JudgedCase:
 
     @cached_property
     def rule(self) -> StoppingRule:
-        """Return the stopping rule with the case's settings; each quantity of a comparison counts as a comparison."""
+        """Return the stopping rule with the case's settings; a pair of variants is compared once for each quantity."""
         measurement = self.case.measurement
         return StoppingRule(
             rounds_min=measurement.rounds_min,
             rounds_max=measurement.rounds_max,
             target=float(measurement.target_relative_error),
             confidence=float(measurement.confidence),
-            comparisons=self.case.comparisons_in_run * max(1, len(self.quantities)),
+            comparisons=self.case.comparisons_in_run * max(1, len(self.quantities)),  # no quantity: all launches failed
         )
 
     @cached_property
@@ -182,7 +182,7 @@ class JudgedCase:
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """Return each variant's seconds per unit by round, for the deciding quantity.
+        """Return each variant's seconds per unit by round, for the quantity that decides the verdict.
 
         Incomplete rounds are included, because a variant and the baseline in one round make a pair. Disturbed rounds
         are not.
@@ -190,7 +190,10 @@ class JudgedCase:
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
-        """Return each variant's seconds per unit by undisturbed round; None means the deciding quantity."""
+        """Return each variant's seconds per unit by undisturbed round, as `quantity` of its launch's blocks.
+
+        None means the quantity that decides the verdict.
+        """
         seconds: dict[str, dict[int, float]] = {variant.name: {} for variant in self.case.variants}
         for launch in self.launches:
             is_disturbed = launch.round in self.split.reasons
@@ -202,7 +205,7 @@ class JudgedCase:
         return seconds
 
     def _measured_variants(self, quantity: Quantity | None = None) -> MeasuredVariants:
-        """Return the variants' times and how to compare them, for `quantity` or else for the deciding one."""
+        """Return what comparisons by `quantity` need; None means the quantity that decides the verdict."""
         # With a single quantity, comparisons do not name it.
         named_quantity = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
         return MeasuredVariants(
@@ -286,7 +289,7 @@ class JudgedCase:
         )
 
     def _time_interval(self, variant: str) -> Interval | None:
-        """Return the interval of the logarithm of the variant's time; None with too few rounds."""
+        """Return the confidence interval of the mean log(seconds per unit) over rounds; None with too few rounds."""
         logarithms = [math.log(value) for value in self.seconds[variant].values()]
         return student_interval(logarithms, self.rule.nominal_alpha)
 

@@ -21,7 +21,8 @@ FLOAT16_HINT = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
 def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
     """Return the parity reading of each launch with outputs, by `ROUND/VARIANT`.
 
-    If outputs cannot be read or compared, the reading says why. Launches that only observe have none.
+    It includes the reading for unseen inputs, if the launch has such outputs. If outputs cannot be read or compared,
+    the reading says why. Launches that only observe have none.
     """
     launches = {f"{launch.round}/{launch.variant}": launch for launch in request.launches}
     readings: dict[str, ParityReading] = {}
@@ -87,7 +88,7 @@ def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading
 def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
     """Compare a launch's outputs for unseen inputs with their reference; None if the launch has no such outputs.
 
-    The reading also says whether the reference changes with the inputs. If it cannot be read, it counts as changing.
+    The reading also says whether the reference changes with the inputs; if that cannot be computed, it says yes.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable) or dependence.units is None:
@@ -107,7 +108,8 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
     """Compare a launch's exported arrays with the reference after `units` units of work.
 
     Returns the reading of the array with the largest error relative to its tolerance. The reading is a mismatch if
-    names or shapes differ, or if the tolerance is so wide that any output would pass.
+    names or shapes differ, if nothing is exported, or if the tolerance is so wide that any output would pass. If the
+    right state is the initial one, a passing reading counts as not compared.
     """
     problem = _shape_problem(outputs, reference.values)
     if problem:
@@ -149,8 +151,8 @@ def is_within_tolerance(outputs: NamedArrays, reference: Reference) -> bool:
 def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
     """Return True if the outputs of several variants agree with each other, whether or not the reference is right.
 
-    The first outputs serve as the reference of the others. The spread of an array is one ulp of its typical size, or
-    else the reference's spread, which may be as wrong as its values.
+    The first outputs serve as the reference of the others. The others agree with them if they are within the tolerance
+    of one of two spreads: one ulp of the array's root mean square, or the reference's spread, which may be wrong too.
     """
     first, *others = outputs
     ulp = EPSILON[reference.precision]

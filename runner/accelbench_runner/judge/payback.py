@@ -25,7 +25,10 @@ class PaybackFinding:
 def payback(
     baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRecord], alpha: float
 ) -> PaybackFinding | None:
-    """Estimate the payback from each side's launches by round; None with fewer than two rounds of known cost."""
+    """Estimate after how many steps the variant's slower first call has paid for itself, from launches by round.
+
+    None with fewer than two rounds in which both launches have a known cost.
+    """
     baseline_costs_by_round = _known_costs(baseline)
     variant_costs_by_round = _known_costs(variant)
     rounds = sorted(baseline_costs_by_round.keys() & variant_costs_by_round.keys())
@@ -70,7 +73,8 @@ def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
 def cost_of(launch: LaunchRecord) -> LaunchCost | None:
     """Return the cost of a launch; None if the launch timed nothing, or did not report its first call.
 
-    The cost of the first call is what it takes in addition to the steps that it computes.
+    The cost of the first call is first_call_seconds - steps_in_call * step_seconds. A call counts as one step if the
+    launch does not report its units.
     """
     phase_seconds: dict[str, float] = {phase.phase: phase.seconds for phase in launch.phases}
     step_seconds = launch.seconds()
@@ -83,7 +87,10 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
 
 
 def _document(estimate: PaybackEstimate, first_call_seconds: float) -> Payback:
-    """Return the estimate as a result stores it; `first_call_seconds` is the mean over the variant's launches."""
+    """Return the estimate as a result stores it: numbers of steps are whole, and only some answers have `steps`.
+
+    `first_call_seconds` is the mean over the variant's launches.
+    """
     steps = estimate.steps if estimate.answer in {"after", "until"} else None
     return Payback(
         answer=estimate.answer,

@@ -119,7 +119,7 @@ class Reference:
         return effect_of_inputs + output_rounding + SMALLEST[self.precision]
 
     def accepts_anything(self) -> bool:
-        """Return True if the tolerance of every floating-point array exceeds its size, so that any output would pass.
+        """Return True if every floating-point array has median(tolerance) > rms(values) > 0: any output would pass.
 
         Arrays without a finite number are left out. False if no array is left.
         """
@@ -130,10 +130,10 @@ class Reference:
 
 
 def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
-    """Return the reference of `case` after `units` units of work, computed once and then read from `directory`.
+    """Return the right outputs of `case` after `units` units of work, computed once and then read from `directory`.
 
-    With `unseen_seed`, the reference starts from other inputs, from which no program was built. Without a reference in
-    the workload, the baseline's own program is the reference. Raises what the workload's reference raises,
+    With `unseen_seed`, the reference starts from other inputs, from which no program was built. If the workload has no
+    reference, the baseline's own program is the reference. Raises what the workload's reference raises,
     InvalidWorkloadError if the baseline's own program fails, and ValueError if two runs of the reference differ.
     """
     workload = catalogue.find(case.workload)
@@ -146,6 +146,7 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
         properties = json.loads(properties_file.read_text())
         values, spreads = _load(file)
     else:
+        # Note which frameworks the reference imports: it may share an error with their variants.
         packages = {package: framework.name for framework in frameworks.every() for package in framework.own}
         imported_before = sys.modules.keys() & packages.keys()
         arrays = generate(workload, parameters, case.measurement.seed)
@@ -211,17 +212,17 @@ def counts_units(run: Callable[[Arrays, int], NamedArrays], start: Arrays, units
 def compute(
     run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, precision: Precision
 ) -> tuple[NamedArrays, NamedArrays]:
-    """Return the values and the spreads of the reference `run`, which runs 2 + `PERTURBATIONS` times.
+    """Return the outputs of the reference `run`, and their spreads: how far they move if the inputs move by one ulp.
 
-    `start` must be rounded to `precision`. Few arrays are alive at a time, because the weights of a large network would
-    fill a machine's memory.
+    `start` must be rounded to `precision`. `run` is called 2 + `PERTURBATIONS` times. Few arrays are alive at a time,
+    because the weights of a large network would fill a machine's memory.
     """
     rng = np.random.default_rng(0)
     step_ulps = FLOAT64_STEP_ULPS if precision == "float64" else 1.0
     step = EPSILON[precision] * step_ulps
 
     def perturbed_inputs() -> Arrays:
-        """Return all inputs moved by `step`; the state is moved further, as it is rounded once in each unit."""
+        """Return the batches moved by `step`, and the state by step * sqrt(units): each unit of work rounds it once."""
         return Arrays(
             state={name: _perturb(array, step * math.sqrt(units), rng) for name, array in start.state.items()},
             batches=tuple(
@@ -286,7 +287,7 @@ def _save(file: Path, values: NamedArrays, spreads: NamedArrays) -> None:
 
 
 def round_arrays(arrays: Arrays, precision: Precision) -> Arrays:
-    """Return all arrays rounded to the policy's type, as programs get them."""
+    """Return all arrays rounded to the type of `precision`, as programs get them."""
     return Arrays(
         state={name: round_array(array, precision) for name, array in arrays.state.items()},
         batches=tuple(
@@ -296,9 +297,10 @@ def round_arrays(arrays: Arrays, precision: Precision) -> Arrays:
 
 
 def round_array(array: Array, precision: Precision) -> Array:
-    """Return `array` as float64, with each float rounded to the policy's type (half to even); integers do not change.
+    """Return `array` with each float rounded to the type of `precision` (half to even), and stored as float64.
 
-    Complex numbers are rounded to complex64 unless the policy is float64: frameworks have no narrower complex types.
+    Integers do not change. Complex numbers are rounded to complex64, unless `precision` is float64: frameworks have no
+    narrower complex types.
     """
     if np.iscomplexobj(array):
         part_precision: Precision = "float64" if precision == "float64" else "float32"
@@ -320,7 +322,7 @@ def round_array(array: Array, precision: Precision) -> Array:
 
 
 def _accumulate(total: Array, output: Array, value: Array) -> Array:
-    """Return `total` with the differences of one run from `value`: the sum of squares for floats, else the maximum."""
+    """Return total + |output - value|^2 for floats, and max(total, |output - value|) for other types."""
     differences = np.abs(output.astype(np.float64) - value.astype(np.float64))
     if is_float(value):
         return np.asarray(total + np.square(differences))
@@ -328,9 +330,9 @@ def _accumulate(total: Array, output: Array, value: Array) -> Array:
 
 
 def _finish_spread(total: Array, value: Array, step_ulps: float) -> Array:
-    """Return the spread from the total of all runs.
+    """Return the spread of an output, from the `total` that `_accumulate` returned after all runs with moved inputs.
 
-    For floats it is the root mean square of the differences, for one ulp; for integers, the largest difference.
+    For floats it is sqrt(total / `PERTURBATIONS`) / step_ulps; for other types, the largest difference.
     """
     if is_float(value):
         return np.asarray(np.sqrt(total / PERTURBATIONS) / step_ulps)
