@@ -131,7 +131,7 @@ def _purpose(case: Case, *, check_only: bool) -> Purpose:
 
 
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
-    """Run the supervisor and return the exit status. After an error, deliver what was measured."""
+    """Run the supervisor and return the exit status. After an error or a signal, what was measured is delivered."""
     try:
         result = supervisor.run()
     except JudgeKilledError as error:
@@ -151,7 +151,7 @@ def _run(supervisor: Supervisor, log: LogWriter) -> int:
 
 
 def _prepare(directory: Path, threads: int) -> dict[str, str]:
-    """Prepare this process and the work directory for launches; return the launches' environment variables."""
+    """Forbid core dumps, adopt orphans and create the judge's directory; return the launches' environment variables."""
     _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))  # a launch that crashes must not fill the disk
     adopt_orphans()

@@ -22,7 +22,7 @@ from accelbench.delivery.log import (
     parse_event,
     read_log,
 )
-from accelbench_runner.supervisor.log_writer import SHARES, LogWriter, OutputForwarder
+from accelbench_runner.supervisor.log_writer import MAXIMUM_BYTES_BY_KIND, LogWriter, OutputForwarder
 from delivery.largest import result_of
 
 NAMES = [f"pytorch/compile-{'x' * 45}{number:02}" for number in range(MAXIMUM_VARIANTS)]
@@ -41,7 +41,7 @@ def incompressible(length: int, seed: int) -> str:
 
 
 def test_the_shares_of_the_log_are_the_whole_log() -> None:
-    assert sum(SHARES.values()) == MAXIMUM_LOG_BYTES
+    assert sum(MAXIMUM_BYTES_BY_KIND.values()) == MAXIMUM_LOG_BYTES
 
 
 def test_the_largest_case_with_everything_at_its_worst_keeps_every_checkpoint_and_the_result(

@@ -45,8 +45,9 @@ def launch_limit(
 ) -> Limit:
     """Return the limit of a launch.
 
-    If the variant was launched before, the limit is the time after which the launch counts as hung. If not, the launch
-    gets a share of the remaining time, so that a launch that hangs leaves time for the other launches.
+    If the variant was launched before, a launch that takes more than `HANG_FACTOR` times its longest launch, and more
+    than `HANG_SECONDS`, counts as hung. If not, the launch gets a share of the remaining time, so that a launch that
+    hangs leaves time for the others.
 
     Args:
         remaining_seconds: Seconds left of the case's time limit.
@@ -70,9 +71,9 @@ def launch_limit(
 
 
 def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
-    """Return the limit of a warm probe: at least `probe_seconds`, the limit of any probe.
+    """Return the limit of a warm probe: `WARM_FACTOR` times the cold start, but at least `probe_seconds`.
 
-    `cold_seconds` is how long the cold start took, from import to the end of the first step.
+    `cold_seconds` is the time of the cold start, from import to the end of the first step.
     """
     return Limit(max(probe_seconds, WARM_FACTOR * cold_seconds), "the limit of a warm probe")
 
@@ -120,10 +121,10 @@ class Allowance:
         return self._ended_probes_seconds + self.clock() - self._probe_began_at
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the nearest limit, `elapsed` seconds after the launch began.
+        """Return the seconds until the nearest limit, `elapsed` seconds after the launch began; set `nearest_limit`.
 
         The case has a limit, and the running probe has one; if no probe runs, the launch has one. If other processes
-        took processor time, the launch's limit is extended.
+        took CPU time, the launch's limit is extended.
         """
         if self._probe_began_at is None:
             launch_seconds = elapsed - self._ended_probes_seconds

@@ -212,13 +212,13 @@ def _launches_that_count(launches: Sequence[LaunchRecord], quarantined_rounds: A
 
 
 def _comparisons(launches: Iterable[LaunchRecord], assessed: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Return the judge's comparisons, without findings on variants that failed after the judge's assessment."""
+    """Return the judge's comparisons, without verdicts on variants that failed after the judge's assessment."""
     failures = {launch.variant: launch.failure for launch in launches if launch.failure}
     return tuple(_without_finding_after_failure(comparison, failures) for comparison in assessed)
 
 
 def _without_finding_after_failure(comparison: Comparison, failures: Mapping[str, Failure]) -> Comparison:
-    """Return the comparison. If it has a verdict, and its variant or baseline has failed, return it without finding."""
+    """Return the comparison, without its verdict if its variant or baseline has failed."""
     if comparison.verdict:
         for side in (comparison.baseline, comparison.variant):
             if side in failures:
@@ -276,7 +276,7 @@ def _variant_result(
 
 
 def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
-    """Return a launch's time, and quantiles of its blocks, in seconds per unit; p99 only for the protocol `latency`."""
+    """Return a launch's time and quantiles of its blocks, in seconds per unit; p99 only for the protocol `latency`."""
     seconds = [block.seconds / block.units for block in launch.blocks]
     return LaunchSummary(
         round=launch.round,
@@ -290,7 +290,7 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
 
 
 def _phase_times(phases_by_launch: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
-    """Return the median, minimum and maximum time of each phase, in the order of a launch."""
+    """Return the median, minimum and maximum seconds of each phase over the launches, in the order of the phases."""
     times = []
     for name in get_args(Phase):
         records = [phase for phases in phases_by_launch for phase in phases if phase.phase == name]
@@ -309,14 +309,14 @@ def _phase_times(phases_by_launch: Sequence[Sequence[PhaseRecord]]) -> tuple[Pha
 
 
 def _part_medians(phases: Sequence[PhaseRecord]) -> dict[str, float]:
-    """Return the median seconds of each part of a phase, without parts that took no time.
+    """Return the median seconds of each part of a phase. Parts that took no time are left out.
 
     If a launch does not report a part, it spent 0 s on the part.
     """
     medians = {}
     for name in PARTS:
         median = statistics.median(phase.parts.get(name, 0.0) for phase in phases)
-        if 0 < median < math.inf:
+        if 0 < median < math.inf:  # a launch's message may contain infinity
             medians[name] = median
     return medians
 
@@ -347,7 +347,7 @@ def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observa
 def _merge_observations(observations_by_launch: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
     """Yield each observation once, with its most frequent values and the number of launches for each value.
 
-    At most `MAXIMUM_DIFFERING` values of an observation are returned.
+    At most `MAXIMUM_DIFFERING` values of an observation are returned. If values differ in type, the type is `text`.
     """
     names = dict.fromkeys(name for observations in observations_by_launch for name in observations)
     for name in names:
@@ -382,7 +382,11 @@ def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Co
 
 
 def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: CompiledFor) -> CompiledVariant:
-    """Return the result of a launch that compiled its variant for the target."""
+    """Return the result of a launch that compiled its variant for the target.
+
+    `estimates` names the numbers that are only estimated for the target's platform, or for `DISPATCHED`, if operations
+    were dispatched one by one and nothing was compiled.
+    """
     size = value_or_none(launch.facts.executable)
     platform = DISPATCHED if outcome.dispatched else target.platform
     return CompiledVariant(

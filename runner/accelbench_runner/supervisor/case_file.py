@@ -62,7 +62,10 @@ def _problems(case: Case) -> Iterator[str]:
 
 
 def _memory_problem(case: Case, workload: Workload, parameters: Any) -> str | None:
-    """Return why the case does not fit into memory, or why that cannot be computed; None if it may fit."""
+    """Return why the case does not fit into memory, or why that cannot be computed; None if it may fit.
+
+    A case that compiles for a target and declares shapes is not compared with the available memory.
+    """
     try:
         needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
         available_bytes = None if needs_no_arrays else memory.available_bytes()

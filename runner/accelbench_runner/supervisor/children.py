@@ -122,7 +122,7 @@ def run_child(
     """Run `command` with the file `request` as standard input. On return, it and all its descendants have ended.
 
     `messages` is a pipe (reading end, writing end). The child inherits the writing end under the same number. Both ends
-    are closed on return. Raises OSError if the command cannot be started, and UnkillableError.
+    are closed on return. Raises OSError if the command cannot be started, and UnkillableError if SIGKILL has no effect.
     """
     started = time.monotonic()
     pipes: dict[Channel, tuple[int, int]] = {"stdout": os.pipe(), "stderr": os.pipe()}

@@ -157,7 +157,7 @@ class Supervisor:
         try:
             is_judged = self._judge(round_number, counted_launches, directories)
         finally:
-            if not is_judged:
+            if not is_judged:  # there is no assessment, or an error was raised
                 counted_launches = [launch for launch in launches if launch.failure]
             self._store_round(counted_launches, launches)
             for launch_directory in directories.values():
@@ -236,7 +236,8 @@ class Supervisor:
     def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
         """Launch `variant`. If a probe of accelbench's own ends the launch, launch it again without that probe.
 
-        Raises ProbeError if a probe ends a launch that was told to skip it.
+        It is not launched again after the case's time limit. Raises ProbeError if a probe ends a launch that was told
+        to skip it.
         """
         while True:
             record = self._launch_once(variant, round_number, position, directories)
@@ -358,7 +359,10 @@ class Supervisor:
         return False
 
     def _store_round(self, counted_launches: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
-        """Store the launches of a round, `counted_launches` apart from the others, and write all to the log."""
+        """Store `counted_launches` as launches that count, the others of `launches` as discarded; write all to the log.
+
+        Each record gets its parity reading from the judge.
+        """
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
             key = f"{launch.round}/{launch.variant}"
@@ -415,7 +419,10 @@ class Supervisor:
 
 
 def times_so_far(result: Result) -> tuple[TimeNow, ...]:
-    """Return the time of each variant so far, or the checks that reject it. Failed variants are left out."""
+    """Return each variant's geometric mean seconds per unit so far, and the checks that reject the variant.
+
+    Failed variants are left out. The time is None if the variant has none.
+    """
     return tuple(
         TimeNow(
             variant=variant.name,

@@ -28,7 +28,8 @@ MAXIMUM_COMPILER_SHARE = 0.8
 def compiler_memory_limit() -> int:
     """Return the memory limit, in bytes, of a launch that compiles for a target.
 
-    The limit is a share of the available memory, between `MINIMUM_COMPILER_BYTES` and `MAXIMUM_COMPILER_BYTES`.
+    It is `MAXIMUM_COMPILER_SHARE` of the available memory, but between `MINIMUM_COMPILER_BYTES` and
+    `MAXIMUM_COMPILER_BYTES`; the latter if the available memory is unknown.
     """
     available_bytes = memory.available_bytes()
     if available_bytes is None:
@@ -147,7 +148,8 @@ class Launcher:
     ) -> LaunchListener:
         """Return the listener of a launch that starts now, with the launch's limits.
 
-        If other processes take processor time from now on, the launch's limit is extended.
+        If other processes take CPU time from now on, the launch's limit is extended. `case_seconds` are left of the
+        case's time limit.
         """
         before = ProcessorUse.read()
         allowance = Allowance(
@@ -159,7 +161,10 @@ class Launcher:
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
-        """Run a launch until it ends; return how its process ended, and what that means for the variant."""
+        """Run a launch until its process ends; return how it ended, and what that means for the variant.
+
+        Raises UnkillableError; if a probe was running, the error names the probe.
+        """
         read_end, write_end = os.pipe()
         directory = Path(request.directory)
         request_file = directory / "request.json"

@@ -84,7 +84,10 @@ class LaunchListener:
         self._forward(channel, data)
 
     def _receive_messages(self, data: bytes) -> None:
-        """Parse the complete lines of `data`. Too many bytes are a protocol error."""
+        """Parse the complete lines of `data`. Too many bytes are a protocol error.
+
+        After the final message or a protocol error, `data` is ignored.
+        """
         if self.final_message or self.protocol_error:
             return
         self._message_bytes += len(data)

@@ -26,9 +26,9 @@ KIB = 1024
 MAXIMUM_OUTPUT_BYTES_PER_LAUNCH = 16 * KIB
 MAXIMUM_OUTPUT_LINE_BYTES = 2 * KIB
 
-Share = Literal["output", "phase", "progress", "launch", "checkpoint", "result", "notice"]
+LineKind = Literal["output", "phase", "progress", "launch", "checkpoint", "result", "notice"]
 
-SHARES: dict[Share, int] = {
+MAXIMUM_BYTES_BY_KIND: dict[LineKind, int] = {
     "output": 256 * KIB,
     "phase": 128 * KIB,
     "progress": 512 * KIB,
@@ -39,7 +39,7 @@ SHARES: dict[Share, int] = {
 }
 """Maximum bytes of each kind of line; together `MAXIMUM_LOG_BYTES`."""
 
-_LINES: dict[Share, str] = {
+_NAMES: dict[LineKind, str] = {
     "output": "lines that launches printed",
     "phase": "phases reached",
     "progress": "progress events",
@@ -51,19 +51,19 @@ _LINES: dict[Share, str] = {
 
 
 class LogWriter:
-    """Write lines to the container's log, each within the share of its kind."""
+    """Write lines to the container's log, of each kind at most `MAXIMUM_BYTES_BY_KIND`."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._used: dict[Share, int] = dict.fromkeys(SHARES, 0)
-        self._omitted: dict[Share, int] = {}
+        self._written_bytes: dict[LineKind, int] = dict.fromkeys(MAXIMUM_BYTES_BY_KIND, 0)
+        self._omitted_counts: dict[LineKind, int] = {}
 
     def event(self, event: Event) -> None:
         """Write a progress event."""
         self._write("phase" if isinstance(event, PhaseReached) else "progress", [encode_event(event)])
 
     def document(self, kind: DocumentKind, identifier: str, text: str) -> str:
-        """Write a document and return its digest. If it does not fit into its share, none of its lines is written."""
+        """Write a document and return its digest. If its kind would exceed its maximum bytes, write no line of it."""
         self._write(kind, list(encode_document(kind, identifier, text)))
         return digest_of(text)
 
@@ -76,22 +76,23 @@ class LogWriter:
         self._write("output", [line])
 
     def omission_notes(self) -> tuple[str, ...]:
-        """Return a note for each kind of line that exceeded its share, with the number of omissions."""
+        """Return a note for each kind of line that exceeded its maximum bytes, with the number of omissions."""
+        shares = {kind: f"{maximum_bytes // KIB} KiB" for kind, maximum_bytes in MAXIMUM_BYTES_BY_KIND.items()}
         return tuple(
-            f"{count} {_LINES[share]} left out of the log: their share of {SHARES[share] // KIB} KiB is used up"
-            for share, count in self._omitted.items()
+            f"{count} {_NAMES[kind]} left out of the log: their share of {shares[kind]} is used up"
+            for kind, count in self._omitted_counts.items()
         )
 
-    def _write(self, share: Share, lines: Sequence[str]) -> None:
-        """Write the lines. If they do not fit into the share, write none, and log a notice the first time."""
+    def _write(self, kind: LineKind, lines: Sequence[str]) -> None:
+        """Write the lines. If their kind would exceed its maximum bytes, write none; log a notice the first time."""
         data = "".join(f"{line}\n" for line in lines).encode()
-        if self._used[share] + len(data) > SHARES[share]:
-            is_first_omission = share not in self._omitted
-            self._omitted[share] = self._omitted.get(share, 0) + 1
-            if is_first_omission and share != "notice":
-                self.notice(f"{_LINES[share]} from here on left out: their share of the log is used up")
+        if self._written_bytes[kind] + len(data) > MAXIMUM_BYTES_BY_KIND[kind]:
+            is_first_omission = kind not in self._omitted_counts
+            self._omitted_counts[kind] = self._omitted_counts.get(kind, 0) + 1
+            if is_first_omission and kind != "notice":
+                self.notice(f"{_NAMES[kind]} from here on left out: their share of the log is used up")
             return
-        self._used[share] += len(data)
+        self._written_bytes[kind] += len(data)
         # Unbuffered: nothing is lost if this process is killed, and a closed log is an error at once.
         unwritten = memoryview(data)
         while unwritten:
@@ -110,7 +111,10 @@ class OutputForwarder:
         self._dropped_bytes = 0
 
     def __call__(self, channel: Channel, data: bytes) -> None:
-        """Forward the whole lines of `data`. Store the last line until it is complete or too long."""
+        """Forward the whole lines of `data`. Store the last line until it is complete or too long.
+
+        After `MAXIMUM_OUTPUT_BYTES_PER_LAUNCH` forwarded bytes, drop `data`.
+        """
         if self._forwarded_bytes >= MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
             self._dropped_bytes += len(data)
             return
@@ -123,7 +127,7 @@ class OutputForwarder:
             self._forward(channel, line)
 
     def finish(self) -> None:
-        """Forward last lines without a line end, and log how many bytes were dropped."""
+        """Forward the last line of each channel if it has no line end, and log how many bytes were dropped."""
         for channel, line in self._incomplete_lines.items():
             if line:
                 self._forward(channel, line)

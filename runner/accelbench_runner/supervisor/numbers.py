@@ -62,7 +62,7 @@ def _fact(launch: LaunchRecord, path: str) -> Any:
 
 
 def worst_parity(launches: Sequence[LaunchRecord]) -> float | None:
-    """Return the largest error of any launch, divided by its tolerance; None if no outputs were compared."""
+    """Return the largest ratio of error to tolerance over all launches; None if no outputs were compared."""
     ratios = [launch.parity.worst_ratio for launch in launches if launch.parity]
     return min(max(ratios), LARGEST_RATIO) if ratios else None
 
@@ -72,7 +72,8 @@ def unit_cost(
 ) -> UnitCost:
     """Return what a unit of work costs a variant that takes `seconds` for it.
 
-    `launches` are the variant's. The measured limits of the device come from `all_launches` of the case.
+    `launches` are the variant's. The measured limits of the device come from `all_launches` of the case. Without known
+    FLOPs and bytes, only energy and price are returned. Numbers that are 0 or unknown are left out.
     """
     numbers = unit_joules(launches, seconds) | unit_price(case, seconds)
     work = work_per_unit(launches[0])
@@ -105,9 +106,9 @@ def unit_price(case: Case, seconds: float) -> dict[str, float]:
 
 
 def unit_joules(launches: Sequence[LaunchRecord], seconds: float) -> dict[str, float]:
-    """Return the energy of a unit of work: the launches' median power times `seconds`; empty if none read a counter.
+    """Return the joules of a unit of work: the launches' median watts times `seconds`; empty if none read a counter.
 
-    The field depends on what the first launch's counter covers: the device or the processors.
+    The field depends on what the first launch's counter covers: the device or the CPUs.
     """
     readings = [launch.facts.energy for launch in launches if not isinstance(launch.facts.energy, Unreadable)]
     if not readings:

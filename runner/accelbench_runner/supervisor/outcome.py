@@ -90,8 +90,8 @@ def interpret(
 ) -> Outcome:
     """Return the outcome of a launch that has ended.
 
-    `memory_events` were counted while the launch ran; `others_share` is the share of processor time that other
-    processes took.
+    A launch that was ended by a signal, a probe or the case's time limit has not failed. `memory_events` were counted
+    while the launch ran; `others_share` is the share of CPU time that other processes took.
     """
     if not isinstance(listener.final_message, Done):
         if child_exit.killed_for == "interrupted":
@@ -184,10 +184,10 @@ def _failure(  # noqa: PLR0911 - one return for each reason
 def _describe_crash(
     listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest, error: str
 ) -> tuple[FailureReason, str]:
-    """Return the reason and the message for a launch that a signal ended: which signal, and where in the program.
+    """Return the failure's reason and message for a launch that a signal ended: which signal, and where in the program.
 
-    If a compiler with a memory limit could not allocate, the reason is a lack of memory. `error` is the end of the
-    message if the location is unknown.
+    If a compiler with a memory limit could not allocate, the reason is a lack of memory. If the location is unknown,
+    the message ends with `error` instead.
     """
     if request.memory_bytes and any(message in listener.stderr_tail for message in NO_MEMORY):
         limit_gib = request.memory_bytes / 1024**3
@@ -200,7 +200,7 @@ def _describe_crash(
 def _describe_timeout(
     listener: LaunchListener, memory_events: MemoryEvents, others_share: float
 ) -> tuple[FailureReason, str]:
-    """Return the reason and the message for a launch that reached its limit: the phase, and the limit's origin.
+    """Return the failure's reason and message for a launch that reached its limit: the phase, and the limit's origin.
 
     If the kernel was evicting the launch's files from memory, the reason is a lack of memory.
     """
@@ -232,7 +232,7 @@ def _message_with_trace(failed: Failed) -> str:
 
 
 def _last_line(output: bytes) -> str:
-    """Return the last line that is not blank; empty if there is none."""
+    """Return the last line that is not blank, without spaces at its ends; empty if there is none."""
     lines = output.decode(errors="replace").strip().splitlines()
     return lines[-1].strip() if lines else ""
 

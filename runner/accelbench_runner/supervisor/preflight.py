@@ -79,7 +79,10 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
 
 def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
-    """Return warnings of busy processes. If other processes use little now, warn of a high load average instead."""
+    """Return a warning for each busy process, and one for the rest if the listed processes explain too little of it.
+
+    If other processes use little now, return at most a warning of a high load average.
+    """
     available_seconds = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
         if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:

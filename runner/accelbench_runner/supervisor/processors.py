@@ -28,7 +28,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 def allowed_threads(available: int, quota: float | None, requested: int | None = None) -> int:
-    """Return how many processors the case may use: the smallest of the three numbers, but at least one.
+    """Return how many CPUs the case may use: the smallest of the three numbers, but at least one.
 
     `quota` is the container's CPU limit and is rounded down. None means that there is no limit.
     """
@@ -41,9 +41,10 @@ def allowed_threads(available: int, quota: float | None, requested: int | None =
 
 
 def set_affinity(requested: int | None = None) -> tuple[int, ...]:
-    """Choose the case's processors, and bind this process and its later children to them; return their numbers.
+    """Choose the case's CPUs, and bind this process and its later children to them; return the CPUs' numbers.
 
-    `requested` is the maximum number of processors; None means as many as the container may use.
+    At most `requested` CPUs are used; None means as many as the container may use. If that is not all, each CPU's use
+    is observed for `OBSERVATION_SECONDS`, and idle ones are chosen first.
     """
     available = os.sched_getaffinity(0)
     threads = allowed_threads(len(available), cgroup.cpu_quota(cgroup.find("cpu")), requested)
@@ -64,9 +65,9 @@ def set_affinity(requested: int | None = None) -> tuple[int, ...]:
 def choose_processors(
     busy_shares: Mapping[int, float], count: int, *, cores: Mapping[int, str], rng: random.Random
 ) -> Collection[int]:
-    """Choose `count` processors: idle processors first, then processors on a core without a chosen one, then at random.
+    """Choose `count` CPUs: idle ones first; among these, one on a core without a chosen CPU; else at random.
 
-    `busy_shares` maps each processor to the share of time for which it was busy, `cores` to its core's name.
+    `busy_shares` maps each CPU to the share of time for which it was busy, and `cores` maps it to its core's name.
     """
     shuffled: Sequence[int] = rng.sample(sorted(busy_shares), len(busy_shares))
     chosen: list[int] = []
@@ -97,7 +98,10 @@ class ProcessorUse(NamedTuple):
 
     @classmethod
     def read(cls) -> "ProcessorUse":
-        """Read the kernel's counters. If they cannot be read, other processes count as idle."""
+        """Read how many CPU seconds all processes used since boot, and subtract those of this process and descendants.
+
+        If the counters cannot be read, other processes count as idle.
+        """
         processors = frozenset(os.sched_getaffinity(0))
         ended_children = resource.getrusage(resource.RUSAGE_CHILDREN)
         own_seconds = (
@@ -110,9 +114,9 @@ class ProcessorUse(NamedTuple):
         return cls(used_seconds - own_seconds, time.monotonic(), processors)
 
     def others_share_since(self, before: "ProcessorUse") -> float:
-        """Return the share of processor time that other processes used since `before`.
+        """Return the share of the CPUs' time that other processes used since `before`, 0 to 1.
 
-        0 if this process's affinity has changed, because the counters then cover different processors.
+        0 if this process's affinity has changed, because the counters then cover different CPUs.
         """
         available_seconds = (self.read_at - before.read_at) * len(self.processors)
         if self.processors != before.processors or available_seconds <= 0:
@@ -122,7 +126,7 @@ class ProcessorUse(NamedTuple):
 
 
 def _core_name(processor: int) -> str:
-    """Return a name that is the same for all processors of a core; `cpuN` if the kernel does not report the core."""
+    """Return a name that is the same for all CPUs of a core; `cpuN` if the kernel does not report the core."""
     path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
     try:
         return path.read_text().strip()
@@ -131,7 +135,7 @@ def _core_name(processor: int) -> str:
 
 
 def _busy_seconds() -> dict[int, float]:
-    """Return the seconds since boot for which each processor was neither idle nor waiting for disks."""
+    """Return the seconds since boot for which each CPU was neither idle nor waiting for disks, by CPU number."""
     seconds = {}
     for line in Path("/proc/stat").read_text().splitlines():
         name, *fields = line.split()
@@ -144,7 +148,7 @@ def _busy_seconds() -> dict[int, float]:
 
 
 def _seconds_of_descendants() -> float:
-    """Return the processor seconds of all descendants and of the children for which they have waited."""
+    """Return the CPU seconds of all descendants and of the children for which they have waited."""
     ticks = 0
     for process in descendants(os.getpid()):
         with contextlib.suppress(OSError):

@@ -23,7 +23,7 @@ def survey(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Return how the processors were used during a pause of `PAUSE_SECONDS`.
+    """Return how the CPUs of this process were used during a pause of `PAUSE_SECONDS`.
 
     `host` is the host's part of the fingerprint. Tests pass another machine, pause and clock.
     """
@@ -44,7 +44,7 @@ def survey(
         busy_seconds=max(0.0, usage_after.others_seconds_since(usage_before)),
         steal_seconds=contention_after.since(contention_before).steal_seconds,
         processes=tuple(Process(**process._asdict()) for process in busiest),
-        load=machine_load * processors / (os.cpu_count() or processors),  # the share of these processors
+        load=machine_load * processors / (os.cpu_count() or processors),  # scaled from all CPUs to these
         limit=float(host["cpuLimit"]) if "cpuLimit" in host else None,
         governor=host.get("governor", ""),
         turbo=host.get("turbo", ""),
