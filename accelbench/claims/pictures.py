@@ -27,7 +27,7 @@ MARGIN_FACTOR = 1.3
 
 
 def descriptions_by_row(settled_claims: Sequence[SettledClaim]) -> Mapping[int, tuple[str, str]]:
-    """Return the file name and the description of each row's picture, by row."""
+    """Return the file name and the description of each row's picture, by row; rows with trainings share a picture."""
     describers = {"speedups": forest.describe, "pays-back": payback.describe}
     descriptions = {row: describers[kind](result) for row, kind, result in _pictures_of_one_result(settled_claims)}
     trainings = _trainings(settled_claims)
@@ -37,7 +37,7 @@ def descriptions_by_row(settled_claims: Sequence[SettledClaim]) -> Mapping[int, 
 
 
 def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
-    """Return the text of each SVG file, by file name. Needs matplotlib."""
+    """Return the text of each row's SVG file, by file name. Needs matplotlib."""
     painters = {"speedups": forest.plot, "pays-back": payback.plot}
     plots = {row: painters[kind](result, f"row-{row}") for row, kind, result in _pictures_of_one_result(settled_claims)}
     trainings = _trainings(settled_claims)

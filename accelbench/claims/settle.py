@@ -109,8 +109,8 @@ def settle(
 def _can_decide(claim: Claim, manifest: ClaimManifest, hardware: Hardware) -> bool:
     """Return True if the manifest's run can decide the claim.
 
-    If it has targets, one of them must be of the claim's hardware. If it has none, `hardware` must be of the claim's
-    hardware. If the claim is about one machine, such a manifest also needs a run with all results from that machine.
+    If it compiles for targets, one of these must be of the claim's hardware. Otherwise `hardware` must be of the
+    claim's hardware and, if the claim is about one machine, all results of its run must be from that machine.
     """
     if manifest.targets:
         return any(hardware_of_target(target) in claim.hardware for target in manifest.targets)
@@ -143,6 +143,7 @@ def _verdict(
     # One example confirms a claim that something can happen; nothing refutes it.
     if claim.can and any(_is_example(claim, run) for run in runs):
         return "confirmed"
+    # A sound finding comes from a valid and complete measurement.
     is_refutable = not (claim.own or claim.can)
     if is_refutable and any(finding.outcome == "not-met" and finding.sound for finding in findings):
         return "refuted"

@@ -46,7 +46,7 @@ def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
 def _parameters(results: Sequence[Result]) -> list[str]:
     """Return a paragraph with the parameters and the precision of each workload; empty without results.
 
-    It omits the parameters that a sweep varies, because each row of a table names their values.
+    It omits the parameters that the case's sweep varies, because each row of a table names their values.
     """
     lines = []
     for result in results:
@@ -156,7 +156,10 @@ def _power(variant: VariantResult) -> str:
 
 
 def _observation_table(results: Sequence[Result]) -> list[str]:
-    """Return a table with a row for each variant and a column for each observation; empty without results."""
+    """Return a table with a row for each variant and a column for each observation that readers need.
+
+    Empty without results.
+    """
     if not results:
         return []
     all_observations = [observations for result in results for observations in result.observations]
@@ -207,7 +210,7 @@ PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
 
 
 def _program_table(results: Sequence[Result]) -> list[str]:
-    """Return a table with a row for each compiled program; empty without results."""
+    """Return a table with a row for each compiled program of the results' variants; empty without results."""
     if not results:
         return []
     rows: list[Row] = []

@@ -52,7 +52,10 @@ def short(value: float) -> str:
 
 
 def _format_distinctly(*values: float) -> list[str]:
-    """Format values as `short` does. If three digits distinguish more of the values, give all of them three digits."""
+    """Format values as `short` does, or all with three digits if that makes more of them differ.
+
+    2.01 and 2.04 become `2.01` and `2.04`, not `2.0` twice.
+    """
     short_texts = [short(value) for value in values]
     longer_texts = [figures.significant(float(f"{value:.{DIGITS + 1}g}"), DIGITS + 1) for value in values]
     return longer_texts if len(set(longer_texts)) > len(set(short_texts)) else short_texts
