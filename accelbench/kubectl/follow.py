@@ -66,7 +66,8 @@ def follow(
 ) -> Manifest:
     """Wait until the run has finished, and return it; show its progress meanwhile.
 
-    Raises TimedOutError when `clock` reaches `deadline`, DeletedError, ApiError, and the exception of a signal.
+    Raises TimedOutError when `clock` reaches `deadline`, DeletedError if the run is deleted before, ApiError, and the
+    exception of a signal.
     """
     follower = _Follower(client, run, display, print_message, clock)
     follower.start_watch()
@@ -152,6 +153,7 @@ class _Follower:
         """Execute a function in a new thread. If it raises an exception, `step` raises that in the main thread."""
 
         def run_function() -> None:
+            """Execute the function, and hand its exception to the main thread."""
             try:
                 function(*arguments)
             except Exception as error:  # noqa: BLE001 - the main thread would wait without end

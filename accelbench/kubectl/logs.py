@@ -91,8 +91,8 @@ def _has_ended(client: "Client", pod: str) -> bool:
 def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
     """Return the name of the pod whose log to print: the one that is running, or else the latest.
 
-    Raises ClusterError if the run has no pod, if several cases are running, or if the pod has not started and `follow`
-    is False.
+    If the pod has not started, print that or, without `follow`, raise ClusterError. Also raises ClusterError if the run
+    has no pod, or if several cases are running.
     """
     from accelbench.api import labels
     from accelbench.cluster_api.errors import ClusterError
