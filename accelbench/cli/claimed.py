@@ -151,8 +151,8 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     if loaded.record is None or not _differ_in_expectations_only(loaded.record.run, run.manifest):
         return None
     manifest_decides = f"{run.name}.yaml" in claim.manifests and run.decides_claim
-    other_expectations = loaded.record.run.spec.expectations != run.manifest.spec.expectations
-    bounds_changed = manifest_decides and not claim.ignores_manifest_expectations and other_expectations
+    expectations_changed = loaded.record.run.spec.expectations != run.manifest.spec.expectations
+    bounds_changed = manifest_decides and not claim.ignores_manifest_expectations and expectations_changed
     change_is_recorded = all(claim.has_change_since(measured_at(result)) for result in loaded.results)
     if bounds_changed and not change_is_recorded:
         click.echo(

@@ -252,7 +252,10 @@ def _write_pictures(settled_claims: "list[SettledClaim]", directory: Path) -> No
 
 
 def _parse_rows_and_hardware(rows: str, hardware: str) -> "tuple[tuple[Claim, ...], list[Hardware]]":
-    """Return the claims of these rows, and the classes of hardware in order; end the process if either is invalid."""
+    """Return the claims of these rows, and the classes of hardware in the given order.
+
+    End the process if one of them does not exist, or if the ledger is invalid.
+    """
     from accelbench.claims import ledger
 
     try:

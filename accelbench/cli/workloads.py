@@ -128,7 +128,7 @@ def _observations(workload: "Workload") -> dict[str, str]:
 
 
 def _properties(model: "type[BaseModel]") -> dict[str, dict[str, Any]]:
-    """Return the JSON schema of each field, without its title, which only repeats the field's name."""
+    """Return the JSON schema of each field by name, without the title, which only repeats the name."""
     properties = model.model_json_schema().get("properties", {})
     return {
         name: {key: value for key, value in schema.items() if key != "title"} for name, schema in properties.items()

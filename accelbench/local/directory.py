@@ -184,7 +184,7 @@ def load_result(path: Path) -> Result:
 
 
 def load_launches(result_path: Path) -> tuple[str, ...]:
-    """Return the launches of a result, each as a JSON document, from the launches file in the result's directory.
+    """Return the launches of a result, each as a JSON document, from `CASE.launches.jsonl` next to the result.
 
     Empty if that file cannot be read.
     """

@@ -174,7 +174,10 @@ def _with_path(assignment: str, workload: Workload) -> str:
 
 
 def script_of(run: BenchmarkRun, file: str) -> Path | None:
-    """Return the path of the run's script, which is next to its manifest `file`; None if the run has no script."""
+    """Return the path of the run's script, which is in the directory of its manifest `file`; None without a script.
+
+    For a manifest on standard input, that is the working directory.
+    """
     if run.spec.workload.script is None:
         return None
     directory = Path() if file == STANDARD_INPUT else Path(file).parent
@@ -191,7 +194,7 @@ def _with_variant_problems(error: InvalidManifestError, file: str) -> InvalidSpe
 
 
 def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[Problem]:
-    """Return the problems that `check` finds in a run of `file`, or that its script does not exist."""
+    """Return the problems that `check` finds in a run of `file`; if the run's script does not exist, only that."""
     path = script_of(run, file)
     if path is None:
         return check(run)

@@ -52,7 +52,7 @@ def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
     """
     current_type = root_type
     for key in keys:
-        current_type = _without_none(current_type)
+        current_type = _plain_type(current_type)
         if isinstance(key, int):
             current_type = get_args(current_type)[0] if get_origin(current_type) is tuple else None
         elif get_origin(current_type) is dict:
@@ -64,13 +64,13 @@ def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
     return current_type
 
 
-def _without_none(field_type: Any) -> Any:
-    """Return X for `X | None`, for `Annotated[X, ...]` and for `X | Y`."""
+def _plain_type(field_type: Any) -> Any:
+    """Return X for `X | None` and `Annotated[X, ...]`; for `X | Y`, the first type X."""
     if hasattr(field_type, "__metadata__"):
-        return _without_none(field_type.__origin__)
+        return _plain_type(field_type.__origin__)
     if get_origin(field_type) in {Union, types.UnionType}:
         first_type = next(member for member in get_args(field_type) if member is not type(None))
-        return _without_none(first_type)
+        return _plain_type(first_type)
     return field_type
 
 
@@ -104,7 +104,8 @@ def _parse(text: str, field_type: Any) -> Any:
 def _assign(spec: Any, keys: Sequence[str | int], value: Any, path: str) -> None:
     """Set the value that the keys lead to in `spec`, and create the dictionaries and lists on the way.
 
-    Raises UsageError, with `path` in its message, if a list has no entry of an index, or if a name leads to no field.
+    Raises UsageError, with `path` in its message, if a list has no entry at an index, or if a name follows something
+    that has no fields.
     """
     container: Any = spec
     next_keys = [*keys[1:], None]  # None follows the last key
@@ -135,7 +136,7 @@ def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
     start, end = list(_TOKEN.finditer(path))[wrong_index].span()
     parent = path[:start].rstrip(".")
     parent_type = _type_at(BenchmarkRunSpec, keys[:wrong_index])
-    parent_fields = [name for name, _ in _fields(_without_none(parent_type))]
+    parent_fields = [name for name, _ in _fields(_plain_type(parent_type))]
     similar_field = _find_similar(path[start:end], parent_fields)
     if parent and similar_field:
         suggestion = f"{parent}.{similar_field}"
@@ -169,7 +170,7 @@ def _known_paths(field_type: Any, value: Any, path: str) -> Iterator[str]:
     """
     if path:
         yield path
-    field_type = _without_none(field_type)
+    field_type = _plain_type(field_type)
     if get_origin(field_type) is tuple and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _known_paths(get_args(field_type)[0], item, f"{path}[{index}]")

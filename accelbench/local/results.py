@@ -111,7 +111,7 @@ def read_all(name: str) -> tuple[Result, ...]:
 
 
 def _find_results(path: Path) -> Iterable[Result]:
-    """Yield the results in a file, in a run's directory, or in all directories below `path`."""
+    """Yield the results in a file or a run's directory. In any other directory, search all directories below it."""
     if not path.is_dir():
         yield from read_file(path)
     elif (path / RUN_FILE).exists():

@@ -137,7 +137,7 @@ def measure(
 
 
 def _finish(record: RunRecord, cases: tuple[CaseOutcome, ...], exit_code: Exit, directory: RunDirectory) -> RunOutcome:
-    """Write the time and the exit code of the run's end to its record, and write the Markdown report."""
+    """Write the time of the end and the exit code to the run's record, and write the Markdown report."""
     record = record.model_copy(update={"finished": timestamp(datetime.now(UTC)), "exit_code": int(exit_code)})
     directory.write_record(record)
     outcome = RunOutcome(record=record, cases=cases, exit=exit_code)
