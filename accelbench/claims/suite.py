@@ -21,7 +21,7 @@ def count_speedups(majority: Majority, results: Sequence[Result], *, conditions:
     """Decide if most speedups lie within the bounds, from the complete results of all cases.
 
     Met if more than half lie inside, not met if at least half lie outside. Undecided otherwise, and if one result
-    cannot be used. The `conditions` of a claim share its error probability (Bonferroni).
+    cannot be used. The claim has so many `conditions`, which share its error probability (Bonferroni).
     """
     subject = condition(majority)
     outcomes, readings = [], []

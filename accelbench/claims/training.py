@@ -27,7 +27,7 @@ class _FirstCall:
 
 
 def evaluate(training: Training, result: Result) -> ClaimFinding:
-    """Decide if the ratio of the two total times lies within the bounds of the claim.
+    """Decide if the baseline's total time / the variant's lies within the bounds of the claim.
 
     Undecided if the variants have no comparison with a verdict, or too few rounds were measured.
     """

@@ -57,7 +57,7 @@ class LoadedResults:
         measured = tuple((with_baseline(result, baseline), outcomes) for result, outcomes in self.measured)
         return replace(self, measured=measured)
 
-    def pages(self) -> tuple[MeasuredCase, ...]:
+    def cases_with_launches(self) -> tuple[MeasuredCase, ...]:
         """Return each case as the HTML report shows it: result, outcomes of expectations, launches."""
         cases = []
         for (result, outcomes), documents in zip(self.measured, self.launches, strict=True):
@@ -111,7 +111,7 @@ def read_all(name: str) -> tuple[Result, ...]:
 
 
 def _find_results(path: Path) -> Iterable[Result]:
-    """Yield the results in a file or a run's directory. In any other directory, search all directories below it."""
+    """Yield the results in a file or a run's directory. In any other directory, search result files and directories."""
     if not path.is_dir():
         yield from read_file(path)
     elif (path / RUN_FILE).exists():

@@ -72,7 +72,7 @@ def write_page(directory: RunDirectory) -> str | None:
     hint = html.install_hint()
     if hint is None:
         loaded = read(directory.path)
-        directory.write_page(html.report(loaded.name, loaded.pages(), manifest=loaded.manifest()))
+        directory.write_page(html.report(loaded.name, loaded.cases_with_launches(), manifest=loaded.manifest()))
     return hint
 
 

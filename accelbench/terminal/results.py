@@ -62,7 +62,7 @@ def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> N
         case ReportOutput.MARKDOWN:
             click.echo(markdown.report(loaded.name, loaded.measured), nl=False)
         case ReportOutput.HTML:
-            click.echo(html.report(loaded.name, loaded.pages(), manifest=loaded.manifest()), nl=False)
+            click.echo(html.report(loaded.name, loaded.cases_with_launches(), manifest=loaded.manifest()), nl=False)
         case ReportOutput.CSV:
             click.echo(tidy.report(result for result, _ in loaded.measured), nl=False)
         case ReportOutput.TABLE:
