@@ -176,7 +176,7 @@ class Operator:
         self.telemetry.failed_attempts.labels(attempt.reason or "", is_retried).inc()
 
     def _leading_changed(self, leads: bool) -> None:
-        """Queue every object when this replica starts to lead."""
+        """Reset the controllers when this replica starts to lead, which queues every object."""
         if leads:
             self.controllers.reset()
 

@@ -144,7 +144,7 @@ class Controllers:
     async def _reconcile(self, key: Key) -> float | None:
         """Reconcile the object, and return after how many seconds it is due again; None if only after a change.
 
-        Do nothing while another replica leads. Wait until the objects that it may own have been listed.
+        Do nothing while another replica leads. Before the objects that it may own are listed, only try again later.
         """
         if not self._leading():
             return None

@@ -148,7 +148,7 @@ class Election(LeaderElection):  # type: ignore[misc]
         return succeeded
 
     async def run_until_cancelled(self) -> None:
-        """Take part in the election until cancelled, even after the Lease is lost."""
+        """Take part in the election until cancelled; `run` returns each time that the Lease is lost."""
         while True:
             await self.run()
             self._notify()
@@ -157,7 +157,7 @@ class Election(LeaderElection):  # type: ignore[misc]
         """Give up the Lease if this replica leads, so that another can take it at once; ignore errors."""
         if not self.leading():
             return
-        self._renewed_at = float("-inf")
+        self._renewed_at = float("-inf")  # from here on `leading` returns False
         lock = self.election_config.lock
         with contextlib.suppress(*NO_ANSWER_ERRORS, ApiException):
             async with asyncio.timeout(REQUEST_SECONDS):

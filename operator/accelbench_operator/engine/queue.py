@@ -116,7 +116,7 @@ class KeyedQueue(Generic[Key]):
 
     @property
     def longest_work_seconds(self) -> float:
-        """Return the maximum time since the last step of a key in work, in seconds; 0.0 if none is in work."""
+        """Return how many seconds the longest present step of a worker has taken; 0.0 if no key is in work."""
         now = self._clock()
         earliest_step = min(self._step_began.values(), default=now)
         return max(0.0, now - earliest_step)

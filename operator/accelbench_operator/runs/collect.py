@@ -106,7 +106,7 @@ def _if_of_this_attempt(case: Case, result: Result | None) -> Result | None:
 
 
 def _identity(case: Case) -> object:
-    """Return the fields of a case that do not depend on the defaults of a release."""
+    """Return the fields by which two cases count as the same: those without defaults that a release may change."""
     variants = [(variant.name, variant.use) for variant in case.variants]
     device = case.accelerator
     return case.name, case.origin, case.workload, variants, device.profile, device.price_per_hour

@@ -43,7 +43,7 @@ of other cases away from a pod that has the term."""
 
 
 def pod_deadline_seconds(time_limit_seconds: int) -> int:
-    """Return the maximum seconds of a pod, after which the kubelet ends it; the supervisor enforces the time limit."""
+    """Return the pod's deadline: the case's time limit, which the supervisor enforces, plus a margin for the start."""
     return time_limit_seconds + START_MARGIN_SECONDS
 
 
@@ -241,6 +241,7 @@ def _resources(case: Case, profile: Profile) -> dict[str, Any]:
     """Return the container's resources; requests equal limits, so that the pod's QoS class is Guaranteed."""
     amounts = {"cpu": str(profile.cpu), "memory": profile.memory}
     if profile.resource:
+        # A pod takes all chips of its TPU slice, or else the devices of its case.
         amounts[profile.resource] = str(profile.slice_chips or case.accelerator.devices)
     return {"requests": dict(amounts), "limits": dict(amounts)}
 

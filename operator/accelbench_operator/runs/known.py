@@ -54,7 +54,7 @@ class KnownRuns:
         """The latest confirmed resource versions of each run, oldest first."""
 
     def on_event(self, uid: str, manifest: Manifest) -> bool:
-        """Keep an event of the watch and return True; ignore an event of a confirmed version and return False."""
+        """Keep an event and return True; return False for a version that this operator has read or written."""
         version = manifest["metadata"]["resourceVersion"]
         confirmed_versions = self._versions.get(uid, [])
         if version in confirmed_versions:
@@ -65,7 +65,7 @@ class KnownRuns:
         return True
 
     def take_event(self, uid: str) -> Manifest | None:
-        """Remove and return the run's latest event; None if there is none, or if its version is confirmed by now."""
+        """Remove and return the run's latest event; None without one, or if its version was read or written since."""
         event = self._events.pop(uid, None)
         if event is None or event["metadata"]["resourceVersion"] in self._versions.get(uid, []):
             return None
@@ -76,7 +76,7 @@ class KnownRuns:
         return self._runs.get(uid)
 
     def keep(self, uid: str, run: KnownRun) -> None:
-        """Remember a run; if its version is confirmed, remember that too."""
+        """Remember a run, and its version if this operator has read or written it (`is_confirmed`)."""
         self._runs[uid] = run
         if run.is_confirmed:
             versions = self._versions.setdefault(uid, [])
@@ -103,7 +103,8 @@ class KnownRuns:
 def read_status(run: Manifest) -> BenchmarkRunStatus:
     """Return the run's status without the fields that this release does not define.
 
-    Raise UnreadableStatusError if it is invalid. It must not count as empty, because a finished run would start again.
+    Raise UnreadableStatusError if it is invalid, or if it names a Job that is not its attempt's. It must not count as
+    empty, because a finished run would start again.
     """
     try:
         status = BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")

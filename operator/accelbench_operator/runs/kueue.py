@@ -146,7 +146,7 @@ def _why_never_admitted(workload: Manifest) -> str:
 
 
 def _why_not_admitted_yet(workload: Manifest) -> str:
-    """Return Kueue's reasons: the eviction of the Workload, the lack of quota, and the pending admission checks."""
+    """Return why Kueue has not admitted the Workload yet: its eviction, a lack of quota, pending admission checks."""
     conditions = _conditions(workload)
     evicted, quota_reserved = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
     reasons = []

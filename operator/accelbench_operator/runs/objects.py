@@ -104,7 +104,7 @@ class RunObjects:
         return self._latest.results, self._latest.omitted
 
     def _latest_of_each_case(self) -> tuple[Summary, ...]:
-        """Return the result of each namespace, series and case that finished last."""
+        """Return the latest result of each case, for every namespace and series."""
         latest: dict[tuple[str, str, str], Summary] = {}
         for summary in self.summaries():
             key = (summary.namespace, summary.series, summary.case)

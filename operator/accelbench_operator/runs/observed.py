@@ -200,7 +200,7 @@ def _container_state(status: Manifest) -> Manifest:
 
 
 def _image(body: Manifest) -> str:
-    """Return the runner container's image: from the kubelet, by digest if it can, else as the pod's spec names it."""
+    """Return the runner container's image: by digest or name as the kubelet reports it, else from the spec."""
     reported = _runner_container((body.get("status") or {}).get("containerStatuses"))
     requested = _runner_container((body.get("spec") or {}).get("containers"))
     return reported.get("imageID") or reported.get("image") or requested.get("image") or ""

@@ -189,7 +189,7 @@ class Reconciler:
             raise
         generation = run["metadata"]["generation"]
         if known is not None and (known.generation, known.written_status.runner) == (generation, status.runner):
-            plan = known.plan
+            plan = known.plan  # only these two determine the plan
         else:
             # In a thread: hundreds of cases take a while to plan, and the first run imports the catalogue.
             plan = await asyncio.to_thread(self._plan, run, status)

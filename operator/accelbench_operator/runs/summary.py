@@ -141,7 +141,7 @@ def summarize(
     created: datetime | None = None,
     node: str = "",
 ) -> Summary:
-    """Return the summary of a result, without the values that its checks reject.
+    """Return the summary of a result, without the timings of variants that a check rejects.
 
     Args:
         result: The result.
