@@ -59,7 +59,7 @@ class Reflector:
         return self._path
 
     async def run(self) -> None:
-        """List and watch until cancelled. After an error of the API server or the network, pause and list again."""
+        """List, watch several times, and list again, until cancelled; after an error, pause and then list again."""
         while True:
             try:
                 version = await self._list()

@@ -22,7 +22,7 @@ class Store:
         self._by_owner: defaultdict[str, set[tuple[str, Name]]] = defaultdict(set)
         """Kinds and names of the objects of each owner, by its UID."""
         self._fresh_at: dict[tuple[str, Name], int] = {}
-        """Tick at which each fresh object was stored, by kind and name."""
+        """Value of `tick` when each object was put as `fresh`, by kind and name."""
         self._listeners: list[Listener] = []
         self._ticks = 0
 

@@ -146,7 +146,10 @@ class Applier:
         return await self._cluster.get_result(run.namespace, result) is not None
 
     async def _create_job(self, action: CreateJob, plan: Plan) -> None:
-        """Create the Job of an attempt, unless its case has a result; note a failure if the Job is invalid."""
+        """Create the Job of an attempt, and first the run's claim template, unless the case has a result.
+
+        A Job that exists already is used. Note a failure if the API server refuses the Job as invalid.
+        """
         metadata = plan.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
         with self._record_obstacle(Wait.CREATE_JOB, plan, name):

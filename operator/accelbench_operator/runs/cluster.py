@@ -116,7 +116,7 @@ class Cluster:
 
     async def list_events(self, namespace: str) -> AsyncIterator[Manifest]:
         """Yield the Events of a namespace that are warnings or report the pull of an image."""
-        for selector in ("type=Warning", "reason=Pulling"):
+        for selector in ("type=Warning", "reason=Pulling"):  # one request cannot select both
             query = {"fieldSelector": selector, "limit": EVENTS_PER_PAGE}
             async for page in self._api.pages(EVENT.path(namespace), query):
                 for event in page["items"]:

@@ -447,6 +447,7 @@ def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop 
         message = "the run was cancelled; stored results are kept"
         return Stop(ConditionReason.CANCELLED, message, AttemptReason.CANCELLED)
     until = _active_until(plan, status)
+    # The time may be used up while the run is not active; then `until` is None.
     is_used_up = timedelta(seconds=status.active_seconds) >= _maximum_active_time(plan)
     if is_used_up or (until and now >= until):
         reason = ConditionReason.ACTIVE_DEADLINE_EXCEEDED

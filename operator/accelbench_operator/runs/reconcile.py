@@ -104,7 +104,10 @@ class Reconciler:
         return self._known.on_event(key.uid, manifest)
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take one step of a run; return after how many seconds the next is due, None if only after a change."""
+        """Take one step of a run, or delete the Jobs of a run that is being deleted.
+
+        Return after how many seconds the next step is due, None if only after a change.
+        """
         if key in self._terminating:
             await self._delete_jobs(key)
             return None
@@ -129,9 +132,8 @@ class Reconciler:
         has_just_finished = finished_at(decision.status) is not None and finished_at(known.written_status) is None
         if has_just_finished and isinstance(plan, Plan):
             measured_cases = known.status.measured_cases
-            # The store lacked a result: decide again with it.
             if await self._applier.load_missing_results(plan, measured_cases, observed):
-                return 0.0
+                return 0.0  # the store lacked a result: the next step decides with it
         known.status = decision.status
         write_at = self._delay_write_until(known, now)
         is_up_to_date = write_at is not None or await self._write_changes(key, known)

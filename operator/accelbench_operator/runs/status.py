@@ -221,6 +221,7 @@ def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -
     count = f"{len(done_cases)} of {len(plan.names)} cases done"
     if plan.policy.suspend:
         return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
+    # One full stop at the end, with or without a reason.
     message = f"{count}. {progress.pending_reason}".rstrip(". ") + "."
     return ConditionState("False", ConditionReason.RUNNING if progress.is_busy else ConditionReason.QUEUED, message)
 
@@ -291,7 +292,7 @@ def _explain_incomplete(result: Summary) -> str:
 
 
 def _why_invalid(result: Summary) -> str:
-    """Return why a result is not valid: by its failed checks, or else by its number of rounds."""
+    """Return why a result is not valid: its failed checks, or else too few rounds; add how many were disturbed."""
     if result.failed_checks:
         reason = f"{', '.join(dict.fromkeys(result.failed_checks))} failed"
     elif result.rounds:
