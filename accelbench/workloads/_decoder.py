@@ -95,7 +95,7 @@ def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
 
 
 def count_weights(sizes: Sizes) -> int:
-    """Return how many numbers all weights have together."""
+    """Return the total of numbers in all weights."""
     width = sizes.width
     blocks = sizes.layers * (12 * width**2 + 2 * width)  # 4 width^2 of attention, 8 width^2 of the perceptron, 2 gains
     embedding_and_head = sizes.vocabulary * width * (1 if sizes.tied else 2)
@@ -111,9 +111,9 @@ def check_type(name: str) -> None:
 
 
 def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
-    """Draw the weights by the names of `shapes`; gains are around 1, all others around 0.
+    """Draw the weights by the names of `shapes`: gains with mean 1, all others with mean 0.
 
-    Their standard deviations keep the scale of x. Two products are added to x in each layer; these are scaled down.
+    Standard deviations keep the scale of x. Each layer adds two products to x, so `residual_scale` makes these smaller.
     """
     residual_scale = 1 / math.sqrt(2 * sizes.layers)
     deviations = {
@@ -131,7 +131,7 @@ def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
 
 
 def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Sizes) -> tuple[Array, dict[str, Array]]:
-    """Return the mean cross-entropy of the next words, and its gradient by each weight."""
+    """Return the mean cross-entropy of the next words (`targets`), and its gradients by all weights, in NumPy."""
     import numpy as np
 
     x = w["embed"][tokens] + w["positions"]
@@ -165,9 +165,9 @@ def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Siz
 
 
 def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
-    """Return the weights of one layer as `_transformer` names them.
+    """Return the weights of one layer by the names of `_transformer`.
 
-    There, `attend` joins query, key and value, and every weight has a bias, which is zero here.
+    There, `attend` joins query, key and value in one matrix, and every weight has a bias: here zeros.
     """
     import numpy as np
 
@@ -180,12 +180,12 @@ def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
 def train(
     start: NamedArrays, batch: NamedArrays, sizes: Sizes, learning_rate: float, steps: int
 ) -> tuple[dict[str, Array], Array]:
-    """Train by AdamW (Loshchilov and Hutter 2019, algorithm 2); return the weights and the loss of the last step."""
+    """Train in NumPy by AdamW (Loshchilov and Hutter 2019, algorithm 2); return the weights and the last loss."""
     import numpy as np
 
     w, loss = dict(start), np.zeros(())
-    m = {name: np.zeros_like(array) for name, array in w.items()}
-    v = dict(m)
+    m = {name: np.zeros_like(array) for name, array in w.items()}  # first moments
+    v = dict(m)  # second moments
     for t in range(1, steps + 1):
         loss, gradients = loss_and_gradients(w, batch["tokens"], batch["targets"], sizes)
         for name, gradient in gradients.items():

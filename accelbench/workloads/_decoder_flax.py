@@ -25,7 +25,7 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
     """Apply causal attention, then a perceptron, each after layer normalisation and added to its input."""
 
     def __init__(self, sizes: decoder.Sizes, options: Mapping[str, Any]) -> None:
-        """Create the layers; `options` are arguments of all nnx layers, such as their type."""
+        """Create the layers; `options` are arguments of all nnx layers, such as `dtype`."""
         width, hidden = sizes.width, transformer.WIDER * sizes.width
         self.heads = sizes.heads
         self.gain1 = _normalisation(width, options)
@@ -36,7 +36,10 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
         self.contract = nnx.Linear(hidden, width, use_bias=False, **options)
 
     def __call__(self, x: Any) -> Any:
-        """Apply the block to x (batch, sequence, width), and constrain how activations are sharded."""
+        """Apply the block to x (batch, sequence, width), and tell the compiler how to shard activations.
+
+        The axis tensor divides heads and hidden units inside the block, and the sequence outside.
+        """
         batch, sequence, _ = x.shape
         normalised = self.gain1(x)
         q, k, v = (
@@ -57,7 +60,7 @@ class Decoder(nnx.Module):  # type: ignore[misc]
     """
 
     def __init__(self, sizes: decoder.Sizes, dtype: Any, *, scanned: bool, recomputed: bool) -> None:
-        """Create the layers with weights in the type `dtype`."""
+        """Create the layers with weights in the type `dtype`; if `scanned`, one block has the weights of all layers."""
         rngs = nnx.Rngs(0)
         options = {"dtype": dtype, "param_dtype": dtype, "rngs": rngs}
         self.embed = nnx.Embed(sizes.vocabulary, sizes.width, **options)
@@ -107,7 +110,7 @@ def _normalisation(width: int, options: Mapping[str, Any]) -> nnx.LayerNorm:
 
 
 def _constrain_sharding(x: Any, *axes: Any) -> Any:
-    """Tell the compiler to shard x over these mesh axes, one for each dimension; do nothing if there is no mesh."""
+    """Tell the compiler to shard x over these mesh axes, one for each dimension; without a mesh, do nothing."""
     if jax.sharding.get_abstract_mesh().empty:
         return x
     return jax.lax.with_sharding_constraint(x, PartitionSpec(*axes))
@@ -136,7 +139,7 @@ class Training:
         )
 
     def state(self, arrays: Mapping[str, Any], put: Callable[[Any], Any]) -> tuple[Any, Any]:
-        """Return (weights, optimizer state); `put` places each of the arrays, which have the names of `shapes`."""
+        """Return (weights, optimizer state); `put` places each weight, named as in `decoder.shapes`, on the device."""
 
         def weights_of(name: str, layer: int | None) -> Any:
             return put(arrays[name] if layer is None else arrays[name][layer])
@@ -148,13 +151,16 @@ class Training:
         """Return the mesh axes of each array in `state`: the same tree with a PartitionSpec for each array."""
 
         def axes_of(name: str, layer: int | None) -> PartitionSpec:
-            """Return the mesh axes of a weight; no axis divides the first dimension of stacked weights, the layers."""
+            """Return the mesh axes of a weight; stacked weights have layers as first dimension, which is not divided.
+
+            `layer` is None for weights outside the blocks and for stacked weights.
+            """
             is_stacked = layer is None and name in decoder.IN_BLOCKS
             layer_axes = decoder.MESH_AXES[name]
             return PartitionSpec(None, *layer_axes) if is_stacked else PartitionSpec(*layer_axes)
 
         weights = self._tree_of_weights(axes_of)
-        # Moments are sharded like their weights; other optimizer states, such as the step count, are replicated.
+        # Moments are sharded like their weights; all else in the optimizer state, as the step count, is replicated.
         moments = optax.tree_utils.tree_map_params(
             self._optimizer,
             lambda _, axes: axes,
@@ -165,19 +171,19 @@ class Training:
         return weights, moments
 
     def loss(self, weights: Any, batch: Any) -> Any:
-        """Return the mean cross-entropy of the next words."""
+        """Return the mean cross-entropy of the next words, `targets` (batch, sequence)."""
         logits = nnx.merge(self._graph, weights)(batch["tokens"])
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["targets"]).mean()
 
     def step(self, state: Any, batch: Any) -> tuple[Any, Any]:
-        """Return the next state, and the loss of the weights before this step."""
+        """Train on one batch by AdamW; return the next state, and the loss before this step."""
         weights, moments = state
         loss, gradients = jax.value_and_grad(self.loss)(weights, batch)
         updates, moments = self._optimizer.update(gradients, moments, weights)
         return (optax.apply_updates(weights, updates), moments), loss
 
     def export(self, state: Any, loss: Any) -> dict[str, Any]:
-        """Return the loss and the weights, which get the names of `decoder.shapes`."""
+        """Return the loss, and the weights by the names of `decoder.shapes`, with those of all layers stacked."""
         weights, _optimizer_state = state
         tree = nnx.to_pure_dict(weights)
         blocks = tree["blocks"]
@@ -192,9 +198,9 @@ class Training:
         return {**exported, "loss": loss}
 
     def _tree_of_weights(self, value_of: Callable[[str, int | None], Any]) -> Any:
-        """Return a tree in the form of the decoder's weights, with `value_of(name, layer)` for each of them.
+        """Return a tree like that of the decoder's weights, with `value_of(name, layer)` in place of each weight.
 
-        The layer is None for weights outside the blocks, and for stacked weights of all layers.
+        `layer` is None for weights outside the blocks and, if `scanned`, for the stacked weights of all layers.
         """
         tree: dict[Any, Any] = {}
         for name in decoder.OUTSIDE:

@@ -57,7 +57,10 @@ class Decoder(nn.Module):  # type: ignore[misc]
         self.head = nn.Linear(sizes.width, sizes.vocabulary, bias=False)
 
     def forward(self, tokens: Any) -> Any:
-        """Return logits (batch, sequence, words) from tokens (batch, sequence)."""
+        """Return logits (batch, sequence, words) from tokens (batch, sequence).
+
+        If `recomputed`, the backward pass recomputes the activations of each block.
+        """
         x = self.embed(tokens) + self.positions.weight
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False) if self.recomputed else block(x)
@@ -65,7 +68,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 
 def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], Any], *, recomputed: bool) -> Decoder:
-    """Build the decoder; `put` places each of the arrays, which have the names of `decoder.shapes`."""
+    """Build the decoder with these weights, named as in `decoder.shapes`; `put` places each on the device."""
     decoder.check_type(str(put(arrays["gain"]).dtype))
     # On the device `meta`, no random weights are drawn, which would be overwritten.
     with torch.device("meta"):
@@ -82,7 +85,7 @@ def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], 
 
 
 def adamw(model: Decoder, learning_rate: float) -> torch.optim.AdamW:
-    """Create torch.optim.AdamW for all weights of the model, in PyTorch's default implementation."""
+    """Create torch.optim.AdamW for all weights of the model; PyTorch chooses its implementation."""
     betas = (decoder.BETA1, decoder.BETA2)
     return torch.optim.AdamW(
         model.parameters(), lr=learning_rate, betas=betas, eps=decoder.EPSILON, weight_decay=decoder.DECAY
@@ -90,12 +93,12 @@ def adamw(model: Decoder, learning_rate: float) -> torch.optim.AdamW:
 
 
 def loss_of(model: Decoder, batch: Any) -> Any:
-    """Return the mean cross-entropy of the next words."""
+    """Return the mean cross-entropy of the next words, `targets` (batch, sequence)."""
     return functional.cross_entropy(model(batch["tokens"]).flatten(0, 1), batch["targets"].flatten())
 
 
 def weights_by_name(model: Decoder, *, tied: bool) -> dict[str, Any]:
-    """Return the weights by the names of `decoder.shapes`; `tied`: the head has none."""
+    """Return the weights by the names of `decoder.shapes`; if `tied`, without the head, which uses the embedding's."""
     weights = {}
     for name in decoder.OUTSIDE:
         if not (tied and name == "head"):
@@ -106,7 +109,7 @@ def weights_by_name(model: Decoder, *, tied: bool) -> dict[str, Any]:
 
 
 def _set_weights(module: Any, weights: Any) -> None:
-    """Set the module's weights; a torch linear layer has them as (out, in)."""
+    """Set the module's weights; those of a linear layer are given as (in, out), but PyTorch has (out, in)."""
     module.weight = nn.Parameter(weights.T.contiguous() if isinstance(module, nn.Linear) else weights)
 
 

@@ -59,12 +59,12 @@ class DeepNetwork(Workload):
         learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
 
     def frozen_layers(self, parameters: Any) -> int:
-        """Return how many of the first layers are not trained."""
+        """Return how many of the first layers are not trained: none, unless a workload says otherwise."""
         del parameters
         return 0
 
     def measure(self, parameters: Any) -> Measure:
-        """Compare with the reference after three steps."""
+        """Set a comparison with the reference after three steps; the steps compute gradients."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
@@ -104,14 +104,15 @@ class DeepNetwork(Workload):
     def cost(self, parameters: Any, float_bytes: int) -> Cost:
         """Count the operations of a training step, and the bytes that it moves.
 
-        Operations: products, biases and tanh with their gradients, loss and update. All weights are read, trained
-        weights are also written. Activations of trained layers are written and read.
+        Operations: products, biases and tanh with their gradients, loss and update. Bytes: all weights are read, and
+        trained weights are also written; activations of trained layers are written and read.
         """
         layers, width, batch = parameters.layers, parameters.width, parameters.batch
         trained_layers = layers - self.frozen_layers(parameters)
         flops_of_product = 2.0 * batch * width**2
         products = flops_of_product * _count_products(layers, trained_layers)
-        # For each activation: bias and tanh forward; slope and bias gradient backward (4). For each output: loss (4).
+        # Each activation: bias and tanh forward (2); backward, if trained, times 1 - tanh^2, and the bias gradient (4).
+        # Each output: the loss (4).
         elementwise = batch * width * (2 * layers + 4 * trained_layers + 4)
         weights_of_layer = width * (width + 1)
         update = 2.0 * weights_of_layer * trained_layers
@@ -130,11 +131,11 @@ class DeepNetwork(Workload):
 
 
 def _count_products(layers: int, trained_layers: int) -> int:
-    """Count the matrix products of a training step."""
+    """Count the matrix products of a training step: forward, and for the gradients by weights and by inputs."""
     forward = layers
-    by_weights = trained_layers
-    by_inputs = trained_layers - 1  # nothing below the first trained layer needs a gradient
-    return forward + by_weights + by_inputs
+    weight_gradients = trained_layers
+    input_gradients = trained_layers - 1  # nothing below the first trained layer needs a gradient
+    return forward + weight_gradients + input_gradients
 
 
 def jax_loss(apply_layer: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], Any]:
@@ -189,7 +190,10 @@ def torch_training(
     *,
     clear_all: bool = False,
 ) -> Program:
-    """Return a program that trains some parameters of `model` by torch.optim.SGD; see `training.torch_step`."""
+    """Return a program that trains the given parameters of `model` by torch.optim.SGD.
+
+    If `clear_all`, a step clears the gradients of the whole model, else only those of the trained parameters.
+    """
     import torch
 
     def export(state: Any, loss: Any) -> dict[str, Any]:

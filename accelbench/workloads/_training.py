@@ -15,9 +15,9 @@ Step = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def optax_step(loss_of: Loss, optimizer: Any) -> Step:
-    """Return a training step; its state is (weights, optimizer state).
+    """Return a training step in JAX; its state is (weights, optimizer state).
 
-    The caller should donate the state, as flax's nnx.jit advises.
+    The caller should donate the state, as Flax's documentation of nnx.jit advises.
     """
     import jax
     import optax
@@ -40,9 +40,9 @@ def jit_donating(program: Program) -> Program:
 
 
 def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Step:
-    """Return a training step; its state is (model, optimizer), which the step changes in place.
+    """Return a training step in PyTorch; its state is (model, optimizer), which the step changes in place.
 
-    `clear_all`: clear the gradients of the whole model. Otherwise only those that the optimizer uses are cleared.
+    If `clear_all`, it clears the gradients of the whole model, else only those of the optimizer's parameters.
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
@@ -74,8 +74,9 @@ def torch_program(
     export_weights: Callable[[Tensors], Mapping[str, Any]],
     compiled: Compiled = "nothing",
 ) -> Program:
-    """Return a program that trains `model` by gradient descent, with the part `compiled` under torch.compile.
+    """Return a program that trains `model` by gradient descent; `compiled` says what is under torch.compile.
 
+    `loss`: the loss with its backward pass; `step`: also the optimizer's step; `whole`: all of it, in one graph.
     `export_weights` maps the model's tensors to arrays with the names of the reference.
     """
     import torch
@@ -112,9 +113,9 @@ def torch_program(
 
 
 def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
-    """Return a step of gradient descent, compiled into one graph; its state is the weights, tensors by name.
+    """Return a step of gradient descent under torch.compile, as one graph; its state is the weights, tensors by name.
 
-    torch.func computes the gradients: a call of backward() would break the graph.
+    torch.func computes the gradients, because a call of backward() would break the graph.
     """
     import torch
 
@@ -132,8 +133,8 @@ def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
 def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
     """Return a training step with the optimizer's step under torch.compile; its state is the weights, tensors by name.
 
-    torch.compile compiles again for each new optimizer. So there is one model and one optimizer, without a state, and
-    the model's parameters share the memory of the weights.
+    torch.compile compiles again for each new optimizer. So every step uses this model and this optimizer, and the
+    model's parameters share the memory of the weights. The optimizer must have no state, like plain SGD.
     """
     import torch
 
@@ -144,7 +145,7 @@ def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
     def step(weights: Any, batch: Any) -> tuple[Any, Any]:
         """Train on one batch; return the weights, changed in place, and the loss."""
         nonlocal last_weights
-        if weights is not last_weights:  # the first step of a block, which has fresh copies
+        if weights is not last_weights:  # the first step of a measured block, which starts from copies of the weights
             for name, parameter in parameters.items():
                 parameter.data = weights[name]
             last_weights = weights
@@ -162,7 +163,7 @@ def _named_tensors(model: Any) -> dict[str, Any]:
 
 
 def cross_entropy_and_gradient(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """Return the mean cross-entropy of logits (batch, classes) for labels (batch,), and its gradient, in NumPy."""
+    """Return the mean cross-entropy of logits (batch, classes) for labels (batch,), and its gradient by the logits."""
     import numpy as np
 
     probabilities = np.exp(logits - logits.max(-1, keepdims=True))

@@ -23,7 +23,7 @@ WIDER = 4
 def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
     """Draw for all blocks weights (layers, in, out) with biases (layers, out), and gains with biases (layers, width).
 
-    Their standard deviations keep the scale of x. Two products are added to x in each layer; these are scaled down.
+    Standard deviations keep the scale of x. Each layer adds two products to x, so `residual_scale` makes these smaller.
     """
     hidden = WIDER * width
     residual_scale = 1 / math.sqrt(2 * layers)
@@ -51,7 +51,8 @@ def block_weights(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
 def block_flops(batch: int, length: int, width: int) -> float:
     """Count the operations of a block's matrix products, which take nearly all of its time."""
     tokens = batch * length
-    linear_layers = 2.0 * tokens * width**2 * (4 + 2 * WIDER)  # 3 for QKV, 1 for the projection, the perceptron
+    # 4 products of width x width: queries, keys, values, projection. The perceptron's two are `WIDER` times as large.
+    linear_layers = 2.0 * tokens * width**2 * (4 + 2 * WIDER)
     scores_and_values = 4.0 * tokens * length * width
     return linear_layers + scores_and_values
 
@@ -61,7 +62,7 @@ PRODUCTS = 6
 
 
 def block(x: Array, w: NamedArrays, heads: int) -> Array:
-    """Apply a block in NumPy: add attention without a mask to x, then add the perceptron."""
+    """Apply a block in NumPy to x (batch, length, width): add attention without a mask, then add the perceptron."""
     out, _backward = block_vjp(x, w, heads)
     return out
 
@@ -75,7 +76,7 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
     from scipy.special import erf
 
     batch, length, width = x.shape
-    root = math.sqrt(width // heads)
+    root = math.sqrt(width // heads)  # of the features of a head
 
     def split_heads(array: Array) -> Array:
         return array.reshape(batch, length, heads, -1).swapaxes(1, 2)
@@ -150,7 +151,7 @@ def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[
 def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> Any:
     """Apply a block in JAX.
 
-    `valid` (length,) is False for tokens of padding, to which no token attends; None if there is no padding.
+    `valid` (length,) is False for padding, to which no token attends; None if there is no padding.
     """
     import jax
     import jax.numpy as jnp
@@ -167,8 +168,8 @@ def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> An
 def jax_attention(q: Any, k: Any, v: Any, valid: Any = None) -> Any:
     """Apply attention in JAX to q, k and v (batch, length, heads, features); for `valid`, see `jax_block`.
 
-    In float32 and bfloat16 it is JAX's own function. In other types it is written out: JAX's function computes its
-    softmax in float32, and has no float16 on a CPU.
+    In float32 and bfloat16, this calls JAX's function. In other types it is written out, because JAX's function
+    computes its softmax in float32, even for float64, and has no float16 on a CPU.
     """
     import jax
     import jax.numpy as jnp
@@ -198,12 +199,13 @@ def torch_block(weights: Mapping[str, Any], heads: int) -> Any:
 
 @cache
 def _torch_block_class() -> Any:
-    """Create the block's class once, because torch.compile compiles again for another class."""
+    """Create the block's class; cached, because torch.compile would compile again for a second class."""
     import torch
     from torch.nn import functional
 
     class Block(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, w: Mapping[str, Any], heads: int) -> None:
+            """Create the layers from the weights of one block, named as in `draw`."""
             super().__init__()
             self.heads = heads
             self.gain1 = torch_normalisation(w["gain1"], w["gain1_bias"])
@@ -239,7 +241,7 @@ def torch_block_weights(parameters: Mapping[str, Any], block: str) -> dict[str, 
 
 
 def torch_linear(weights: Any, bias: Any = None) -> Any:
-    """Return torch.nn.Linear with weights (in, out) and a bias (out,); None if it has no bias."""
+    """Return torch.nn.Linear with these weights, given as (in, out), and this bias (out,); None: without a bias."""
     import torch
 
     # On the device `meta`, no random weights are drawn, which would be overwritten.
@@ -251,7 +253,7 @@ def torch_linear(weights: Any, bias: Any = None) -> Any:
 
 
 def torch_normalisation(gain: Any, bias: Any) -> Any:
-    """Return torch.nn.LayerNorm over the last axis, with this gain and bias."""
+    """Return torch.nn.LayerNorm over the last axis, with this gain (width,) and bias (width,)."""
     import torch
 
     layer = torch.nn.LayerNorm(len(gain), EPSILON, device="meta")

@@ -11,9 +11,9 @@ LAYERS = [(2, 2), (2, 1)]
 
 
 def loss_reader(parameters: Any) -> Callable[[Any], Any]:
-    """Return the function that is applied to losses: it reads them into Python numbers, or keeps them unchanged.
+    """Return a function that reads losses into Python numbers or, without `losses: read`, returns them unchanged.
 
-    Reading waits for the device.
+    Reading waits until the device has computed them.
     """
     if parameters.losses == "read":
         return lambda losses: losses.tolist()
@@ -23,7 +23,8 @@ def loss_reader(parameters: Any) -> Callable[[Any], Any]:
 def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> Any:
     """Return a step (state, samples) -> (state, losses), which calls `train` for each sample in turn.
 
-    `train` is a function (state, x, y) -> (state, loss). `convert` moves a list of numbers to the device.
+    `train` is a function (state, x, y) -> (state, loss). `convert` moves a list of numbers to the device; it is called
+    only if samples are not there beforehand (`placed`). With `losses: read`, losses become Python numbers.
     """
     read = loss_reader(parameters)
 
@@ -46,7 +47,7 @@ def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> 
 
 
 def samples(parameters: Any, arrays: Arrays, tools: Tools) -> Any:
-    """Return pairs of input (2,) and target (1,): on the device if `placed`, else as lists of numbers."""
+    """Return pairs of inputs (2,) and target (1,): on the device for `samples: placed`, else as lists of numbers."""
     pairs = list(zip(*arrays.batches[0].values(), strict=True))
     if parameters.samples == "placed":
         return tools.put(pairs)
@@ -59,14 +60,14 @@ def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
 
 
 def arrays_by_name(weights_and_biases: Any) -> dict[str, Any]:
-    """Return weights and biases, in the order of the layers, by the names of the reference."""
+    """Return arrays, given as weights and biases of the first and of the second layer, by the reference's names."""
     return dict(zip(("weights1", "biases1", "weights2", "biases2"), weights_and_biases, strict=True))
 
 
 def jax_train_sample(compiler: Callable[[Any], Any]) -> Any:
-    """Return the step for one sample: a function (layers, x, y, learning rate) -> (layers, loss).
+    """Return the training step for one sample: a function (layers, x, y, learning rate) -> (layers, loss).
 
-    `compiler` is applied to forward pass, loss and update separately.
+    `compiler`, for example jax.jit, is applied to forward pass, loss and update separately.
     """
     import jax
 

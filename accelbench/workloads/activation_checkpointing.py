@@ -94,7 +94,10 @@ def _without_checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 def _jax_program(
     parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, checkpoint: Callable[[Any], Any]
 ) -> Program:
-    """Return a program that applies the segments one after another; `checkpoint` wraps the function of a segment."""
+    """Return a program that applies the segments one after another.
+
+    `checkpoint` wraps the function (x, layers) -> x of a segment, for example with jax.checkpoint.
+    """
 
     def apply_segment(x: Any, layers: Any) -> Any:
         for layer in layers:
@@ -118,10 +121,10 @@ def _jax_program(
 def _jax_scanned_program(
     parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, checkpoint: Callable[[Any], Any]
 ) -> Program:
-    """Return a program that scans the segments; `checkpoint` wraps the function of a segment.
+    """Return a program that scans the segments; `checkpoint` wraps a segment's function, e.g. with jax.checkpoint.
 
     Arrays of the scanned layers are stacked: (segments, layers of a segment, ...). If the segments do not divide the
-    layers evenly, the last layers are not scanned: they form a shorter segment.
+    layers evenly, the last layers form a shorter segment, which is applied after the scan.
     """
     import jax
     import numpy as np
@@ -150,7 +153,9 @@ def _jax_scanned_program(
         return ((x - batch["targets"]) ** 2).mean()
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
+        """Return the loss, and the weights of all layers with the names of the reference."""
         stacked, last_layers = state
+        # (segments, layers of a segment, ...) becomes (layers, ...).
         flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in stacked.items()}
         return {**network.as_state(_unstack(flat, scanned_layers) + last_layers), "loss": loss}
 
@@ -164,7 +169,7 @@ def _jax_scanned_program(
 
 
 def _unstack(stacked: Any, layers: int) -> list[Any]:
-    """Return a list of this many layers from arrays that are stacked along the first axis."""
+    """Return a list of the first `layers` layers from arrays that stack them along the first axis."""
     return [{name: array[index] for name, array in stacked.items()} for index in range(layers)]
 
 
@@ -184,6 +189,7 @@ def _jax_step(parameters: ActivationCheckpointing.Parameters, loss_of: Callable[
 
 
 def _split_into_segments(layers: Any, parameters: ActivationCheckpointing.Parameters) -> list[Any]:
+    """Split the list of layers into lists of `parameters.segment` layers; the last one may be shorter."""
     return [layers[first : first + parameters.segment] for first in range(0, parameters.layers, parameters.segment)]
 
 
@@ -195,7 +201,10 @@ def _torch_program(
     *,
     compiled: bool = False,
 ) -> Program:
-    """Return a program that applies the segments one after another; `compiled`: the loss is under torch.compile."""
+    """Return a program that applies the segments one after another, each by `apply_segment` (segment, x) -> x.
+
+    If `compiled`, the loss is under torch.compile.
+    """
     import torch
 
     layers = tools.put(network.as_layers(arrays.state))
@@ -217,7 +226,10 @@ def _apply_torch_segment(segment: Any, x: Any) -> Any:
 
 
 def _apply_torch_segment_in_checkpoint(segment: Any, x: Any) -> Any:
-    """Apply a segment whose activations are recomputed; nothing in it is random, so no random state is kept."""
+    """Apply a segment whose activations are recomputed in the backward pass.
+
+    Nothing in a segment is random, so the state of the random generator is not kept for the recomputation.
+    """
     from torch.utils.checkpoint import checkpoint
 
     return checkpoint(segment, x, use_reentrant=False, preserve_rng_state=False)

@@ -28,12 +28,12 @@ class CapturedGlobal(Workload):
         calls: int = Field(default=2, ge=2, le=8, description="Number of calls; the value changes before each.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe the calls; time nothing."""
+        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return x = 1 as the state, and a batch for each call with its value of a: 10, 100, ..."""
+        """Return x = 1 as the state, and a batch for each call with the value that the global `a` gets: 10, 100, ..."""
         del rng
         import numpy as np
 
@@ -74,7 +74,7 @@ def _without_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _program(compiler: Callable[[Any], Any], arrays: Arrays, tools: Tools) -> Program:
-    """Return a program that sets a before each call; `compiler` is applied to the function that reads a."""
+    """Return a program that sets the global `a` before each call; `compiler` is applied to x + a, which reads it."""
     global_values = {"a": 0.0}
     add = compiler(lambda x: x + global_values["a"])
 

@@ -59,15 +59,16 @@ class Checkpoint(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Time saving and loading, or observe a training that resumes."""
+        """Return the protocol `observe` for `asks: resume`, and `steady`, the default, for `asks: time`."""
         if parameters.asks == "resume":
             return Measure(protocol="observe", unit="call", differentiates=True)
         return Measure(unit="checkpoint")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw parameters w (size,) with moments m and v to save; or w, and a batch for each call of the training.
+        """Draw w, m and v (size,) to save or, for `asks: resume`, w and a batch for each call of the training.
 
-        A batch has examples x (32, size), targets y (32,) and the number of the call, from 0.
+        m and v are Adam's moments. All batches have the same examples x (32, size) and targets y (32,), and the number
+        of their call, from 0.
         """
         import numpy as np
 
@@ -84,7 +85,7 @@ class Checkpoint(Workload):
         return arrays.state
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count no operations; three arrays are written and read."""
+        """Count no operations; w, m and v are written and read."""
         return Cost(flops=0.0, bytes=6.0 * parameters.size * float_bytes)
 
     @variant("jax/orbax")
@@ -132,7 +133,10 @@ def _jax_program(
     *,
     complete: bool = True,
 ) -> Program:
-    """Return the timed or the observed program; `complete`: the optimizer state is saved too."""
+    """Return the program that times checkpoints or, for `asks: resume`, the one that observes a training.
+
+    If not `complete`, only w is saved, without the optimizer's state.
+    """
     import jax
     import optax
 
@@ -148,7 +152,7 @@ def _jax_program(
         return optax.apply_updates(w, updates), moments
 
     def resume(state: Any) -> Any:
-        """Return the state after saving and loading it; without `complete`, its optimizer state is new."""
+        """Save and load the state; if not `complete`, save and load only w, and return it with new moments."""
         if complete:
             return _in_new_directory(save_and_load, state)
         w, _moments = state
@@ -171,7 +175,10 @@ def _torch_program(
     *,
     complete: bool = True,
 ) -> Program:
-    """Return the timed or the observed program; `complete`: the optimizer state is saved too."""
+    """Return the program that times checkpoints or, for `asks: resume`, the one that observes a training.
+
+    If not `complete`, only w is saved, without the optimizer's state.
+    """
     import copy
 
     import torch
@@ -180,19 +187,20 @@ def _torch_program(
         return _timed_program(tools.put(dict(arrays.state)), save_and_load, complete=complete)
 
     def start() -> tuple[Any, Any]:
+        """Return the workload's w and a new optimizer for it."""
         w = torch.nn.Parameter(tools.put(arrays.state["w"]))
         return w, torch.optim.Adam([w], lr=RATE)
 
     def train(state: Any, batch: Any) -> Any:
         """Apply one step of Adam to a copy of w and of the optimizer."""
-        w, adam = copy.deepcopy(state)  # both trainings start from the same objects
+        w, adam = copy.deepcopy(state)  # both trainings start from the same objects, which must not change
         adam.zero_grad()
         ((batch["x"] @ w - batch["y"]) ** 2).mean().backward()
         adam.step()
         return w, adam
 
     def resume(state: Any) -> Any:
-        """Return the state after saving and loading it; without `complete`, its optimizer is new."""
+        """Save and load the state; if not `complete`, save and load only w, and return it with a new optimizer."""
         w, adam = state
         new_w, new_adam = start()
         checkpoint = {"w": w.detach()}
@@ -212,9 +220,10 @@ def _torch_program(
 
 
 def _timed_program(state: Any, save_and_load: SaveAndLoad, *, complete: bool) -> Program:
-    """Return the program that saves and loads w and, if `complete`, also the moments m and v."""
+    """Return the program whose step saves and loads w and, if `complete`, also the moments m and v."""
 
     def step(state: Any, _: Any) -> tuple[Any, None]:
+        """Save and load all arrays or, if not `complete`, only w; the next state has the loaded arrays."""
         saved = state if complete else {"w": state["w"]}
         return {**state, **_in_new_directory(save_and_load, saved)}, None
 
@@ -222,13 +231,17 @@ def _timed_program(state: Any, save_and_load: SaveAndLoad, *, complete: bool) ->
 
 
 def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resume: Any, parameters_of: Any) -> Program:
-    """Return the program that runs two trainings side by side and returns how much their parameters differ.
+    """Return the program that runs two trainings side by side and observes how much their parameters differ.
 
-    `resume` passes the second training's state through a checkpoint, before every step but the first.
+    Both begin with the state `start`. `train` returns the state after one step; `resume` returns the state after saving
+    and loading it; `parameters_of` returns the state's w.
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train both states on one batch; return them and their largest difference."""
+        """Train both states on one batch; return them, and the largest difference between their parameters.
+
+        Before every call but the first, the second state is saved and loaded.
+        """
         uninterrupted, resumed = state
         if batch["number"] > 0:
             resumed = resume(resumed)
@@ -237,7 +250,7 @@ def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resu
         return (uninterrupted, resumed), difference
 
     def observe(differences: Sequence[Any]) -> dict[str, Any]:
-        """Count the calls without a difference, and return the last difference; None is a failed call."""
+        """Count the calls whose difference is 0, and return the last difference; failed calls, None, are left out."""
         known_differences = [float(difference) for difference in differences if difference is not None]
         return {
             "bitwiseResumes": known_differences.count(0.0),
@@ -252,13 +265,13 @@ def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resu
 
 
 def _in_new_directory(save_and_load: SaveAndLoad, tree: Any) -> Any:
-    """Save and load the tree in a temporary directory, and remove the directory."""
+    """Save and load the tree in a temporary directory, which is then removed; return the loaded tree."""
     with TemporaryDirectory() as directory:
         return save_and_load(tree, Path(directory, "checkpoint"))
 
 
 def _save_and_load_with_orbax(tree: Any, path: Path) -> Any:
-    """Save the tree at the path, wait until it is written, and load it."""
+    """Save the tree at the path with orbax, wait until its files are written, and load it."""
     from orbax import checkpoint
 
     with checkpoint.StandardCheckpointer() as checkpointer:

@@ -55,14 +55,14 @@ class CifarCnn(Workload):
         learning_rate: float = Field(default=0.01, gt=0, le=10, description="Step of the gradient descent.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after three steps, when every weight has changed by more than a rounding error."""
+        """Set a comparison with the reference after three steps, when every weight has clearly changed."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Draw the weights, images (batch, size, size, 3) and labels (batch,).
 
-        Kernels are (3, 3, in, out), weights (in, out), biases (out,).
+        Kernels are (3, 3, in, out), weights (in, out), biases (out,). An image is the pattern of its label plus noise.
         """
         p = parameters
         shapes = {
@@ -98,6 +98,7 @@ class CifarCnn(Workload):
             loss, d_logits = training.cross_entropy_and_gradient(features @ w3 + b3, labels)
             d_pooled2 = (d_logits @ w3.T).reshape(pooled2.shape)
             d_before_relu2 = _relu_and_pool_gradient(d_pooled2, pooled2, before_relu2)
+            # The gradient by a convolution's input is a convolution with the mirrored kernel.
             d_pooled1 = _convolve(d_before_relu2, k2[::-1, ::-1].swapaxes(2, 3))
             d_before_relu1 = _relu_and_pool_gradient(d_pooled1, pooled1, before_relu1)
             gradients = {
@@ -136,14 +137,14 @@ class CifarCnn(Workload):
         return Cost(flops=products + bias_relu_pool + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the convolutions and, unless compilers turn them into sums, the products of the linear layer."""
+        """Count the convolutions and, unless compilers turn them into sums, the three products of the linear layer."""
         forward = 2
         backward = 2  # PyTorch computes both gradients of a convolution in one operation
         large_enough = min(parameters.batch, CLASSES) >= SMALLEST_PRODUCT
         return Operations(convolutions=forward + backward, products=3 if large_enough else 0)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use flax nnx and optax; the weights are separate from the network's graph."""
+        """Use flax nnx and optax; nnx keeps the weights apart from the network's structure, the graph."""
         import optax
         from flax import nnx
 
@@ -238,9 +239,9 @@ def _max_pool(x: Array) -> Array:
 
 
 def _relu_and_pool_gradient(d_pooled: Array, pooled: Array, before_relu: Array) -> Array:
-    """Return the gradient by the input of relu and pool, given the gradient by their output.
+    """Return the gradient by the input of relu and max pooling, given the gradient by their output.
 
-    Only the maximum of each square has a gradient, and only if it is above zero.
+    In each square of 2 x 2 pixels, only the maximum has a gradient, and only if it is above zero.
     """
     import numpy as np
 
@@ -252,7 +253,7 @@ def _relu_and_pool_gradient(d_pooled: Array, pooled: Array, before_relu: Array) 
 def _torch_program(
     parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a training program with torch.nn; `compiled` is the part under torch.compile."""
+    """Return a training program with torch.nn; `compiled` says what is under torch.compile."""
     import torch
 
     p = parameters

@@ -32,12 +32,12 @@ class DataDependentBranch(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe the calls; time nothing."""
+        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a batch for each call: x has equal elements, with the sum 1 and -1 in turn."""
+        """Return a batch for each call, x (size,): its elements are equal, and their sum is 1, -1, 1, ... in turn."""
         del rng
         import numpy as np
 
@@ -114,7 +114,7 @@ def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:
 
 
 def _program(step: Any, arrays: Arrays, tools: Tools, *, placed: bool) -> Program:
-    """Return a program without a state; `placed`: the step is already compiled."""
+    """Return a program without a state; if `placed`, the step is called unchanged."""
     return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=placed, observe=_observe_sums)
 
 

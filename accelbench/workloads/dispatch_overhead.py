@@ -48,12 +48,12 @@ class DispatchOverhead(Workload):
         size: int = Field(default=1, ge=1, le=2**28, description="Numbers in x; 1: a scalar, without an axis.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after ten evaluations, which show that each one takes the result of the one before."""
+        """Set a comparison with the reference after ten evaluations: each takes the result of the one before."""
         del parameters
         return Measure(unit="evaluation", parity_units=10)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw x, of shape (size,) or () for a scalar, uniformly around -2."""
+        """Draw x uniformly from -2.2 to -1.8, of shape (size,), or () if the size is 1."""
         shape = () if parameters.size == 1 else (parameters.size,)
         return Arrays(state={"x": rng.uniform(LOWEST, HIGHEST, shape)})
 

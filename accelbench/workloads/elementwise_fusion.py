@@ -30,7 +30,7 @@ class ElementwiseFusion(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Count one evaluation of the whole vector as a unit."""
+        """Set the unit of work: one evaluation of the whole vector."""
         del parameters
         return Measure(unit="evaluation")
 
@@ -39,7 +39,7 @@ class ElementwiseFusion(Workload):
         return Arrays(state={"x": rng.standard_normal(parameters.size)})
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Evaluate the expression in NumPy, `units` times."""
+        """Evaluate the expression in NumPy `units` times, each time from the last result."""
         import numpy as np
 
         x = arrays.state["x"]
@@ -71,14 +71,14 @@ class ElementwiseFusion(Workload):
 
 
 def _evaluate(form: str, library: Any, x: Any) -> Any:
-    """Return the expression of x in NumPy, jax.numpy or torch."""
+    """Return sin(x) + cos(x) if the form is `sum`, else cos(sin(x)) + 1; `library` is NumPy, jax.numpy or torch."""
     if form == "sum":
         return library.sin(x) + library.cos(x)
     return library.cos(library.sin(x)) + 1
 
 
 def _program(form: str, library: Any, arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose step evaluates the expression of x."""
+    """Return a program whose step replaces x by the expression of this form."""
     return Program(
         state=tools.put(arrays.state["x"]),
         step=lambda x, _: (_evaluate(form, library, x), None),

@@ -35,7 +35,7 @@ class FreezeLayers(network.DeepNetwork):
             return self
 
     def frozen_layers(self, parameters: Parameters) -> int:
-        """Return how many of the first layers are not trained."""
+        """Return how many layers, counted from the first, are not trained."""
         return parameters.frozen
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -112,7 +112,7 @@ def _torch_program(
 ) -> Program:
     """Return a program whose optimizer gets only the trained layers.
 
-    `requires_grad`: gradients of frozen layers are computed too. `compiled`: the loss is under torch.compile.
+    If `requires_grad`, gradients of frozen layers are computed too. If `compiled`, the loss is under torch.compile.
     """
     import torch
 

@@ -47,9 +47,9 @@ class InplaceUpdate(Workload):
         )
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw x, and what the kind of update needs: nothing, factors y (size,), or an orthogonal w (256, 256).
+        """Draw x (size,); for sines also factors y (size,); for rows x (size / 256, 256) and w (256, 256).
 
-        x is (size,), or (size / 256, 256) for updates of rows.
+        w is orthogonal, so that products keep the scale of a row.
         """
         import numpy as np
 
@@ -64,7 +64,7 @@ class InplaceUpdate(Workload):
         return Arrays(state={"x": x.reshape(-1, ROW)}, batches=({"w": w},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute all updates in NumPy."""
+        """Compute all updates of `units` steps in NumPy; for additions of 1, add their number at once."""
         import numpy as np
 
         if parameters.update == "one":
@@ -144,9 +144,9 @@ class InplaceUpdate(Workload):
 def _new_array_update(
     parameters: InplaceUpdate.Parameters, sine: Callable[[Any], Any], set_row: Callable[[Any, Any, Any], Any]
 ) -> Update:
-    """Return an update that leaves its argument unchanged and returns a new array.
+    """Return an update that leaves x unchanged and returns a new array.
 
-    `sine` and `set_row`, a function (x, index, row) -> new x, are those of a framework.
+    `sine` and `set_row`, a function (x, index, row) -> new x, are those of NumPy or a framework.
     """
     if parameters.update == "one":
         return lambda x, _batch, _index: x + 1
@@ -156,7 +156,7 @@ def _new_array_update(
 
 
 def _row_setter(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Return a function that sets one row in a copy of x; `copy` is NumPy's or PyTorch's function for that."""
+    """Return a function (x, index, row) -> copy of x with this row; `copy` is np.copy or torch.clone."""
 
     def set_row(x: Any, index: int, row: Any) -> Any:
         new = copy(x)
@@ -167,10 +167,10 @@ def _row_setter(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
 
 
 def _in_place_update(parameters: InplaceUpdate.Parameters) -> Update:
-    """Return an update for PyTorch that changes its argument and returns it."""
+    """Return an update for PyTorch that changes x in place and returns it."""
 
     def update(x: Any, batch: Any, index: int) -> Any:
-        """Change x in place, and return it."""
+        """Add 1 to x, or replace x by sin(x) * y, or multiply one row of x by w; return x."""
         if parameters.update == "one":
             x += 1
         elif parameters.update == "sine":
@@ -193,7 +193,7 @@ def _jax_step(parameters: InplaceUpdate.Parameters) -> Callable[[Any, Any], tupl
 
 
 def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any, Any], tuple[Any, None]]:
-    """Return a step that applies `update` as often as the parameters say."""
+    """Return a step that applies `update` `parameters.updates` times, with the indices 0, 1, ..."""
 
     def step(x: Any, batch: Any) -> tuple[Any, None]:
         for index in range(parameters.updates):
@@ -204,9 +204,9 @@ def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any
 
 
 def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Return a program whose step may donate x.
+    """Return a program whose step the adapter calls unchanged (`placed`), and which may donate x.
 
-    `donate` makes every block begin with a fresh copy of x, as the PyTorch programs do.
+    `donate` makes every measured block begin with a fresh copy of x, as the PyTorch programs do.
     """
     return replace(_program(arrays, tools, step), placed=True, donate=True)
 

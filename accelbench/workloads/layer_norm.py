@@ -31,7 +31,7 @@ class LayerNorm(Workload):
         features: int = Field(default=1024, ge=2, le=2**20, description="Numbers in a row.")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw a standard normal x of shape (rows, features), gain and bias of (features,)."""
+        """Draw a standard normal x (rows, features), gains (features,) around 1, and biases (features,) around 0."""
         features = parameters.features
         gain, bias = 1 + 0.1 * rng.standard_normal(features), 0.1 * rng.standard_normal(features)
         x = rng.standard_normal((parameters.rows, features))
@@ -50,7 +50,10 @@ class LayerNorm(Workload):
         return {"x": x}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count seven operations for each number; a fused kernel reads x once and writes it once."""
+        """Count seven operations for each number; a fused kernel reads x once and writes it once.
+
+        They are two sums, for mean and variance, then subtract the mean, square, scale, multiply by gain, add bias.
+        """
         size = parameters.rows * parameters.features
         return Cost(flops=7.0 * size, bytes=2.0 * size * float_bytes)
 

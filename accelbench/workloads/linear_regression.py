@@ -42,12 +42,12 @@ class LinearRegression(Workload):
         steps: int = Field(default=200, ge=1, le=1_000_000, description="Steps in one call of jax/scan-steps.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after ten steps, enough to detect a wrong gradient."""
+        """Set a comparison with the reference after ten steps, enough to detect a wrong gradient."""
         del parameters
         return Measure(parity_units=10, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return zeros for w (3,), a standard normal x (samples, 3) and noisy y (samples,)."""
+        """Return zeros for w (3,), a standard normal x (samples, 3), and y = x @ WEIGHTS plus noise (samples,)."""
         import numpy as np
 
         x = rng.standard_normal((parameters.samples, len(WEIGHTS)))
@@ -146,7 +146,7 @@ def _torch_loss(w: Any, batch: Any) -> Any:
 def _torch_program(
     parameters: LinearRegression.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
 ) -> Program:
-    """Return a program with autograd; `compiled`: the loss is under torch.compile."""
+    """Return a program with autograd; if `compiled`, the loss is under torch.compile."""
     import torch
 
     loss_of = torch.compile(_torch_loss) if compiled else _torch_loss

@@ -36,7 +36,7 @@ class LoopUnrolling(Workload):
         )
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return carry () and x (n,); nothing is random."""
+        """Return a carry of 0, of shape (), and x = 0, 1/n, 2/n, ... of shape (n,); nothing is random."""
         del rng
         import numpy as np
 
@@ -44,7 +44,7 @@ class LoopUnrolling(Workload):
         return Arrays(state={"carry": np.zeros(())}, batches=({"x": np.arange(n) / n},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Run the loop in NumPy, `units` times."""
+        """Run the loop in NumPy `units` times; each begins with the last sum divided by n, or the last sine."""
         import numpy as np
 
         carry, x = arrays.state["carry"], arrays.batches[0]["x"]
@@ -60,7 +60,7 @@ class LoopUnrolling(Workload):
         return {"carry": np.asarray(carry), "sums": sums}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the operations of one loop, and its bytes: x is read; with `body: sum`, all sums are written."""
+        """Count n additions, and n sines or one division; x is read, and with `body: sum` all sums are written."""
         n = parameters.length
         if parameters.body == "sine":
             return Cost(flops=2.0 * n, bytes=float(n) * float_bytes)
@@ -109,6 +109,7 @@ class LoopUnrolling(Workload):
 
         def all_sums(carry: Any, x: Any) -> Any:
             def add(i: Any, state: Any) -> Any:
+                """Add x[i] to the total, and write the new total into `sums`."""
                 total, sums = state
                 return total + x[i], sums.at[i].set(total + x[i])
 
@@ -191,13 +192,14 @@ def _program(
 ) -> Program:
     """Return a program that runs the loop by `all_sums` or, with `body: sine`, by `last_sine`.
 
-    Both are functions of carry and x; raise ValueError if there is no `last_sine`. `compiler` is applied to the step;
-    None if the adapter compiles it.
+    Both are functions of (carry, x). Raise ValueError for `body: sine` without a `last_sine`. `compiler` is applied to
+    the step; None if the adapter compiles it.
     """
     if parameters.body == "sum":
 
         def step(carry: Any, batch: Any) -> tuple[Any, Any]:
             sums = all_sums(carry, batch["x"])
+            # The next loop begins with the last sum divided by n: it needs this one, and its numbers stay small.
             return sums[-1] / parameters.length, sums
 
     elif last_sine:

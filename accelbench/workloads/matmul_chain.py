@@ -44,14 +44,14 @@ class MatmulChain(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Count one product as a unit; without scaling, infinity and NaN are expected."""
+        """Set the unit of work: one product. Without scaling, infinity and NaN are expected."""
         overflows = "x @ x squares the numbers with every product: infinite at about the fifth, then not a number"
         return Measure(unit="product", non_finite=overflows if parameters.scaling == "none" else None)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw a standard normal x and, unless scaling is `none`, an orthogonal w without zeros.
+        """Draw a standard normal x (size, size) and, unless scaling is `none`, an orthogonal w of the same shape.
 
-        w is a Hartley matrix with random signs and shuffled columns.
+        A product with w keeps the scale of x. w is a Hartley matrix with random signs and shuffled columns.
         """
         import numpy as np
 

@@ -52,7 +52,7 @@ class Maxsim(Workload):
         return Arrays(state={"query": query}, batches=({"documents": documents},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Score the documents in NumPy, `units` times."""
+        """Score the documents in NumPy `units` times: add each query token's largest product."""
         import numpy as np
 
         del parameters
@@ -70,7 +70,7 @@ class Maxsim(Workload):
         return Cost(flops=flops, bytes=float(tokens * parameters.features * float_bytes))
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count one product, which has all dot products; None if it is so small that compilers turn it into sums."""
+        """Count one matrix product, documents @ query.T; None if compilers turn it into sums, because it is small."""
         shortest_side = min(parameters.document_tokens, parameters.query_tokens, parameters.features)
         return Operations(products=1) if shortest_side >= SMALLEST_PRODUCT else None
 

@@ -49,7 +49,7 @@ class MixedPrecision(network.DeepNetwork):
 
 
 def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool) -> Program:
-    """Return a training program with float32 weights; `narrow`: products in the type of the precision policy."""
+    """Return a training program with float32 weights; if `narrow`, products are in the precision policy's type."""
     import jax
     import jax.numpy as jnp
     from flax.training.dynamic_scale import DynamicScale
@@ -62,7 +62,7 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
     scales_loss = narrow and policy_type == jnp.float16
 
     def loss_of(layers: Any, batch: Any) -> Any:
-        """Return the mean squared error; layers compute in the type `product_type`."""
+        """Return the mean squared error in `weight_type`, of outputs that are computed in `product_type`."""
         x = batch["inputs"].astype(product_type)
         for layer in _cast(layers, product_type):
             x = network.jax_layer(x, layer)
@@ -72,19 +72,22 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
         return jax.tree.map(lambda weight, gradient: weight - parameters.learning_rate * gradient, layers, gradients)
 
     def plain_step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train on one batch, without scaling the loss."""
+        """Train on one batch, without scaling the loss; return the next state and the loss."""
         layers, no_scale = state
         loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
         return (descend(layers, gradients), no_scale), loss
 
     def scaled_step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train on one batch, with a scaled loss; return the next state and the loss."""
+        """Train on one batch; return the next state and the loss.
+
+        The backward pass is scaled up, because small gradients would be zero in float16; `scale` divides the gradients
+        by its factor again, and adapts the factor. If a gradient overflows, the weights stay unchanged.
+        """
         layers, scale = state
-        scale, finite, loss, gradients = scale.value_and_grad(loss_of)(layers, batch)
-        new_layers = descend(layers, gradients)
-        # If a gradient overflows, the weights stay unchanged.
-        new_layers = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new_layers, layers)
-        return (new_layers, scale), loss
+        new_scale, finite, loss, gradients = scale.value_and_grad(loss_of)(layers, batch)
+        updated_layers = descend(layers, gradients)
+        new_layers = jax.tree.map(lambda new, old: jnp.where(finite, new, old), updated_layers, layers)
+        return (new_layers, new_scale), loss
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
         layers, _scale = state
@@ -109,7 +112,7 @@ def _cast(arrays: Any, dtype: Any) -> Any:
 def _torch_program(
     parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool, compiled: bool = False
 ) -> Program:
-    """Return a training program with float32 weights; `narrow`: products in the type of the precision policy."""
+    """Return a training program with float32 weights; if `narrow`, products are in the precision policy's type."""
     import torch
 
     layers, examples = tools.put((network.as_layers(arrays.state), arrays.batches[0]))
@@ -117,14 +120,18 @@ def _torch_program(
     weight_type = torch.promote_types(policy_type, torch.float32)
     layers = [{name: tensor.to(weight_type) for name, tensor in layer.items()} for layer in layers]
     model = network.torch_network(layers)
-    autocasts = narrow and policy_type != weight_type
+    autocasts = narrow and policy_type != weight_type  # a policy of float32 needs no casts
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
         with torch.autocast(device, dtype=policy_type if autocasts else None, enabled=autocasts):
             return torch.nn.functional.mse_loss(model(batch["inputs"]).to(weight_type), batch["targets"])
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train on one batch; return the state, changed in place, and the loss."""
+        """Train on one batch; return the state, changed in place, and the loss.
+
+        In float16, the scaler scales the loss up and the gradients down again, and skips the update
+        if a gradient overflows. In other types it is disabled and does nothing.
+        """
         model, optimizer, scaler = state
         optimizer.zero_grad()
         loss = loss_of(model, batch)

@@ -64,7 +64,7 @@ class Mlp(Workload):
             return self
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after ten steps, when the weights have changed by much more than a rounding error."""
+        """Set a comparison with the reference after ten steps, when training has clearly changed the weights."""
         return Measure(parity_units=10, differentiates=parameters.work == "train")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
@@ -131,9 +131,9 @@ class Mlp(Workload):
         return Cost(flops=forward + backward + loss + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the matrix products of a step, except those that compilers turn into sums.
+        """Count the matrix products of a step, except small ones, which compilers turn into sums.
 
-        The products of a layer all have the same three lengths: batch, inputs and outputs of the layer.
+        A layer's products, forward and backward, all have the lengths batch, inputs and outputs of the layer.
         """
         p = parameters
         train = p.work == "train"
@@ -145,7 +145,7 @@ class Mlp(Workload):
         return Operations(products=products)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use flax nnx and optax; the weights are separate from the network's graph."""
+        """Use flax nnx and optax; nnx keeps the weights apart from the network's structure, the graph."""
         if parameters.work == "train":
             return _jax_training_program(parameters, arrays, tools)
         return _jax_prediction_program(parameters, arrays, tools)
@@ -186,7 +186,10 @@ def _append_outputs(concatenate: Any, inputs: Any, outputs: Any) -> Any:
 
 
 def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
-    """Return a program whose state is the inputs, with one network for all steps; `placed`: it is already compiled."""
+    """Return a program whose state is the inputs; all steps get the same network.
+
+    If `placed`, the function `predict` is already compiled.
+    """
     return Program(
         state=inputs,
         step=predict,
@@ -230,7 +233,7 @@ def _jax_prediction_program(parameters: Mlp.Parameters, arrays: Arrays, tools: T
 
 
 def _jax_training_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose state is (weights, optimizer state)."""
+    """Return a program whose state is (weights, optimizer state); several devices share each batch."""
     import optax
     from flax import nnx
 
@@ -261,7 +264,10 @@ def _jax_training_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Too
 def _torch_program(
     parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a training or prediction program with torch.nn; `compiled` is the part under torch.compile."""
+    """Return a training or prediction program with torch.nn; `compiled` says what is under torch.compile.
+
+    A prediction is compiled as a whole, unless `compiled` is `nothing`.
+    """
     import torch
 
     train = parameters.work == "train"

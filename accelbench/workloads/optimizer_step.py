@@ -47,12 +47,15 @@ class OptimizerStep(Workload):
         learning_rate: float = Field(default=0.001, gt=0, le=1, description="Adam's step size.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after three steps, because Adam corrects its moments differently in each step."""
+        """Set a comparison with the reference after three steps, as Adam corrects its moments differently in each."""
         del parameters
         return Measure(parity_units=3)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw parameters p0, p1, ... of shape (size,), and gradients with the same names."""
+        """Draw parameters p0, p1, ... of shape (size,), and gradients with the same names.
+
+        Gradients have magnitudes from 0.5 to 1.5, so that their squares do not vanish in a narrow type.
+        """
         names = [f"p{index}" for index in range(parameters.tensors)]
         gradients = {}
         for name in names:
@@ -67,7 +70,7 @@ class OptimizerStep(Workload):
         outputs: dict[str, Array] = {}
         for name, start in arrays.state.items():
             p, gradient = start, arrays.batches[0][name]
-            m, v = np.zeros_like(p), np.zeros_like(p)
+            m, v = np.zeros_like(p), np.zeros_like(p)  # first and second moments
             for t in range(1, units + 1):
                 m = BETA1 * m + (1 - BETA1) * gradient
                 v = BETA2 * v + (1 - BETA2) * gradient**2
@@ -81,10 +84,11 @@ class OptimizerStep(Workload):
         Parameters, gradients and both moments are read; all of them but the gradients are written.
         """
         size = parameters.tensors * parameters.size
+        # m takes 3, v 4, both corrections 2, root and epsilon 2, learning rate and quotient 2, subtraction 1.
         return Cost(flops=14.0 * size, bytes=7.0 * size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use optax.adam and optax.apply_updates, without donation: the old state is kept, at a cost."""
+        """Use optax.adam and optax.apply_updates, without donation: the old state stays in memory beside the new."""
         return _jax_program(parameters, arrays, tools)
 
     @variant("jax/jit-donated")

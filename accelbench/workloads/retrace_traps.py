@@ -30,12 +30,12 @@ class RetraceTraps(Workload):
         calls: int = Field(default=4, ge=2, le=100, description="Number of calls.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe the calls; time nothing."""
+        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a batch for each call: x has one 1 in the first call, one more in each next call, and else -1."""
+        """Return a batch for each call: in call i, from 0, the first i + 1 numbers of x are 1, the others -1."""
         del rng
         import numpy as np
 
@@ -44,14 +44,14 @@ class RetraceTraps(Workload):
         return Arrays(state={}, batches=batches)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use one function for all calls; zeros replace the other numbers, so the shape is fixed."""
+        """Use one function for all calls; zeros replace the numbers that are not above 0, so the shape is fixed."""
         del parameters
         import jax.numpy as jnp
 
         return _program(lambda x: jnp.where(x > 0, x, 0), arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use one function for all calls; zeros replace the other numbers, so the shape is fixed."""
+        """Use one function for all calls; zeros replace the numbers that are not above 0, so the shape is fixed."""
         del parameters
         import torch
 
@@ -130,7 +130,10 @@ class RetraceTraps(Workload):
 
 
 def _call_with_positive_numbers(jitted: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that calls `jitted` with the numbers of x above 0; NumPy selects them and compiles nothing."""
+    """Return a function of x that calls `jitted` with those numbers of x that are above 0.
+
+    NumPy selects them, which compiles nothing.
+    """
     import numpy as np
 
     def select_and_call(x: Any) -> Any:
@@ -141,7 +144,7 @@ def _call_with_positive_numbers(jitted: Callable[[Any], Any]) -> Callable[[Any],
 
 
 def _program(function: Callable[[Any], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
-    """Return a program that calls `function` with the x of each call; `placed`: it is already compiled."""
+    """Return a program that calls `function` with the x of each call; if `placed`, it is called unchanged."""
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         return state, function(batch["x"])

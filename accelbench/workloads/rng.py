@@ -41,12 +41,12 @@ class Rng(Workload):
         draws: int = Field(default=50, ge=1, le=10_000, description="Masks for each thread and call.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe the calls; time nothing."""
+        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return as the state a random seed and ones (size,) for dropout, and an empty batch for each call."""
+        """Return a state with a random seed and ones (size,) for dropout, and an empty batch for each call."""
         import numpy as np
 
         seed = np.asarray(rng.integers(2**31))
@@ -68,7 +68,7 @@ class Rng(Workload):
         return _jax_program(parameters, arrays, tools, splits=False, detects_reuse=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use PyTorch's global generator; each draw changes its state."""
+        """Use PyTorch's global generator, which is seeded once; each draw changes the generator's state."""
         del parameters
         import torch
 
@@ -142,9 +142,9 @@ class Rng(Workload):
 
 
 def _draw_in_threads(parameters: Rng.Parameters, draw_mask: Callable[[int], Any]) -> list[Any]:
-    """Return the masks of all threads in one list; a barrier makes the threads start at the same time.
+    """Return the masks of all threads in one list, thread by thread, with `draws` masks from each.
 
-    `draw_mask` is a function of the thread's number.
+    A barrier makes the threads start at the same time. `draw_mask` is a function of the thread's number, from 0.
     """
     barrier = Barrier(parameters.threads)
 
@@ -160,13 +160,17 @@ def _draw_in_threads(parameters: Rng.Parameters, draw_mask: Callable[[int], Any]
 def _jax_program(
     parameters: Rng.Parameters, arrays: Arrays, tools: Tools, *, splits: bool, detects_reuse: bool = False
 ) -> Program:
-    """Return a program whose state has the key; `splits`: each call splits the key and uses a new one."""
+    """Return a program whose state has the key.
+
+    If `splits`, each call draws with a new key, split from the state's; otherwise all calls draw with the same key. If
+    `detects_reuse`, JAX raises an error for a key that is used twice.
+    """
     import jax
 
     mask_of = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
 
     def step(state: Any, _batch: Any) -> tuple[Any, Any]:
-        """Draw one mask; return the next key with it."""
+        """Draw one mask; return it and the state with the next key, which is the same key if not `splits`."""
         key, ones = state
         with jax.debug_key_reuse(detects_reuse):
             next_key, mask_key = jax.random.split(key) if splits else (key, key)

@@ -34,7 +34,7 @@ class Selu(Workload):
         rows: int = Field(default=4, ge=2, le=1000, description="Rows of the matrix.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe the five calls; time nothing."""
+        """Return the protocol `observe`: results of the five calls are recorded, and nothing is timed."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
@@ -91,4 +91,4 @@ class Selu(Workload):
 
 
 def _observe(outs: Sequence[Any]) -> dict[str, Any]:
-    return {"values": outs[:2]}  # the first two calls get numbers
+    return {"values": outs[:2]}  # only the first two calls get numbers; the others get vectors and a matrix

@@ -28,7 +28,7 @@ class SideEffects(Workload):
         calls: int = Field(default=4, ge=2, le=100, description="Number of calls.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe the calls; time nothing."""
+        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
         del parameters
         return Measure(protocol="observe", unit="call")
 

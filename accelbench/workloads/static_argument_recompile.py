@@ -27,12 +27,12 @@ class StaticArgumentRecompile(Workload):
         values: int = Field(default=4, ge=1, le=50, description="k, the distinct lengths; each is used twice.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe the calls; time nothing."""
+        """Return the protocol `observe`: results of the calls are recorded, and nothing is timed."""
         del parameters
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a random x as the state, and a batch for each call with its length: each length occurs twice."""
+        """Return a random x (100 k,), and a length for each call: 10, 20, ..., 10 k, all twice; k is `values`."""
         import numpy as np
 
         lengths = [10 * (1 + call % parameters.values) for call in range(2 * parameters.values)]
@@ -68,7 +68,7 @@ def _slice(x: Any, size: int) -> Any:
 
 
 def _program(function: Callable[[Any, int], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
-    """Return a program that calls `function` with x and the length of each call; `placed`: it is already compiled."""
+    """Return a program that calls `function` with x and each call's length; if `placed`, it is called unchanged."""
 
     def step(x: Any, size: int) -> tuple[Any, Any]:
         return x, function(x, size)

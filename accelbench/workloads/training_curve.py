@@ -63,15 +63,15 @@ class TrainingCurve(Workload):
         learning_rate: float = Field(default=0.003, gt=0, le=1, description="Adam's step size.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Observe the epochs; time nothing."""
+        """Return the protocol `observe`: results of the epochs are recorded, and nothing is timed."""
         del parameters
         return Measure(protocol="observe", unit="epoch", differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Draw weights (in, out) and biases (out,), and a batch for each epoch.
 
-        An epoch has its mini-batches, as inputs (steps, batch, in) and labels (steps, batch), and the test examples, as
-        inputs (examples, in) and labels (examples,).
+        An epoch's mini-batches are inputs (steps, batch, in) and labels (steps, batch). The test examples, the same in
+        all epochs, are held-out inputs (examples, in) and labels (examples,).
         """
         p = parameters
         inputs, labels = _digits() if p.data == "digits" else _mnist1d()
@@ -181,7 +181,11 @@ def _jax_program(
     epoch_of: Callable[[Any], Any],
     arrange_mini_batches: Arrange,
 ) -> Program:
-    """Return a program with optax; `epoch_of` makes a function that trains an epoch from the step for a mini-batch."""
+    """Return a program with optax.
+
+    `epoch_of` maps the step for one mini-batch to a function that trains an epoch. `arrange_mini_batches` brings an
+    epoch's mini-batches into the form that this function takes.
+    """
     import jax
     import jax.numpy as jnp
     import optax
@@ -217,7 +221,7 @@ def _jax_program(
 def _torch_program(
     parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
 ) -> Program:
-    """Return a program with torch.nn; `compiled`: forward pass and loss are under torch.compile."""
+    """Return a program with torch.nn; if `compiled`, forward pass and loss are under torch.compile."""
     import torch
 
     w1, b1, w2, b2 = tools.put([arrays.state[name] for name in ("weights1", "biases1", "weights2", "biases2")])
@@ -255,14 +259,17 @@ def _program(
     tools: Tools,
     arrange_mini_batches: Arrange,
 ) -> Program:
-    """Return a program that calls `step` with the mini-batches of each epoch and with the test examples."""
+    """Return a program that calls `step` with the mini-batches of each epoch and with the test examples.
+
+    `arrange_mini_batches` brings an epoch's mini-batches into the form that `step` takes.
+    """
     batches = []
     for epoch in arrays.batches:
         mini_batches = arrange_mini_batches({"inputs": epoch["inputs"], "labels": epoch["labels"]})
         batches.append({"mini_batches": mini_batches, "test": (epoch["held_out_inputs"], epoch["held_out_labels"])})
 
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
-        """Compare the losses with the same training in NumPy; the out of a failed epoch is None."""
+        """Compare the losses with the same training in NumPy; both leave out failed epochs, whose out is None."""
         finished_outs, finished_epochs = [], []
         for out, epoch in zip(outs, arrays.batches, strict=True):
             if out is not None:

@@ -94,12 +94,12 @@ class TransformerLm(Workload):
             return self.embedding == "tied"
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after three steps, because AdamW corrects its moments differently in each step."""
+        """Set a comparison with the reference after three steps, as AdamW corrects its moments differently in each."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw weights, with the names of `_decoder.shapes`, and tokens and targets (batch, sequence).
+        """Draw the weights, by the names of `_decoder.shapes`, and random tokens with their targets (batch, sequence).
 
         The target of a token is the token after it.
         """
@@ -130,11 +130,11 @@ class TransformerLm(Workload):
         weights = decoder.count_weights(p)
         update = float(OPTIMISER_FLOPS * weights)
         read_and_written = 6.0 * weights * float_bytes  # weights and both moments, each read and written
-        tokens_and_targets = 8.0 * p.batch * p.sequence
+        tokens_and_targets = 8.0 * p.batch * p.sequence  # two integers of 4 bytes
         return Cost(flops=forward_and_backward + update, bytes=read_and_written + tokens_and_targets)
 
     def memory(self, parameters: Parameters, float_bytes: int) -> float:
-        """Return the bytes of the weights and of both moments."""
+        """Return the bytes of the weights and of AdamW's two moments for each weight."""
         return 3.0 * decoder.count_weights(parameters) * float_bytes
 
     def operations(self, parameters: Parameters) -> Operations | None:
@@ -145,9 +145,9 @@ class TransformerLm(Workload):
         p = parameters
         if min(p.batch * p.sequence, p.width, p.vocabulary) < SMALLEST_PRODUCT:
             return None
-        products_of_block = transformer.PRODUCTS - 2  # scores and values are attention's
+        products_of_block = transformer.PRODUCTS - 2  # without the two of attention: scores, and the sum of values
         forward = p.layers * products_of_block + 1
-        return Operations(products=3 * forward)  # backward has two for each
+        return Operations(products=3 * forward)  # backward has two for each: by inputs and by weights
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use a Python loop over the layers; jit unrolls it."""
@@ -169,7 +169,7 @@ class TransformerLm(Workload):
 
 
 def _jax_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, scanned: bool) -> Program:
-    """Return a training program with Flax nnx; `scanned`: the layers are the body of a scan."""
+    """Return a training program with Flax nnx; if `scanned`, the layers run in a scan, whose body is one layer."""
     from accelbench.workloads import _decoder_flax as flax_decoder
 
     dtype = tools.put(arrays.state["gain"]).dtype
@@ -190,7 +190,7 @@ def _jax_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, s
 
 
 def _torch_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
-    """Return a training program with torch.nn; `compiled`: forward pass and loss are under torch.compile."""
+    """Return a training program with torch.nn; if `compiled`, forward pass and loss are under torch.compile."""
     import torch
 
     from accelbench.workloads import _decoder_torch as torch_decoder

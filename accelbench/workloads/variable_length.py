@@ -59,13 +59,13 @@ class VariableLength(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Time the calls in order as an episode, or observe them."""
+        """Return the protocol `episode`, which times the calls in order, or `observe`, which records their results."""
         return Measure(protocol="episode" if parameters.asks == "time" else "observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return zeros for the mean (batch, width), and a batch for each text (batch, length, width).
+        """Return a previous mean of zeros (batch, width), and for each call an array of texts (batch, length, width).
 
-        The first batch also has the weights.
+        The first batch also has the weights of both blocks.
         """
         import numpy as np
 
@@ -77,7 +77,7 @@ class VariableLength(Workload):
         return Arrays(state={"mean": np.zeros((p.batch, p.width))}, batches=batches)
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute `units` calls in NumPy, without padding."""
+        """Compute `units` calls in NumPy, without padding; each adds the mean of the last one to all its tokens."""
         del parameters
         mean = arrays.state["mean"]
         texts, blocks = _texts_and_blocks(arrays)
@@ -89,21 +89,27 @@ class VariableLength(Workload):
         return {"mean": mean}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the products of the blocks without padding, as a mean over all lengths; text and weights move once."""
+        """Count the matrix products of both blocks, without padding; return the mean over all lengths.
+
+        Text and weights are read once.
+        """
         p = parameters
         lengths = [length // p.shortening for length in LENGTHS]
         flops = sum(LAYERS * transformer.block_flops(p.batch, length, p.width) for length in lengths) / len(lengths)
-        weights = LAYERS * p.width**2 * (4 + 2 * transformer.WIDER)
+        weights = LAYERS * p.width**2 * (4 + 2 * transformer.WIDER)  # attention has 4 matrices, the perceptron 2
         text = p.batch * p.width * sum(lengths) / len(lengths)
         return Cost(flops=flops, bytes=(weights + text) * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Keep every length; jit compiles a program for each."""
 
-        def step(mean: Any, batch: Any) -> tuple[Any, Any]:
-            """Apply the blocks to one text; return the mean over its tokens twice, as state and output."""
-            text, blocks = batch
-            x = text + mean[:, None]
+        def step(previous_mean: Any, batch: Any) -> tuple[Any, Any]:
+            """Apply the blocks to texts of one length; return the mean over the tokens twice, as state and output.
+
+            The previous mean is added to all tokens, so that each call needs the result of the one before.
+            """
+            text, blocks = batch  # text is (batch, length, width), each mean is (batch, width)
+            x = text + previous_mean[:, None]
             for weights in blocks:
                 x = transformer.jax_block(x, weights, HEADS)
             mean = x.mean(1)
@@ -128,10 +134,13 @@ class VariableLength(Workload):
         """Keep every length; at the second length, torch.compile compiles a program for any length."""
         del parameters
 
-        def step(mean: Any, batch: Any) -> tuple[Any, Any]:
-            """Apply the blocks to one text; return the mean over its tokens twice, as state and output."""
-            text, blocks = batch
-            x = text + mean[:, None]
+        def step(previous_mean: Any, batch: Any) -> tuple[Any, Any]:
+            """Apply the blocks to texts of one length; return the mean over the tokens twice, as state and output.
+
+            The previous mean is added to all tokens, so that each call needs the result of the one before.
+            """
+            text, blocks = batch  # text is (batch, length, width), each mean is (batch, width)
+            x = text + previous_mean[:, None]
             for block in blocks:
                 x = block(x)
             mean = x.mean(1)
@@ -141,14 +150,17 @@ class VariableLength(Workload):
 
 
 def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array]]]:
-    """Return the texts, and the weights of each block."""
+    """Return the text of each batch (batch, length, width), and the weights of each block, from the first batch."""
     texts = [batch["text"] for batch in arrays.batches]
     weights = {name: array for name, array in arrays.batches[0].items() if name != "text"}
     return texts, [transformer.block_weights(weights, layer) for layer in range(LAYERS)]
 
 
 def _unpadded_program(arrays: Arrays, tools: Tools, step: Any, block_of: Callable[[Any], Any]) -> Program:
-    """Return a program whose batches are (text, blocks); `block_of` makes a block from its weights on the device."""
+    """Return a program whose batches are (text, blocks) without padding.
+
+    `block_of` maps the weights of one block, on the device, to what `step` takes as a block.
+    """
     texts, blocks = _texts_and_blocks(arrays)
     device_blocks = [block_of(weights) for weights in tools.put(blocks)]
     batches = [(tools.put(text), device_blocks) for text in texts]
@@ -156,18 +168,21 @@ def _unpadded_program(arrays: Arrays, tools: Tools, step: Any, block_of: Callabl
 
 
 def _padded_program(arrays: Arrays, tools: Tools, padded_length: Callable[[int], int]) -> Program:
-    """Return a program under jit whose batches are (text with padding, mask of the text's tokens, blocks).
+    """Return a program under jit whose batches are (text with padding, mask (length,), blocks).
 
-    `padded_length` is a function from the length of a text to its length with padding.
+    The mask is False for padding. `padded_length` maps the length of a text to its length with padding.
     """
     import jax
     import jax.numpy as jnp
     import numpy as np
 
-    def step(mean: Any, batch: Any) -> tuple[Any, Any]:
-        """Apply the blocks to one padded text; return the mean over its tokens twice, as state and output."""
-        text, valid, blocks = batch
-        x = text + mean[:, None]
+    def step(previous_mean: Any, batch: Any) -> tuple[Any, Any]:
+        """Apply the blocks to padded texts; return the mean over their tokens twice, as state and output.
+
+        The previous mean is added to all tokens, so that each call needs the result of the one before.
+        """
+        text, valid, blocks = batch  # text is (batch, length, width), valid is (length,), each mean is (batch, width)
+        x = text + previous_mean[:, None]
         for weights in blocks:
             x = transformer.jax_block(x, weights, HEADS, valid)
         mean = jnp.where(valid[:, None], x, 0).sum(1) / valid.sum().astype(x.dtype)
@@ -187,7 +202,10 @@ def _padded_program(arrays: Arrays, tools: Tools, padded_length: Callable[[int],
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any, batches: Sequence[Any], lengths: Sequence[int]) -> Program:
-    """Return a program that observes padding and shapes; `lengths` are the texts' lengths with their padding."""
+    """Return a program that observes the share of padding and the number of distinct lengths.
+
+    `lengths` are the lengths of the texts with their padding, one for each batch.
+    """
     text_tokens = sum(batch["text"].shape[1] for batch in arrays.batches)
 
     def observe(_outs: Sequence[Any]) -> dict[str, Any]:

@@ -80,7 +80,10 @@ class Vit(Workload):
             return self.patch**2 * shared.COLOURS
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare a prediction after one step, and training after three: then every weight has clearly changed."""
+        """Set a comparison with the reference: of predictions after one step, of training after three.
+
+        After three steps, every weight has clearly changed.
+        """
         train = parameters.work == "train"
         return Measure(parity_units=3 if train else 1, differentiates=train)
 
@@ -128,15 +131,17 @@ class Vit(Workload):
         return {**weights, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the matrix products and, for training, the update; weights, images and logits move once.
+        """Count the matrix products and, for training, the update, with each array's bytes once.
 
-        Training reads and writes the weights, and needs no gradient of the images.
+        Prediction reads weights, reads and writes images, and writes logits. Training reads images, and reads and
+        writes weights.
         """
         p = parameters
         embed = 2.0 * p.batch * p.width * (p.tokens - 1) * p.pixels
         head = 2.0 * p.batch * p.width * p.classes
         blocks_and_head = head + p.layers * transformer.block_flops(p.batch, p.tokens, p.width)
-        weights = p.layers * p.width**2 * (4 + 2 * transformer.WIDER) + p.width * (p.pixels + p.classes)
+        block_weights = p.width**2 * (4 + 2 * transformer.WIDER)  # attention has 4 matrices, the perceptron 2
+        weights = p.layers * block_weights + p.width * (p.pixels + p.classes)
         images = p.batch * p.image**2 * shared.COLOURS
         if p.work == "predict":
             moved = weights + 2 * images + p.batch * p.classes
@@ -206,7 +211,8 @@ def _jax_program(
 ) -> Program:
     """Return a program that predicts or trains.
 
-    `apply_blocks` is a function (x, weights of the blocks) -> x. `stacked`: these weights are stacked, not a list.
+    `apply_blocks` is a function (x, weights of the blocks) -> x. If `stacked`, each array of these weights stacks all
+    blocks; otherwise the weights are a list with an item for each block.
     """
     import jax.numpy as jnp
     import optax
@@ -251,7 +257,10 @@ def _jax_program(
 def _torch_program(
     parameters: Vit.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a program that predicts or trains with torch.nn; `compiled` is the part under torch.compile."""
+    """Return a program that predicts or trains with torch.nn; `compiled` says what is under torch.compile.
+
+    A prediction is compiled as a whole, unless `compiled` is `nothing`.
+    """
     import torch
 
     predict = parameters.work == "predict"
@@ -285,11 +294,12 @@ def _torch_program(
 
 @cache
 def _torch_model_class() -> Any:
-    """Create the model's class once, because torch.compile compiles again for another class."""
+    """Create the model's class; cached, because torch.compile would compile again for a second class."""
     import torch
 
     class Model(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, weights: Any, parameters: Vit.Parameters) -> None:
+            """Create the layers from a list: the weights outside the blocks, then the weights of each block."""
             super().__init__()
             outside, *blocks = weights
             self.patch = parameters.patch
@@ -303,7 +313,7 @@ def _torch_model_class() -> Any:
         def forward(self, images: Any) -> Any:
             """Return the logits of the images, from the class token after all blocks."""
             x = self.embed(shared.patches(images, self.patch))
-            x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.positions
+            x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.positions  # the class token comes first
             for block in self.blocks:
                 x = block(x)
             return self.head(self.gain(x[:, 0]))
@@ -312,7 +322,10 @@ def _torch_model_class() -> Any:
 
 
 def _prediction_program(arrays: Arrays, tools: Tools, logits_of: Callable[[Any, Any], Any], weights: Any) -> Program:
-    """Return a program whose state is the images; every step gets the same weights."""
+    """Return a program whose state is the images; every step gets the same weights.
+
+    A step adds NUDGE times the mean logit to the images, so that no step can reuse the result of the one before.
+    """
 
     def step(images: Any, w: Any) -> tuple[Any, Any]:
         logits = logits_of(w, images)

@@ -62,11 +62,11 @@ class Xor(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Compare after `compared_epochs`; the default is ten, enough to detect a wrong gradient."""
+        """Set a comparison with the reference after `compared_epochs`; the default, ten, shows a wrong gradient."""
         return Measure(unit="epoch", parity_units=parameters.compared_epochs, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw weights (out, in) and biases (out,) of both layers; return inputs (4, 2) and targets (4, 1)."""
+        """Return random weights (out, in) and biases (out,) of both layers, and inputs (4, 2) and targets (4, 1)."""
         import numpy as np
 
         del parameters
@@ -105,7 +105,7 @@ class Xor(Workload):
         return {"weights1": w1, "biases1": b1, "weights2": w2, "biases2": b2, "losses": losses}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the products of an epoch, forward and backward, and the updates; all data stays in the cache."""
+        """Count the products of an epoch, forward and backward, and the updates; no bytes: all data stays in caches."""
         del parameters, float_bytes
         forward = sum(2 * fan_in * fan_out for fan_in, fan_out in shared.LAYERS)
         backward = 2 * forward
@@ -302,7 +302,10 @@ def _torch_program(
     train: Any,
     weights_and_biases: "Callable[[Any], Iterable[Any]]",
 ) -> Program:
-    """Return a program that calls `train` for each sample; `weights_and_biases` returns the state's tensors."""
+    """Return a program that calls `train` (state, x, y) -> (state, loss) for each sample.
+
+    `weights_and_biases` maps the state to its tensors, in the order of the layers.
+    """
     import torch
 
     def export(state: Any, losses: Any) -> dict[str, Any]:
@@ -321,7 +324,7 @@ def _torch_program(
 
 
 def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train: Any) -> Program:
-    """Return a program that calls `train`, made by `jax_train_sample`, for each sample."""
+    """Return a program that calls `train` (layers, x, y, learning rate) -> (layers, loss) for each sample."""
     import jax
 
     layers, rate = tools.put(shared.layers(arrays)), parameters.learning_rate
