@@ -54,7 +54,7 @@ class Arrays:
 
 
 def of_shape(shape: tuple[int, ...], dtype: str = "float64") -> Array:
-    """Return zeros that take the memory of a single number, for `Workload.shapes`.
+    """Return an array of zeros for `Workload.shapes`; all its elements share the memory of a single number.
 
     Args:
         shape: The array's shape.
@@ -272,7 +272,7 @@ class Workload:
         """Define no parameters."""
 
     def measure(self, parameters: Any) -> Measure:
-        """Return how a step is measured; by default with the protocol `steady`, compared after one unit."""
+        """Return how a step is measured; by default by the protocol `steady`, and compared after one unit of work."""
         del parameters
         return Measure()
 
@@ -288,14 +288,13 @@ class Workload:
     def shapes(self, parameters: Any) -> Arrays | None:
         """Return arrays with the names, shapes and types of `arrays`, made by `of_shape`; None by default.
 
-        Compiling for a target needs only shapes. If there are none, `arrays` is called, and its arrays fill the
-        machine's memory.
+        Compiling for a target needs only shapes. Without them `arrays` is called, and its full arrays are in memory.
         """
         del parameters
         return None
 
     def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
-        """Return the correct outputs after `units` units.
+        """Return the correct outputs after `units` units of work.
 
         Args:
             parameters: The case's `Parameters`.
@@ -323,10 +322,10 @@ class Workload:
         return None
 
     def memory(self, parameters: Any, float_bytes: int) -> float:
-        """Return how many bytes a launch needs in memory at once, at least; 0 if unknown.
+        """Return the minimum of bytes that a launch needs in memory at once; 0 if unknown.
 
         A case that needs more than the available memory is refused. With `moves_once`, the default is half of the bytes
-        of `cost`: each of them is read or written, and outputs may replace inputs.
+        of `cost`: these are read or written, and outputs may take the memory of inputs.
         """
         if not self.moves_once:
             return 0.0
@@ -334,9 +333,9 @@ class Workload:
         return cost.bytes / 2 if cost else 0.0
 
     def operations(self, parameters: Any) -> Operations | None:
-        """Return how many operations one unit needs, at least; None, the default, if unknown.
+        """Return the minimum of matrix products and convolutions in one unit; None, the default, if unknown.
 
-        The compiled program is searched for these operations, because a compiler may hoist, fold or drop work.
+        The compiled program is searched for them, because a compiler may hoist, fold or drop work.
         """
         del parameters
         return None
@@ -363,7 +362,7 @@ class Workload:
     def default_uses(cls) -> tuple[str, ...]:
         """Return the variants that are compared by default: all of them, if the class sets `modes`.
 
-        If `modes` is inherited, only the first mode of each framework is compared, with all methods marked `@variant`.
+        If `modes` is inherited, these are the first mode of each framework, and all methods marked `@variant`.
         """
         kinds = cls.variants()
         if "modes" in vars(cls):
