@@ -12,11 +12,11 @@ class Clock(Protocol):
     """Measure monotonic seconds from any origin."""
 
     def seconds(self) -> float:
-        """Return the current time in seconds."""
+        """Return the seconds since a fixed but unknown time; they never go back."""
         ...
 
     def raw_seconds(self) -> float:
-        """Return the current time in seconds of a second clock; time servers never adjust it."""
+        """Return the current time in seconds of another clock, the raw clock, which time servers never adjust."""
         ...
 
     def pause(self, seconds: float) -> None:
@@ -37,7 +37,7 @@ class MonotonicClock:
 
     @staticmethod
     def raw_seconds() -> float:
-        """Return the seconds of a clock that time servers never adjust, if the system has one."""
+        """Return the seconds of CLOCK_MONOTONIC_RAW, which time servers never adjust, or CLOCK_MONOTONIC without it."""
         return clock_gettime(RAW)
 
     @staticmethod
@@ -54,7 +54,7 @@ class ClockDrift:
         self._start_seconds, self._start_raw_seconds = _read_both(clock)
 
     def read(self) -> float:
-        """Return the drift since creation, as a share of the raw clock's elapsed time."""
+        """Return the drift since creation, elapsed seconds / elapsed raw seconds - 1; 0 if no time has passed."""
         seconds, raw_seconds = _read_both(self._clock)
         elapsed_seconds = seconds - self._start_seconds
         elapsed_raw_seconds = raw_seconds - self._start_raw_seconds
@@ -64,7 +64,7 @@ class ClockDrift:
 
 
 def _read_both(clock: Clock, attempts: int = 9) -> tuple[float, float]:
-    """Return the clock's seconds and the raw clock's seconds at the same time.
+    """Return the clock's seconds and the raw clock's seconds, both at the same moment.
 
     The quickest of several attempts counts. In a slow one, the system suspended the process between two readings.
     """

@@ -10,7 +10,7 @@ UNSEEN = "unseen.npz"
 
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
-    """Return the arrays without complex types: a new last axis holds real and imaginary parts."""
+    """Return the arrays; a complex array becomes real, with real and imaginary part along a new last axis."""
     import numpy as np
 
     real_arrays = dict(arrays)
@@ -21,7 +21,7 @@ def as_real(arrays: NamedArrays) -> NamedArrays:
 
 
 def save(path: Path, arrays: NamedArrays) -> None:
-    """Write the arrays to an archive that `numpy.load` reads; their names may be any text."""
+    """Write the arrays to a zip archive that `numpy.load` reads; an array may have any string as its name."""
     import numpy as np
 
     with zipfile.ZipFile(path, "w") as archive:
