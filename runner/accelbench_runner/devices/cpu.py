@@ -1,4 +1,4 @@
-"""Read the processor's model, this process's memory, and the use of processors by this process and by others."""
+"""Read the CPU's model, this process's memory, and the use of CPUs by this process and by others."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ from accelbench_runner.devices import processes
 
 @cache
 def model() -> str:
-    """Return the processor's model name, or else the architecture; cached, because reading takes milliseconds."""
+    """Return the CPU's model name, or else its architecture; cached, because reading takes milliseconds."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -35,7 +35,7 @@ def resident_bytes() -> int:
 
 
 def restart_peak() -> None:
-    """Set the peak that `peak_bytes` reads to the resident memory of now. If the kernel refuses, the old peak stays."""
+    """Set the peak that `peak_bytes` reads to the current resident memory. If the kernel refuses, the old one stays."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # 5 resets VmHWM, see proc(5)
 
@@ -65,16 +65,16 @@ def _status_bytes(name: str, *, default: int) -> int:
 
 
 class Contention(NamedTuple):
-    """Hold processor time that this process could not use, since boot or since its control group was created."""
+    """Hold CPU time that this process could not use, since boot or since its control group was created."""
 
     periods: int
     """Periods in which the control group was throttled by its quota."""
     seconds: float
     """Seconds for which the control group was throttled."""
     steal_seconds: float
-    """Seconds of the processors that this process may run on, which the hypervisor gave to other machines."""
+    """Seconds that the hypervisor gave to other machines, on the CPUs that this process may run on."""
     pressure_seconds: float
-    """Seconds for which some task of the control group, or else of the machine, waited for a processor. Threads of this
+    """Seconds for which some task of the control group, or else of the machine, waited for a CPU. Threads of this
     process that wait for each other count too."""
 
     def since(self, earlier: "Contention") -> "Contention":
@@ -88,51 +88,48 @@ class Contention(NamedTuple):
 
 
 class Processors(Protocol):
-    """Read the processors that this process may run on. This module implements the protocol; so can a simulation."""
+    """Read the CPUs that this process may run on. This module implements the protocol; so can a simulation."""
 
     def contention(self) -> Contention:
-        """Read the processor time that this process could not use."""
+        """Read the CPU time that this process could not use."""
         ...
 
     def usage(self) -> "Usage":
-        """Read the processor time of all processes, and of this process."""
+        """Read the CPU time of all processes, and of this process."""
         ...
 
     def other_threads_seconds(self) -> float:
-        """Return the processor time of this process's other threads and of its children."""
+        """Return the CPU time of this process's other threads and of its children."""
         ...
 
     def other_processes(self) -> processes.Reading:
-        """Read the processor time of each other process that is visible."""
+        """Read the CPU time of each other process that is visible."""
         ...
 
 
 def contention() -> Contention:
-    """Read the processor time that this process could not use. Take one reading before a phase and one after."""
+    """Read the CPU time that this process could not use. Take one reading before a phase and one after."""
     steal = sum(times.steal for times in _times_of_allowed_processors())
     return Contention(*_read_throttling(), steal_seconds=steal, pressure_seconds=_pressure_seconds())
 
 
 class Usage(NamedTuple):
-    """Hold the use of the processors that this process may run on, since boot."""
+    """Hold the use of the CPUs that this process may run on, since boot."""
 
     all_seconds: float
     """Seconds spent by all processes."""
     process_seconds: float
     """Seconds spent by all threads of this process."""
     waited_seconds: float | None = None
-    """Seconds for which this process's live threads waited for a processor; None if the kernel does not report them."""
+    """Seconds for which this process's live threads waited for a CPU; None if the kernel does not report them."""
 
     def others_seconds_since(self, earlier: "Usage") -> float:
-        """Return the seconds that other processes spent between two readings, with the kernel's resolution of 10 ms."""
+        """Return the CPU seconds of other processes between two readings, with the kernel's resolution of 10 ms."""
         return (self.all_seconds - earlier.all_seconds) - (self.process_seconds - earlier.process_seconds)
 
 
 def usage() -> Usage:
-    """Read the processor time of all processes, and of this process.
-
-    In a container, too, the former includes every process of the machine.
-    """
+    """Read the CPU time of all processes of the machine, also outside a container, and that of this process."""
     all_seconds = sum(
         cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _times_of_allowed_processors()
     )
@@ -158,12 +155,12 @@ def _waited_seconds() -> float | None:
 
 
 def other_processes() -> processes.Reading:
-    """Read the processor time of each other process, which takes some milliseconds."""
+    """Read the CPU time of each other process, which takes some milliseconds."""
     return processes.read()
 
 
 def other_threads_seconds() -> float:
-    """Return the processor time of this process's other threads and of its children.
+    """Return the CPU time of this process's other threads and of its children.
 
     A child that has exited is included until it is waited for.
     """
@@ -171,7 +168,7 @@ def other_threads_seconds() -> float:
 
 
 def _children_seconds() -> float:
-    """Return the processor time of all descendants that have not been waited for."""
+    """Return the CPU time of all descendants of this process that have not been waited for."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # without children, raises at once
     except ChildProcessError:
@@ -185,13 +182,16 @@ def _children_seconds() -> float:
 
 
 def _times_of_allowed_processors() -> list[Any]:
-    """Read psutil's times of each processor that this process may run on."""
+    """Read psutil's times of each CPU that this process may run on."""
     times = dict(enumerate(psutil.cpu_times(percpu=True)))
     return [times[index] for index in os.sched_getaffinity(0) if index in times]
 
 
 def _pressure_seconds() -> float:
-    """Read the CPU pressure of the control group, or else of the machine; 0 if neither reports it."""
+    """Return the seconds for which some task of the control group, or else of the machine, waited for a CPU.
+
+    0 if neither reports this pressure.
+    """
     group = cgroup.find("cpu")
     files = [Path("/proc/pressure/cpu")]
     if group and group.version == 2:  # noqa: PLR2004 - version 1 reports no pressure
@@ -204,7 +204,7 @@ def _pressure_seconds() -> float:
 
 
 def _read_throttling() -> tuple[int, float]:
-    """Read the throttled periods and the throttled seconds of the control group; both are 0 without a quota."""
+    """Return how many periods, and for how many seconds, the quota throttled the control group; 0 without a quota."""
     group = cgroup.find("cpu")
     try:
         lines = (group.directory / "cpu.stat").read_text().splitlines() if group else []

@@ -48,20 +48,20 @@ class DeviceMonitor:
         return ""
 
     def prepare(self) -> None:
-        """Read what only a monitor sees before the framework initialises the device: the processes that use it."""
+        """Read which processes use the device, before the framework initialises it and this process is one of them."""
 
     def identify(self, name: str | None) -> Mapping[str, str]:  # noqa: ARG002 - an override may read it
         """Find the device that the framework has initialised; return its settings for the fingerprint.
 
-        `name` is the framework's name of the device; None means the first visible device.
+        `name` is the framework's index or UUID of the device; None means the first visible device.
         """
         return {}
 
     # Memory and caches.
-    def peak_bytes(self, host_bytes: int) -> int | None:  # noqa: ARG002 - the processors return it
+    def peak_bytes(self, host_bytes: int) -> int | None:  # noqa: ARG002 - the CPUs' monitor returns it
         """Return the program's peak memory on the device, for frameworks that do not report it; None if unknown.
 
-        `host_bytes` is the peak on the host.
+        `host_bytes` is its peak on the host, which is the answer for CPUs.
         """
         return None
 
@@ -74,9 +74,9 @@ class DeviceMonitor:
         return None
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:
-        """Return a call that evicts the caches; None if not supported.
+        """Return a call that evicts the caches: it overwrites `EVICTION_BYTES` of device memory; None if not supported.
 
-        `overwrite(size)` returns the framework's call that writes `size` bytes of device memory.
+        `overwrite(size)` returns the framework's call that writes `size` bytes.
         """
         return overwrite(EVICTION_BYTES)
 
@@ -113,7 +113,7 @@ class Watch:
         self._began = self._clock.seconds()
 
     def end(self) -> Facts:
-        """Return the facts about the phase since `begin`. The quickest readings come first."""
+        """Return the facts about the phase since `begin`. The quickest readings come first, close to its end."""
         seconds = self._clock.seconds() - self._began
         usage, contention = self._processors.usage(), self._processors.contention()
         device = self._monitor.end(seconds)

@@ -45,7 +45,7 @@ class Counters:
 
 
 def query(call: Callable[..., T], *arguments: Any) -> T | None:
-    """Return the answer of an NVML call; None if NVML is missing or refuses the call."""
+    """Return the result of an NVML call; None if NVML is missing or refuses the call."""
     try:
         return call(*arguments)
     except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):
@@ -53,9 +53,9 @@ def query(call: Callable[..., T], *arguments: Any) -> T | None:
 
 
 def query_first(calls: Sequence[Callable[..., T]], *arguments: Any) -> T | None:
-    """Return the answer of the first call that NVML supports; None if it supports none."""
-    answers = (query(call, *arguments) for call in calls)
-    return next((answer for answer in answers if answer is not None), None)
+    """Return the result of the first call that NVML supports; None if it supports none."""
+    results = (query(call, *arguments) for call in calls)
+    return next((result for result in results if result is not None), None)
 
 
 def first_visible(environment: Mapping[str, str] = os.environ) -> str:
@@ -105,7 +105,7 @@ class Gpu:
         return cls(handle=handle, physical=whole_gpu or handle, earlier_pids=earlier_pids)
 
     def settings(self) -> dict[str, str]:
-        """Return the GPU's settings for the fingerprint: they stay constant during a run. Unknown ones are left out."""
+        """Return the GPU settings that stay constant during a run, for the fingerprint, without unknown ones."""
         device = self.physical
         limit_milliwatts = query(pynvml.nvmlDeviceGetEnforcedPowerLimit, device)
         ecc_mode = query(pynvml.nvmlDeviceGetCurrentEccMode, device)
@@ -163,7 +163,8 @@ class Gpu:
     def _held_back_seconds(self, began: Counters, ended: Counters, seconds: float) -> dict[str, float]:
         """Return the seconds of low clocks in a phase of `seconds`, by cause.
 
-        A cause may have a counter, samples, or both. If it has both, the larger number of seconds counts.
+        By a counter they are its difference; by samples, `seconds` times the share of samples with the cause's bit. If a
+        cause has both, the larger counts.
         """
         held_back = {
             cause: (ended.held_back_nanoseconds[cause] - began.held_back_nanoseconds[cause]) / 1e9
@@ -224,7 +225,7 @@ class NvidiaMonitor(DeviceMonitor):
 
 
 def find_compute_pids() -> dict[str, frozenset[int]]:
-    """Return the PIDs that compute on each GPU, by UUID; call it before this process computes."""
+    """Return the PIDs of processes that compute on each GPU, by its UUID; call it before this process computes."""
     pids_by_gpu = {}
     for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
@@ -256,7 +257,7 @@ def _count_gpus() -> int:
 
 
 def _find_handle(name: str) -> Any:
-    """Find a GPU's handle by UUID or index. Without either, find the first GPU; None if NVML has no such GPU.
+    """Find a GPU's handle by UUID, its beginning, or index; the first GPU's for an empty name; None if not found.
 
     An index is CUDA's, which equals NVML's if all GPUs are of one model.
     """

@@ -1,4 +1,4 @@
-"""Read the processor time of other processes. In a container, only the container's processes are visible."""
+"""Read the CPU time of other processes. In a container, only the container's processes are visible."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ ATTRIBUTES = ("pid", "name", "cpu_times", "create_time")
 
 
 class ProcessUsage(NamedTuple):
-    """Hold the processor seconds that a process has used."""
+    """Hold the CPU seconds that a process has used."""
 
     name: str
     pid: int
@@ -24,7 +24,7 @@ Reading = Mapping[tuple[int, float], ProcessUsage]
 
 
 def read() -> Reading:
-    """Read every visible process except this one; this takes some milliseconds."""
+    """Read the CPU seconds of each visible process but this one, by PID and start time, in some milliseconds."""
     reading = {}
     for process in psutil.process_iter(ATTRIBUTES):
         info = process.info
@@ -36,7 +36,7 @@ def read() -> Reading:
 
 
 def busiest(before: Reading, after: Reading) -> list[ProcessUsage]:
-    """Return the processes that used most processor time between two readings, busiest first.
+    """Return the processes that used most CPU time between two readings, busiest first.
 
     At most `MAXIMUM_PROCESSES` are returned. A process that started after the first reading counts from 0.
     """

@@ -1,4 +1,4 @@
-"""Monitor the processors as the measured device: their caches, and their energy by RAPL."""
+"""Monitor the CPUs as the measured device: their caches, and their energy by RAPL."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,24 +23,24 @@ POWERCAP = Path("/sys/class/powercap")
 
 @dataclass(frozen=True)
 class Package:
-    """Hold the RAPL counter of one processor package. After `range_microjoules` the counter starts again at 0."""
+    """Hold the RAPL energy counter of one CPU package. After `range_microjoules` the counter starts again at 0."""
 
     microjoules: int
     range_microjoules: int
 
 
 class ProcessorMonitor(DeviceMonitor):
-    """Read what the kernel reports of the processors. For every kind of device, `Watch` reads other processes."""
+    """Read what the kernel reports of the CPUs. For every kind of device, `Watch` reads other processes."""
 
     _packages: dict[str, Package]
     _usage_before: Usage
 
     def model(self) -> str:
-        """Return the kernel's name of the processor."""
+        """Return the CPU's model, as the kernel names it."""
         return cpu.model()
 
     def peak_bytes(self, host_bytes: int) -> int | None:
-        """Return `host_bytes`: the processors use the host's memory."""
+        """Return `host_bytes`: CPUs use the host's memory."""
         return host_bytes
 
     def room_bytes(self) -> int | None:
@@ -57,18 +57,18 @@ class ProcessorMonitor(DeviceMonitor):
         return cache_evictor(last_level_bytes())
 
     def begin(self) -> None:
-        """Begin a timed phase: read the energy counters and the use of the processors."""
+        """Begin a timed phase: read the energy counters and the CPU time used so far."""
         self._packages = read_packages()
         self._usage_before = self.processors.usage()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return the energy of all processor packages, and how long the process was busy, since `begin`."""
+        """Return the energy of all CPU packages, and how long this process was busy, since `begin`."""
         usage = self.processors.usage()
         joules = joules_between(self._packages, read_packages())
         return DeviceReport(energy=measured_energy(joules, seconds, "processors"), idle=self._idle(seconds, usage))
 
     def _idle(self, seconds: float, usage: Usage) -> Idle | None:
-        """Return how long the process ran or waited for a processor; None if the kernel does not report waiting."""
+        """Return for how long the process ran or waited for a CPU; None if the kernel does not report waiting."""
         if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
             return None
         # Threads that have exited are missing from the second reading.
@@ -78,7 +78,7 @@ class ProcessorMonitor(DeviceMonitor):
 
 
 def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:
-    """Return the size of the first processor's last-level data cache; None if the kernel does not report it."""
+    """Return the size of the first CPU's last-level data cache; None if the kernel does not report it."""
     sizes: dict[int, int] = {}
     for index in (root / "cpu0/cache").glob("index[0-9]*"):
         try:
@@ -90,7 +90,7 @@ def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:
 
 
 def _parse_size(text: str) -> int:
-    """Return the bytes of a size such as `32K`."""
+    """Return the bytes of a size such as `32K`; a size without a unit is in bytes."""
     unit = UNITS.get(text[-1:])
     return int(text[:-1]) * unit if unit else int(text)
 
@@ -111,7 +111,7 @@ def cache_evictor(cache_bytes: int | None) -> Callable[[], None] | None:
 
 
 def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
-    """Read the energy counter of each processor package, by RAPL domain.
+    """Read the energy counter of each CPU package, by RAPL domain.
 
     A counter that this process may not read is left out: most kernels show them to root only.
     """
@@ -131,7 +131,7 @@ def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
 def joules_between(before: dict[str, Package], after: dict[str, Package]) -> float | None:
     """Return the energy that all packages used between two readings; None without a package in both.
 
-    A counter may have started again at 0 once between the readings.
+    The remainder by the counter's range corrects a counter that started again at 0 between the readings.
     """
     microjoules = [
         (after[name].microjoules - package.microjoules) % (package.range_microjoules + 1)
