@@ -46,9 +46,9 @@ class AdapterSettings:
     """Model of the device, for frameworks that cannot report it."""
 
     def describe_device(self, backends: Iterable[str], models: Iterable[str], count: int) -> Device:
-        """Return the `Device` fact of arrays from the `backends` and `models` that the framework reports for them.
+        """Return the `Device` fact of arrays on `count` devices, whose backends and models the framework has named.
 
-        The settings' backend becomes accelbench's name of the platform; an empty model becomes the settings' model.
+        accelbench's name of the platform replaces `self.backend`, and `self.model` replaces an empty model.
         """
         platforms = {self.platform if backend == self.backend else backend for backend in backends}
         model_names = {model or self.model for model in models}
@@ -76,11 +76,11 @@ class Execution(ABC):
     """Run programs of one framework, set up for one variant.
 
     The constructor has imported the framework; the launch calls `initialise` once, before anything else. Defaults suit
-    a framework that compiles nothing and a processor whose calls return when they are done.
+    a framework that compiles nothing and a CPU, whose calls return when they are done.
     """
 
     float_bytes: int
-    """Bytes of one floating-point number in the policy's type."""
+    """Bytes of one floating-point number in the precision policy's dtype."""
 
     @abstractmethod
     def versions(self) -> dict[str, str]:
@@ -101,7 +101,7 @@ class Execution(ABC):
 
     @abstractmethod
     def put(self, arrays: Any) -> Any:
-        """Copy a pytree of NumPy arrays to the device, with floats in the policy's type."""
+        """Copy a pytree of NumPy arrays to the device, with floats in the precision policy's dtype."""
         ...
 
     @abstractmethod
@@ -139,7 +139,7 @@ class Execution(ABC):
         """Read back the autograd mode; `functional` if the framework differentiates functions."""
         ...
 
-    def drain(self) -> None:  # noqa: B027 - a processor's calls return when they are done
+    def drain(self) -> None:  # noqa: B027 - a CPU's calls return when they are done
         """Wait until the device has finished all work of this process, even if its result was dropped."""
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - an override may read it
@@ -148,12 +148,15 @@ class Execution(ABC):
 
     @abstractmethod
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two (size, size) matrices in the policy's type and waits for the result."""
+        """Return a call that multiplies two (size, size) matrices of the precision policy's dtype and waits for it."""
         ...
 
     @abstractmethod
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call that computes `a <- b + 0.5 a` in the policy's type and waits for the result."""
+        """Return a call that computes `a <- b + 0.5 a` and waits for it.
+
+        `a` and `b` are vectors of this many elements, of the precision policy's dtype.
+        """
         ...
 
     def overwrite(self, size: int) -> Callable[[], None] | None:  # noqa: ARG002 - an override may read it
@@ -232,10 +235,7 @@ class Accounting:
         return None
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return host seconds over device seconds of each block so far.
-
-        A block whose device events show 0 ms is left out.
-        """
+        """Return host seconds over device seconds of each block so far, without blocks of 0 ms; empty if unknown."""
         return []
 
 
@@ -276,7 +276,7 @@ class Span(NamedTuple):
 
 
 def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
-    """Return the seconds of each part. If spans are nested, time counts only for the innermost one."""
+    """Return the seconds of each part of compiling, such as `trace`; nested time counts for the innermost span only."""
     seconds: dict[str, float] = {}
     open_spans: list[Span] = []  # spans that contain the current one, outermost first
     for span in sorted(spans, key=lambda span: (span.began, -span.ended)):
@@ -291,7 +291,7 @@ def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
 
 
 def count_cached_files(variable: str) -> int:
-    """Count the files of the compile cache in the directory that an environment variable names; 0 if it is not set."""
+    """Count the files in the compile cache, whose directory an environment variable names; 0 if it is not set."""
     directory = os.environ.get(variable)
     if not directory:
         return 0

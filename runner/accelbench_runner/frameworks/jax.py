@@ -72,9 +72,9 @@ class Jax(Adapter):
         return reported
 
     def initialise(self) -> None:
-        """Apply the settings, and start the backend with a first array. JAX then looks for no other backend."""
+        """Apply the settings, and start the backend with a first array."""
         backend = self._settings.backend
-        jax.config.update("jax_platforms", backend)
+        jax.config.update("jax_platforms", backend)  # otherwise JAX looks for other backends too
         jax.config.update("jax_enable_x64", self._settings.precision == "float64")
         jax.config.update("jax_default_matmul_precision", MATMUL_PRECISION.get(self._settings.precision, "highest"))
         self.accounting.listen()
@@ -91,13 +91,16 @@ class Jax(Adapter):
         return jax.tree.map(convert, arrays)
 
     def _abstract_array(self, array: Array) -> jax.Array:
-        """Return zeros with the shape of `array` and its type on the device; traced zeros take no memory."""
+        """Return zeros with the shape of `array` and the dtype it has on the device; traced zeros take no memory."""
         array = cast_complex(np.asarray(array), self._settings.precision)
         is_floating = np.issubdtype(array.dtype, np.floating)
         return jnp.zeros(array.shape, self._dtype if is_floating else jax.dtypes.canonicalize_dtype(array.dtype))
 
     def _device_array(self, array: Array) -> jax.Array:
-        """Copy the array to the device; raise UnsupportedError if its integers do not fit JAX's type."""
+        """Copy the array to the device, with floats in the precision policy's dtype.
+
+        Raises UnsupportedError if an integer does not fit: without float64, JAX has only 32-bit integers.
+        """
         array = cast_complex(np.asarray(array), self._settings.precision)
         if np.issubdtype(array.dtype, np.floating):
             return jax.device_put(array.astype(self._dtype))
@@ -109,7 +112,10 @@ class Jax(Adapter):
         return jax.device_put(converted)
 
     def prepare(self, program: Program) -> Work:
-        """Set up the call by mode: jit unrolls its steps, scan loops over them, op-by-op dispatches each operation."""
+        """Set up the call by mode: `jit` unrolls its steps, `scan` loops over them, `op-by-op` compiles nothing.
+
+        A placed program runs as it is: its author has jitted what is to be compiled.
+        """
         batches: Any
         mode = self._settings.mode
         call, batches = step_loop(program)
@@ -146,7 +152,8 @@ class Jax(Adapter):
     def _scan(self, program: Program) -> tuple[Any, Any]:
         """Return a function that runs the steps of a call in one lax.scan, and the batches to pass to it.
 
-        Raises UnsupportedError if batches differ in shape.
+        A single batch serves every step; several are stacked, one for each step. Raises UnsupportedError if they differ
+        in shape.
         """
         length, batch_count = program.inner, len(program.batches)
         if batch_count == 1:
@@ -219,7 +226,7 @@ class Jax(Adapter):
         return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that computes one matrix product in a compiled function, and waits for it."""
+        """Return a compiled call that multiplies two (size, size) matrices and waits for the result."""
         x = self._normal_numbers(size, size)
         multiply = jax.jit(jnp.matmul, compiler_options=PRODUCT_OPTIONS.get(self._settings.backend))
         return lambda: jax.block_until_ready(multiply(x, x))

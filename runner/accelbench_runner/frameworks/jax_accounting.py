@@ -55,6 +55,7 @@ class JaxAccounting(Accounting):
         self._spans: list[tuple[Span, str]] = []
         self._cache = {"hits": 0, "misses": 0}
         self._cached_before = count_cached_files("JAX_COMPILATION_CACHE_DIR")
+        """Number of files in the compile cache before this process compiles."""
 
     def listen(self) -> None:
         """Register for JAX's events. Must run before the first compilation."""
@@ -62,7 +63,7 @@ class JaxAccounting(Accounting):
         jax.monitoring.register_event_listener(self._count_event)
 
     def _record_span(self, event: str, began: float, ended: float, **details: Any) -> None:
-        """Record when a part of a compilation began and ended, and the function's name; ignore other events."""
+        """Record when JAX traced, lowered or compiled a function, and its name; ignore other events."""
         if event in PARTS:
             self._spans.append((Span(began, ended, PARTS[event]), str(details.get("fun_name", "a function"))))
 
@@ -72,7 +73,7 @@ class JaxAccounting(Accounting):
             self._cache[CACHE_EVENTS[event]] += 1
 
     def compilations(self) -> Compilations:
-        """Return the seconds of each part of compiling, and a cause for each compilation.
+        """Return the seconds of tracing, lowering and compiling (`backend`), and a cause for each compilation.
 
         Spans nest: a trace can contain other traces, and the compilation of a constant.
         """
@@ -86,7 +87,7 @@ class JaxAccounting(Accounting):
         return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached_before)
 
     def constants(self) -> list[str]:
-        """Describe the arrays that the traced step captures as constants; scalars do not count."""
+        """Describe the arrays that the traced step captures as constants, without scalars; empty if none was traced."""
         consts = [] if self._compiled.traced is None else self._compiled.traced.jaxpr.consts
         return [f"a constant {tuple(array.shape)} {array.dtype}" for array in consts if getattr(array, "ndim", 0)]
 
@@ -107,7 +108,7 @@ class JaxAccounting(Accounting):
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count in the optimised HLO of a compiled call, or in the trace of a call that is dispatched op by op.
+        """Count the products and convolutions of a call, in its optimised HLO, or in its trace if it runs op by op.
 
         None if a count depends on data, or if the author compiles parts of the program.
         """
@@ -120,10 +121,10 @@ class JaxAccounting(Accounting):
         return CountedOperations(operations, "the operations dispatched") if operations else None
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count operations: of a compiled call in its trace and its optimised HLO, of an op-by-op call in its trace.
+        """Count the floating-point operations of a call: `written` in its trace, `run` in its optimised HLO.
 
-        Operations of a call with callbacks into Python cannot be counted. Nothing is reported if the author compiles
-        parts of the program, or if the trace fails.
+        An op-by-op call runs as it is written. A compiled call with callbacks into Python reports its types only.
+        Nothing is reported if the author compiles parts of the program, or if the trace fails.
         """
         if self._compiled.executable is not None:
             jaxpr = self._compiled.traced.jaxpr.jaxpr
@@ -170,7 +171,7 @@ class JaxAccounting(Accounting):
         return None
 
     def describe_emulation(self) -> str:
-        """Describe several CPU devices in one process, which XLA_FLAGS or jax_num_cpu_devices create; else empty."""
+        """Describe several CPU devices in this process, which XLA_FLAGS or jax_num_cpu_devices make; empty if none."""
         devices = jax.local_devices()
         is_emulated = devices[0].platform == "cpu" and len(devices) > 1
         return f"XLA makes {len(devices)} devices of one host's processor" if is_emulated else ""

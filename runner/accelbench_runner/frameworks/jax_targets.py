@@ -46,7 +46,7 @@ class JaxTargets(Targets):
         self._compiled, self._accounting = compiled, accounting
 
     def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
-        """Run `build` under tracing, so that all arrays are shapes, even those that it derives (optimiser states)."""
+        """Run `build` under tracing: all arrays are shapes, even those that it computes, such as optimiser states."""
         results: list[tuple[Program, Work]] = []
 
         def build_and_return_arrays() -> Any:
@@ -69,8 +69,8 @@ class JaxTargets(Targets):
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
         """Compile one call for the target from shapes and types.
 
-        If the compiler refuses for lack of memory, the facts say so. If the call has no whole program to compile, this
-        raises UnsupportedError.
+        If the program does not fit in the target's memory, `fits` is 0. If the call is not one program, as in op-by-op
+        mode, this raises UnsupportedError.
         """
         if not hasattr(work.call, "trace"):
             raise UnsupportedError(
@@ -94,7 +94,7 @@ class JaxTargets(Targets):
         size = self._accounting.executable_size() or ExecutableSize()
         contents = xla_programs.inspect(executable.as_text())
         size = size.model_copy(update=memory_plan(executable.memory_analysis(), target.platform))
-        if contents is None:
+        if contents is None:  # the backend gives no HLO text
             return facts, size
         # A TPU's compiler refuses a program that does not fit. A GPU's does not check, so its peak is compared here.
         memory_bytes = facts.device_memory_bytes or math.inf
@@ -103,7 +103,10 @@ class JaxTargets(Targets):
         return facts, size.model_copy(update=contents.size_fields())
 
     def _lower(self, program: Program, work: Work, target: Target) -> None:
-        """Trace and lower the call for the target's devices, with the arrays sharded as the program declares."""
+        """Trace and lower the call for the target's devices, with arrays sharded as `program.divided` declares.
+
+        A program that declares nothing has its arrays replicated.
+        """
         declared = program.divided or Divided()
         devices = mesh(target, declared.mesh)
         state = work.fresh()
@@ -189,10 +192,10 @@ device_description_str: "{chip.name}"
 
 
 def shardings_of(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
-    """Return the sharding of each array: replicated, or split axis by axis as `divided` specifies.
+    """Return the sharding of each array in a tree: replicated, or split over the mesh axes in `divided`.
 
-    `divided` holds the mesh axes of each array (`("data", None)`); axes at an inner node apply to all arrays below it.
-    Raises UnsupportedError if a dimension of an array cannot be split evenly.
+    `("data", None)` splits the first dimension over the axis `data`; such a tuple at an inner node applies to all
+    arrays below it. Raises UnsupportedError if a dimension of an array cannot be split evenly.
     """
     if _is_axes(divided):
         return jax.tree.map_with_path(lambda path, leaf: _array_sharding(path, leaf, devices, divided), tree)
@@ -200,7 +203,7 @@ def shardings_of(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
 
 
 def _is_axes(value: Any) -> bool:
-    """Return True for the mesh axes of one array, False for a tree of them."""
+    """Return True for the mesh axes of one array, such as `("data", None)`; False for a tree of such tuples."""
     return isinstance(value, PartitionSpec) or (
         isinstance(value, tuple) and all(axis is None or isinstance(axis, str) for axis in value)
     )
@@ -209,7 +212,7 @@ def _is_axes(value: Any) -> bool:
 def _array_sharding(path: Any, array: Any, devices: Mesh, axes: Sequence[Any]) -> NamedSharding:
     """Return the sharding of the array at `path`; raise UnsupportedError if a dimension cannot be split evenly."""
     shape = np.shape(array)
-    for size, axis_names in zip(shape, axes, strict=False):
+    for size, axis_names in zip(shape, axes, strict=False):  # axes of an inner node can outnumber the dimensions
         mesh_axes = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names or ())
         count = math.prod(devices.shape[axis] for axis in mesh_axes)
         if size % count:
@@ -229,17 +232,18 @@ def shape_structs(tree: Any, shardings: Any) -> Any:
 
 
 def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
-    """Return the call, compiled so that the next state has the state's sharding; XLA could choose another one."""
+    """Return the call, compiled so that the next state is sharded like the state; XLA could choose otherwise."""
     donated = (0,) if program.donate else ()
+    function = call.__wrapped__  # the function inside jax.jit
     out_shardings = (state_sharding, None)  # XLA chooses the sharding of the out
-    return jax.jit(call.__wrapped__, donate_argnums=donated, out_shardings=out_shardings)
+    return jax.jit(function, donate_argnums=donated, out_shardings=out_shardings)
 
 
 def memory_plan(plan: Any, platform: str) -> dict[str, int]:
     """Return the bytes of a call's arguments, of its outputs and of its peak memory on a device, by XLA's plan.
 
-    If XLA plans no peak, the peak is the sum of arguments, outputs and temporary buffers. XLA's peak for a CPU leaves
-    temporary buffers out, so it is not used.
+    If XLA plans no peak, it is the sum of arguments, outputs in new memory, and temporary buffers. XLA's peak for a CPU
+    leaves temporary buffers out, so it is not used.
     """
     total = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
     planned_peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes

@@ -1,4 +1,4 @@
-"""Run NumPy programs on the processor: every call returns when it is done, and nothing is compiled."""
+"""Run NumPy programs on the CPU: every call returns when it is done, and nothing is compiled."""
 
 import copy
 from collections import Counter
@@ -82,7 +82,7 @@ class CountingArray(np.ndarray[Any, Any]):
         return self.counting_view(result)
 
     def _add_operations(self, dtype: Any, operations: int) -> None:
-        """Add to the operations of a type; operations of other than floating-point types do not count."""
+        """Add to the operations of `dtype` if it is a floating-point type; other operations do not count."""
         if np.issubdtype(dtype, np.floating):
             self.arithmetic[np.dtype(dtype).name] += operations
 
@@ -121,6 +121,7 @@ class NumPyAccounting(Accounting):
         self.counting = False
         """True while calls are made with counting arrays."""
         self._counter = np.zeros(0).view(CountingArray)
+        """Holds the counters to which all counting views add."""
 
     def counting_views(self, arrays: Any) -> Any:
         """Replace each array by a view that counts the operations on it."""
@@ -186,12 +187,15 @@ class NumPy(Adapter):
         return _map_leaves(self._copy, arrays)
 
     def _copy(self, array: Any) -> Array:
-        """Copy one array, and convert floats to the policy's type."""
+        """Copy one array, and convert floats to the precision policy's dtype."""
         array = cast_complex(np.asarray(array), self._settings.precision)
         return np.array(array, dtype=self._dtype if np.issubdtype(array.dtype, np.floating) else None)
 
     def prepare(self, program: Program) -> Work:
-        """Set up a call that runs its steps in a Python loop; while operations are counted, it gets counting arrays."""
+        """Set up a call that runs its steps in a Python loop; raise UnsupportedError in a mode other than eager.
+
+        While operations are counted, the call gets counting views of its batches. A placed program may have any mode.
+        """
         call, batches = step_loop(program)
         if self._settings.mode != "eager" and not program.placed:
             raise UnsupportedError(f"NumPy has no mode {self._settings.mode}")
@@ -222,11 +226,11 @@ class NumPy(Adapter):
         return converted
 
     def device(self, value: Any) -> Device:  # noqa: ARG002 - NumPy has one device
-        """Return the processor."""
+        """Return the CPU, on which NumPy keeps every array."""
         return self._settings.describe_device({"cpu"}, {""}, count=1)
 
     def precision(self) -> Precision:
-        """Return the policy and its type. NumPy computes products in that type, and does not flush denormals."""
+        """Return the policy and its dtype. NumPy computes products in that dtype, and does not flush denormals."""
         return Precision(policy=self._settings.precision, dtype=self._dtype.name, flush_denormal=False)
 
     def gradients(self) -> GradMode:
@@ -238,7 +242,7 @@ class NumPy(Adapter):
         return True
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two matrices. The output is allocated once, here."""
+        """Return a call that multiplies two (size, size) matrices into an output that is allocated here."""
         x = np.full((size, size), 0.75, self._dtype)
         output = np.empty_like(x)
 

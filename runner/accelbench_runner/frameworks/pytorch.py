@@ -74,7 +74,7 @@ class PyTorch(Adapter):
     def import_compiler(self) -> bool:
         """Import Dynamo and Inductor if the variant compiles; return False if it does not. The import takes seconds."""
         if self._compiles:
-            self.accounting.listen()
+            self.accounting.listen()  # imports both
         return self._compiles
 
     def initialise(self) -> None:
@@ -85,7 +85,7 @@ class PyTorch(Adapter):
         for library in FP32_BACKENDS.values():
             library.fp32_precision = "tf32" if self._settings.precision == "tf32" else "ieee"
         self._backend.start(compiles=self._compiles)
-        self.put(np.zeros(1))
+        self.put(np.zeros(1))  # the first tensor initialises the device
         self._backend.synchronise()
 
     def put(self, arrays: Any) -> Any:
@@ -93,7 +93,10 @@ class PyTorch(Adapter):
         return pytree.tree_map(self._tensor, arrays)
 
     def _tensor(self, array: Array) -> torch.Tensor:
-        """Copy the array to the device. On a simulated device, make a tensor of its shape and type, without numbers."""
+        """Copy the array to the device, with floats in the precision policy's dtype.
+
+        On a simulated device, return a tensor of the same shape and dtype, without numbers.
+        """
         array = np.asarray(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
         if self._placement.simulation is not None:
@@ -104,7 +107,10 @@ class PyTorch(Adapter):
         return torch.tensor(array, dtype=dtype, device=self._placement.device)
 
     def prepare(self, program: Program) -> Work:
-        """Set up the call by mode: eager runs it as it is, compile compiles all its steps into one graph."""
+        """Set up the call by mode: `eager` runs it as it is, `compile` compiles all its steps into one graph.
+
+        A placed program also runs as it is: its author has called torch.compile where it is wanted.
+        """
         call, batches = step_loop(program)
         mode, options = self._settings.mode, self._settings.options
         self._placement.placed = program.placed
@@ -166,7 +172,7 @@ class PyTorch(Adapter):
         return converted
 
     def device(self, value: Any) -> Device:
-        """Read the devices of the tensors in `value`, and of the parameters of its modules.
+        """Read the devices of the tensors in `value`, and of the parameters of modules in it.
 
         A step may return a module and no tensor outside it.
         """
@@ -182,8 +188,8 @@ class PyTorch(Adapter):
     def precision(self) -> Precision:
         """Read back the settings, and compute a denormal on the device to see whether it is flushed.
 
-        Every device has denormals in float32. The comparison also runs on the device, because the processor would
-        itself flush a denormal of the device.
+        Every device has denormals in float32. The comparison also runs on the device: the CPU flushes denormals, also
+        one that the device has kept.
         """
         smallest_normal = torch.tensor(np.finfo(np.float32).tiny, device=self._placement.device)
         return Precision(
@@ -202,11 +208,11 @@ class PyTorch(Adapter):
         self._backend.synchronise()
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - a tensor does not report it
-        """Return True if the device's current stream is idle, so that `value` is computed; None on a processor."""
+        """Return True if the device's current stream is idle, so that `value` is computed; None on a CPU."""
         return self._backend.ready()
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two matrices and waits for the device. The output is allocated once, here."""
+        """Return a call that multiplies two (size, size) matrices into an output allocated here, and waits for it."""
         x = self._normal_numbers(size, size)
         return self._synchronise_after(partial(torch.mm, x, x, out=torch.empty_like(x)))
 

@@ -53,11 +53,12 @@ class TorchAccounting(Accounting):
         self._settings, self._backend, self._placement = settings, backend, placement
         self._compiles = settings.mode.partition("-")[0] == "compile"
         self._cached_before = count_cached_files(CACHE)
+        """Number of files in the compile cache before this process compiles."""
         self._causes: list[str] = []
         self._graphs: Any = None
 
     def listen(self) -> None:
-        """Import Dynamo and Inductor, and register for their compilations and their optimised graphs."""
+        """Import Dynamo and Inductor; register to record Dynamo's compilations and to count in Inductor's graphs."""
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._record_compilation)
         import_module("torch._inductor.compile_fx")
@@ -70,9 +71,9 @@ class TorchAccounting(Accounting):
         self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
 
     def compilations(self) -> Compilations:
-        """Return the seconds of Dynamo and of its backend, and a cause for each compilation.
+        """Return the seconds of Dynamo and of its backend, and a cause for each compilation; empty if eager.
 
-        Dynamo's timer of a frame includes the backend's time for the forward graph, which is subtracted.
+        Dynamo's timer includes the backend's time for the forward graph, which is subtracted.
         """
         if not self._compiles:
             return Compilations()
@@ -100,10 +101,10 @@ class TorchAccounting(Accounting):
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count the products and convolutions that one more call dispatches, also from compiled code, by the profiler.
+        """Count the products and convolutions that PyTorch's profiler records in one more call, also in compiled code.
 
-        None for max-autotune: Inductor's templates of products are not dispatched. A TorchDispatchMode would not help,
-        because compiled functions run eagerly under one.
+        None for max-autotune: the profiler misses products that Inductor generates from templates. A TorchDispatchMode
+        would not help, because compiled functions run eagerly under one.
         """
         options = self._settings.options
         if isinstance(options, CompileOptions) and options.mode.startswith("max-autotune"):
@@ -121,10 +122,10 @@ class TorchAccounting(Accounting):
         return CountedOperations(operations, "the operations dispatched")
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count the operations that ATen dispatches in one more call, and those that Inductor's passes leave.
+        """Count the floating-point operations of one more call as ATen dispatches them; if it fails, count nothing.
 
-        The latter are unknown if the author compiles parts of the program, or if a size depends on data. If the call
-        fails, nothing is counted.
+        For a variant that compiles, `run` is the count in Inductor's graphs: None if the author compiles parts of the
+        program, or if a size depends on data. On a simulated device, return what was counted there.
         """
         if self._placement.simulation is not None:
             return self._placement.simulation.total()
@@ -147,7 +148,7 @@ class TorchAccounting(Accounting):
         return dispatched.model_copy(update={"run": run, "source": "Inductor's graphs"})
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call, and count by name the ATen operations that compute, and the compiled regions."""
+        """Make the call; count by name the ATen operations that do not just move numbers, and the compiled regions."""
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
         with profile() as profiled:
             call()
@@ -157,25 +158,25 @@ class TorchAccounting(Accounting):
         return Counter(name for name in operations if name not in MOVING)
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak memory of tensors, which the device's allocator reports; None on a processor."""
+        """Return the peak memory of tensors, as the device's allocator reports it; None on a CPU."""
         return self._backend.peak_memory_bytes()
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak memory that the device's allocator reserved; None on a processor."""
+        """Return the peak memory that the device's allocator reserved; None on a CPU."""
         return self._backend.reserved_memory_bytes()
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the last-level cache, which the device's driver reports; None on a processor."""
+        """Return the size of the last-level cache, as the device's driver reports it; None on a CPU."""
         return self._backend.cache_bytes()
 
     def device_id(self) -> str | None:
-        """Return the device's UUID, which its driver reports; None on a processor."""
+        """Return the device's UUID, as its driver reports it; None on a CPU."""
         return self._backend.id()
 
     def describe_emulation(self) -> str:
         """Describe several processes of one host that communicate through gloo; empty for anything else.
 
-        Such processes emulate devices: they share the host's processor and memory.
+        Such processes emulate devices: they share the host's CPUs and memory.
         """
         if not (distributed.is_available() and distributed.is_initialized()):
             return ""
@@ -191,5 +192,5 @@ class TorchAccounting(Accounting):
         return threads
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return the ratios of host time to device time so far; empty on a processor, which has no events."""
+        """Return host seconds over device seconds of each block so far; empty on a CPU, which has no events."""
         return list(self._backend.events.ratios) if self._backend.events else []

@@ -1,4 +1,4 @@
-"""Hide the differences between PyTorch's backends: the processor and accelerators."""
+"""Hide the differences between PyTorch's backends: the CPU and accelerators."""
 
 import os
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class TimedEvents:
 
 
 class HostBackend:
-    """Serve the processor: a call returns when it is done, and PyTorch does not count memory."""
+    """Serve the CPU: a call returns when it is done, and PyTorch does not count memory."""
 
     events: TimedEvents | None = None
 
@@ -46,39 +46,39 @@ class HostBackend:
         self.device = torch.device(name)
 
     def start(self, *, compiles: bool) -> None:
-        """Prepare the backend once; raise UnsupportedError if there is no such device."""
+        """If the variant compiles, find the CPU's vector instructions once."""
         if compiles:
             _detect_vector_instructions()
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of the libraries that PyTorch uses on the device."""
+        """Return no versions besides PyTorch's own."""
         return {}
 
     def synchronise(self) -> None:
-        """Wait until the device is idle."""
+        """Do nothing: a call on the CPU returns when it is done."""
 
     def ready(self) -> bool | None:
-        """Return True if the device is idle; None if PyTorch cannot report it."""
+        """Return None: PyTorch cannot report whether the CPU is idle."""
         return None
 
-    def model(self, device: torch.device) -> str:  # noqa: ARG002 - there is one processor
-        """Return the device's model; empty if PyTorch does not report it."""
+    def model(self, device: torch.device) -> str:  # noqa: ARG002 - there is one CPU
+        """Return an empty model: PyTorch does not report the CPU's."""
         return ""
 
     def id(self) -> str | None:
-        """Return the device's ID for its monitor; None if unknown."""
+        """Return None: a CPU has no UUID by which a monitor finds it."""
         return None
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak memory of tensors; None if PyTorch does not count it."""
+        """Return None: PyTorch does not count the memory of tensors on a CPU."""
         return None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak memory that the allocator reserved; None if PyTorch does not count it."""
+        """Return None: PyTorch does not count the memory that is reserved on a CPU."""
         return None
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the last-level cache; None if unknown."""
+        """Return None: PyTorch does not report the size of a CPU's cache."""
         return None
 
 
@@ -89,14 +89,14 @@ class AcceleratorBackend(HostBackend):
         super().__init__(name)
         self._module = torch.get_device_module(name)
 
-    def start(self, *, compiles: bool) -> None:  # noqa: ARG002 - only the processor needs preparation
+    def start(self, *, compiles: bool) -> None:  # noqa: ARG002 - only the CPU's backend reads it
         """Create the events, which need a device; raise UnsupportedError without one."""
         if not self._module.is_available():
             raise UnsupportedError(f"no {self.device.type.upper()} device is visible to PyTorch")
         self.events = TimedEvents(self._module.Event)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of PyTorch's CUDA or ROCm, of cuDNN and of Triton."""
+        """Return the versions of PyTorch's CUDA or ROCm, of cuDNN and of Triton, if they are installed."""
         backend = self.device.type
         versions = {
             backend: getattr(torch.version, backend, None),
@@ -115,7 +115,7 @@ class AcceleratorBackend(HostBackend):
         return is_idle
 
     def model(self, device: torch.device) -> str:
-        """Return the driver's name of the device."""
+        """Return the device's model, as its driver names it."""
         name: str = self._module.get_device_name(device)
         return name
 
@@ -128,17 +128,17 @@ class AcceleratorBackend(HostBackend):
         return f"GPU-{uuid}" if uuid else None
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak memory of tensors in the caching allocator."""
+        """Return the peak memory of tensors, by PyTorch's caching allocator."""
         peak: int = self._module.max_memory_allocated()
         return peak
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak memory that the caching allocator reserved."""
+        """Return the peak memory that PyTorch's caching allocator reserved, used or not."""
         reserved: int = self._module.max_memory_reserved()
         return reserved
 
     def cache_bytes(self) -> int | None:
-        """Return the size of L2; None if the driver does not report it."""
+        """Return the size of the L2 cache; None if the driver does not report it."""
         return getattr(self._properties(), "L2_cache_size", None)
 
     def _properties(self) -> Any:
@@ -151,10 +151,10 @@ def find(name: str) -> HostBackend:
 
 
 def _detect_vector_instructions() -> None:
-    """Let Inductor find the processor's vector instructions before anything is compiled.
+    """Let Inductor find the CPU's vector instructions before anything is compiled.
 
-    Inductor compiles and loads a library for each instruction set. That takes 10 s, which belong to no program's
-    compile time. The libraries are cached in the machine's directory, so that they are compiled once for a case.
+    For this, Inductor compiles a library for each instruction set, which takes 10 s and is no program's compile time.
+    Meanwhile its cache is the directory that all launches of a case share, so they compile the libraries once.
     """
     launch_cache = os.environ.get(CACHE)
     if MACHINE_DIRECTORY in os.environ:

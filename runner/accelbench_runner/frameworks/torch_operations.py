@@ -57,7 +57,11 @@ def flop_formulas() -> Mapping[Any, Callable[..., float]]:
 
 
 def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> float:
-    """Count the floating-point operations of one ATen operation, by the rule in this module's docstring."""
+    """Count the floating-point operations of one ATen operation.
+
+    PyTorch's formula counts a product; views and operations in `MOVING` count 0. Any other operation counts 1, or its
+    factor in `FUSED`, for each number of its result or of its operands, whichever are more.
+    """
     packet = getattr(operation, "overloadpacket", None)
     if packet is None or operation.is_view or packet.__name__ in MOVING:
         return 0.0
@@ -69,9 +73,9 @@ def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any],
 
 
 def _count_floats(values: Any) -> int:
-    """Return the elements of the largest floating-point tensor in `values`.
+    """Return the number of elements of the largest floating-point tensor in `values`.
 
-    If `values` contains lists, return the elements of all tensors: a fused optimizer updates every tensor of a list.
+    If `values` contains lists, all tensors count together: a fused optimizer updates every tensor of a list.
     """
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
     nested = isinstance(values, tuple | list) and any(isinstance(value, tuple | list) for value in values)
@@ -80,7 +84,7 @@ def _count_floats(values: Any) -> int:
 
 
 def _float_types(values: Any) -> set[str]:
-    """Return the types of floating-point tensors. Scalars do not count: one may be an optimizer's number of steps."""
+    """Return the types of floating-point tensors in `values`, without scalars, such as an optimizer's step count."""
     tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.ndim)
     return {str(tensor.dtype).removeprefix("torch.") for tensor in tensors if tensor.is_floating_point()}
 
@@ -105,7 +109,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
     def __torch_dispatch__(
         self, operation: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run the operation and count it. If it can be decomposed, run and count the operations that it consists of.
+        """Run the operation and count it; if it has no formula, count the operations that it can be decomposed into.
 
         Autograd decomposes `matmul` and the like before they arrive here, but inference mode does not.
         """

@@ -78,7 +78,10 @@ class TorchTargets(Targets):
             yield
 
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Dispatch two calls on the simulated device, and return the facts about the second one."""
+        """Dispatch two calls on the simulated device; return whether the second one fits in memory, and its size.
+
+        The memory is the target's, or this machine's for a target without its own; if unknown, the call fits.
+        """
         assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
         size = measure_call(self._account, program, work.call, work.batches)
         available = target.chip.memory_bytes or memory.available_bytes()
@@ -158,9 +161,10 @@ class DeviceAccount(DispatchCounter):
         return {allocation.serial: allocation for allocation in self._live.values()}
 
     def peak_bytes(self, before: Mapping[int, Allocation], excluded: frozenset[int] = frozenset()) -> int:
-        """Return the peak of the allocated bytes since `begin_call`.
+        """Return the peak of the allocated bytes since `begin_call`, rounded up as the allocator does.
 
-        The allocations in `before` count, and those that the call made. Serial numbers in `excluded` do not count.
+        The call's own allocations count, and those in `before`, which were live when the call began. Serial numbers in
+        `excluded` do not count.
         """
         current = sum(allocation.rounded_bytes for serial, allocation in before.items() if serial not in excluded)
         peak = current
@@ -168,7 +172,7 @@ class DeviceAccount(DispatchCounter):
             serial = allocation.serial
             is_from_call = serial > self._last_serial_before_call
             if serial not in excluded and (serial in before or is_from_call):
-                current += allocation.rounded_bytes if is_new else -allocation.rounded_bytes
+                current += allocation.rounded_bytes if is_new else -allocation.rounded_bytes  # if not new, it was freed
                 peak = max(peak, current)
         return peak
 
@@ -217,7 +221,7 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 @contextmanager
 def simulated_device(platform: str) -> Iterator[DeviceAccount]:
-    """Return a context in which tensors have no numbers, and its account of the simulated device.
+    """Return a context in which tensors have no numbers; it yields the account of the simulated device.
 
     Raises UnsupportedError if the body reads a number, needs a shape that depends on numbers, or uses autocast.
     """
@@ -256,8 +260,8 @@ def _dispatch(call: Any, state: Any, batches: Any) -> Any:
 def measure_call(account: DeviceAccount, program: Program, call: Any, batches: Any) -> ExecutableSize:
     """Return the memory and the kernels of a program's second call.
 
-    The first call is not typical: it creates the tensors that an optimizer keeps. The memory of the initial state, and
-    that of other calls' batches, does not count.
+    The first call is not typical: it creates the tensors that an optimizer keeps. Memory that only the initial state
+    or other calls' batches occupy does not count.
     """
     state = _dispatch(call, program.state, batches)[0]  # no name for the out, so that its memory is freed
     gc.collect()

@@ -58,7 +58,7 @@ def count_hlo(text: str) -> float | None:
 
 
 def _count_computation(module: Module, shapes: dict[str, Shape], counts: dict[str, float], name: str) -> float:
-    """Return the count of a computation: from the cache `counts`, or else counted and stored there."""
+    """Count the floating-point operations of one run of a computation; `counts` caches them by computation."""
     if name not in counts:
         instructions = module.instructions(name)
         counts[name] = math.fsum(
@@ -70,7 +70,10 @@ def _count_computation(module: Module, shapes: dict[str, Shape], counts: dict[st
 def _count_instruction(  # noqa: PLR0911 - one return for each kind of instruction
     module: Module, shapes: dict[str, Shape], counts: dict[str, float], instruction: Instruction
 ) -> float:
-    """Count one instruction, including the computations that it calls; raise UncountableError if it depends on data."""
+    """Count the floating-point operations of one HLO instruction, including the computations that it calls.
+
+    Raises UncountableError if the count depends on data. `shapes` holds the shapes of floating-point results, by name.
+    """
     line = instruction.line
     result = SHAPE.match(line)
     shape = _dimensions(result[3]) if result else None  # None: the result is not of a floating-point type
@@ -81,7 +84,7 @@ def _count_instruction(  # noqa: PLR0911 - one return for each kind of instructi
             return _count_product(instruction.opcode, line, shape or (), operands)
         case "while":
             body = math.fsum(_count_computation(module, shapes, counts, name) for name in instruction.called)
-            return body * trip_count(line) if body else 0.0  # an empty body's loop may be of unknown length
+            return body * trip_count(line) if body else 0.0  # a loop that computes nothing may be of unknown length
         case "conditional":
             return common_count([_count_computation(module, shapes, counts, name) for name in instruction.called])
         case opcode if opcode in REDUCTIONS:
@@ -95,9 +98,10 @@ def _count_instruction(  # noqa: PLR0911 - one return for each kind of instructi
 
 
 def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
-    """Count the operations of a product or a convolution: 2 for each pair of numbers that is multiplied.
+    """Count 2 operations for each pair of numbers that a product or a convolution multiplies.
 
-    A library's call may be a product or a convolution too; any other call counts 0. `shape` is the result's shape.
+    A custom call counts if it is a library's product or convolution, else 0. `line` is the HLO instruction, and
+    `shape` its result's shape.
     """
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0
@@ -107,23 +111,26 @@ def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shap
         return 2.0 * math.prod(shape) * math.prod(contracted_lengths)
     if (labels := LABELS.search(line)) and (opcode == "convolution" or is_convolution_call(line)):
         feature_index = _feature_dimension(line, kernel_labels=labels[1], result_labels=labels[2])
-        # Each result sums over all elements of the kernel that belong to one feature.
+        # Each number of the result sums over all elements of the second operand that belong to one feature.
         return 2.0 * math.prod(shape) * math.prod(right) / max(1, right[feature_index])
     if opcode == "custom-call" and is_product_call(line):
-        # A library's call does not say which dimensions it contracts. With sizes m k, k n and m n of the two operands
-        # and the result, the square root is k.
-        size = math.prod(shape) or math.prod(left)
+        # A library's call does not say which dimensions it contracts. With operands (m, k) and (k, n) and a result
+        # (m, n), the count is 2 mn k, and k = sqrt(mk * kn / mn).
+        size = math.prod(shape)
         return 2.0 * size * math.sqrt(math.prod(left) * math.prod(right) / max(1, size))
     return 0.0
 
 
 def _feature_dimension(line: str, kernel_labels: str, result_labels: str) -> int:
-    """Return the dimension of a convolution's second operand that holds the features of the result."""
+    """Return the index of the feature dimension that the second operand of a convolution shares with its result.
+
+    `line` is the HLO instruction. If it computes a gradient, the labels are still those of the forward convolution.
+    """
     if "BackwardInput" in line:
-        return kernel_labels.index("i")
+        return kernel_labels.index("i")  # kernel -> gradient of the input
     if "BackwardFilter" in line:
-        return result_labels.index("f")  # the second operand is the gradient with respect to the result
-    return kernel_labels.index("o")
+        return result_labels.index("f")  # gradient of the forward result -> gradient of the kernel
+    return kernel_labels.index("o")  # kernel -> forward result
 
 
 def _dimensions(text: str) -> Shape:
@@ -149,7 +156,7 @@ def has_callback(jaxpr: Any) -> bool:
 
 
 def float_types(jaxpr: Any) -> set[str]:
-    """Return the names of the floating-point types of all arrays in a jaxpr; scalars do not count."""
+    """Return the floating-point types of all arrays in a jaxpr and in the jaxprs inside it; scalars do not count."""
     variables = [*jaxpr.invars]
     types: set[str] = set()
     for equation in jaxpr.eqns:
@@ -164,12 +171,15 @@ def _is_float_array(aval: Any) -> bool:
 
 
 def _count_jaxpr(jaxpr: Any) -> float:
-    """Count one run of a jaxpr; raise UncountableError if a count depends on data."""
+    """Count the floating-point operations of one run; raise UncountableError if a count depends on data."""
     return math.fsum(map(_count_equation, jaxpr.eqns))
 
 
 def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for each kind of primitive
-    """Count one equation, including the jaxprs that it runs; raise UncountableError if it depends on data."""
+    """Count the floating-point operations of one equation, including the jaxprs that it runs.
+
+    Raises UncountableError if the count depends on data.
+    """
     inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
     operand: Any = equation.invars[0].aval if equation.invars else None
     results = [out.aval for out in equation.outvars if _is_float(out.aval)]
@@ -181,12 +191,13 @@ def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for e
             return 2.0 * size * math.prod(contracted_lengths)
         case "conv_general_dilated":
             kernel: Shape = equation.invars[1].aval.shape
+            # `rhs_spec` lists the kernel's dimensions: output features, input features, then space.
             output_features: int = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
             return 2.0 * size * math.prod(kernel) / max(1, output_features)
         case "scan":
             return math.fsum(inner_counts) * int(equation.params["length"])
         case "while" if any(inner_counts):
-            raise UncountableError
+            raise UncountableError  # a jaxpr does not hold a while loop's length
         case "cond":
             return common_count(inner_counts)
         case name if name in REDUCTIONS:

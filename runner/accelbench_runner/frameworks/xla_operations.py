@@ -18,7 +18,9 @@ HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
 OPCODE = re.compile(r" = .*?(?<=\s)([a-z][a-z0-9\-]*)\(")
 """Matches an instruction's opcode, after its result type."""
 CALLED = re.compile(r"(?:calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)")
+"""Matches the name of one called computation: `body=%name`."""
 CALLED_LIST = re.compile(r"(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
+"""Matches the names of several: `branch_computations={%first, %second}`."""
 TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 BODY = re.compile(r"body=%?([\w.\-]+)")
 SMALL_CALL = 'xla_cpu_small_call="true"'
@@ -45,7 +47,7 @@ class Instruction:
 
     @property
     def called(self) -> list[str]:
-        """Return the names of the computations that the instruction calls."""
+        """Return the names of the computations that the instruction calls: `body=%name`, `calls={%first, %second}`."""
         called: list[str] = CALLED.findall(self.line)
         for names in CALLED_LIST.findall(self.line):
             called += [name.strip().lstrip("%") for name in names.split(",")]
@@ -56,6 +58,7 @@ class Module:
     """Parse an HLO module into computations, and count one run of a computation."""
 
     def __init__(self, text: str) -> None:
+        """Split a module in HLO's text format into computations, and those into instructions."""
         self._computations: dict[str, list[Instruction]] = {}
         self._operations: dict[str, Operations] = {}
         """Counted operations, by computation."""
@@ -78,14 +81,14 @@ class Module:
         return self._computations.get(computation, ())
 
     def count(self, computation: str) -> Operations:
-        """Count the matrix products and convolutions of one run; raise UncountableError if they depend on data."""
+        """Count products and convolutions in one run of a computation; raise UncountableError if data decides them."""
         if computation not in self._operations:
             counts = map(self._count_instruction, self.instructions(computation))
             self._operations[computation] = sum(counts, Operations())
         return self._operations[computation]
 
     def _count_instruction(self, instruction: Instruction) -> Operations:
-        """Count one instruction, including the computations that it calls."""
+        """Count the products and convolutions of one instruction, including the computations that it calls."""
         inner_counts = [self.count(name) for name in instruction.called]
         match instruction.opcode:
             case "dot" | "ragged-dot" | "scaled-dot":
@@ -104,7 +107,7 @@ class Module:
                 return sum(inner_counts, Operations())
 
     def kernels(self, computation: str) -> int:
-        """Count the kernels of one run; raise UncountableError if a loop's length is unknown."""
+        """Count the kernels of one run of a computation; raise UncountableError if a loop's length is unknown."""
         if computation not in self._kernels:
             self._kernels[computation] = sum(map(self._count_kernels, self.instructions(computation)))
         return self._kernels[computation]
@@ -112,8 +115,8 @@ class Module:
     def _count_kernels(self, instruction: Instruction) -> int:
         """Count the kernels of one instruction, including those of the computations that it calls.
 
-        A fusion, a reduction or a sort is one kernel, and so is a small call on the CPU. The condition of a loop of
-        known length does not run. Of a branch, the alternative with the most kernels counts.
+        A fusion, a reduction, a sort, or a call that XLA marks as small on a CPU is one kernel. A loop counts the
+        kernels of its body times its length, a conditional those of the branch with the most.
         """
         line = instruction.line
         match instruction.opcode:
@@ -169,9 +172,9 @@ def count_stablehlo(operation: Any) -> int:
 
 
 def _library_call(line: str) -> Operations:
-    """Count the products and convolutions in a call of a library: oneDNN, cuBLAS or cuDNN.
+    """Count the products and convolutions of an HLO custom call to a library: oneDNN, cuBLAS or cuDNN.
 
-    cuDNN's fused attention (`fmha`) computes two products. Any other call counts nothing.
+    cuDNN's fused attention (`fmha`) computes two products. A call of another kind counts nothing.
     """
     match = TARGET.search(line)
     target = match[1].lower() if match else ""
@@ -183,19 +186,19 @@ def _library_call(line: str) -> Operations:
 
 
 def is_product_call(line: str) -> bool:
-    """Return True if a custom call is a library's matrix product."""
+    """Return True if the name in an HLO custom call is that of a library's matrix product."""
     match = TARGET.search(line)
     return match is not None and any(name in match[1].lower() for name in ("matmul", "gemm", "dot"))
 
 
 def is_convolution_call(line: str) -> bool:
-    """Return True if a custom call is a library's convolution, or a gradient of one."""
+    """Return True if the name in an HLO custom call is that of a convolution or its gradient, not of attention."""
     match = TARGET.search(line)
     return match is not None and "conv" in match[1].lower() and "fmha" not in match[1].lower()
 
 
 def trip_count(line: str) -> int:
-    """Return how often a loop's body runs; raise UncountableError if HLO does not record it."""
+    """Return how often the body of an HLO `while` runs; raise UncountableError if the line does not contain it."""
     match = TRIPS.search(line)
     if match is None:
         raise UncountableError
@@ -218,7 +221,7 @@ def count_jaxpr(jaxpr: Any) -> Operations | None:
 
 
 def _count_jaxpr(jaxpr: Any) -> Operations:
-    """Count the products and convolutions of one run; raise UncountableError if a count depends on data."""
+    """Count the products and convolutions of one run of a jaxpr; raise UncountableError if they depend on data."""
     total = Operations()
     for equation in jaxpr.eqns:
         inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
@@ -230,7 +233,7 @@ def _count_jaxpr(jaxpr: Any) -> Operations:
             case "scan":
                 total += sum(inner_counts, Operations()) * int(equation.params["length"])
             case "while" if sum(inner_counts, Operations()) != Operations():
-                raise UncountableError
+                raise UncountableError  # a jaxpr does not hold a while loop's length
             case "cond":
                 total += common_count(inner_counts)
             case _:

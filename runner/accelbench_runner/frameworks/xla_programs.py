@@ -61,7 +61,7 @@ class ProgramContents:
     """Count and result bytes on a device, by kind."""
 
     def size_fields(self) -> dict[str, int]:
-        """Return the counts and bytes as fields of `ExecutableSize`."""
+        """Return the counts and bytes as fields of `ExecutableSize`, such as `all_reduces` and `all_reduce_bytes`."""
         fields = {
             "kernels": self.kernels,
             "fusions": self.fusions,
@@ -114,7 +114,8 @@ def _collectives(module: Module) -> Iterator[Instruction]:
 def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
     """Yield the kernels of a computation, and those of the computations that it calls, once for each call.
 
-    A fusion, a reduction, a sort and a small call of the CPU's compiler are one kernel each.
+    A fusion, a reduction, a sort, and a call that XLA marks as small on a CPU are one kernel each. The condition of a
+    loop does not count.
     """
     for instruction in module.instructions(computation):
         match instruction.opcode:
@@ -202,7 +203,7 @@ def _tuple_elements(tuple_type: str) -> list[str]:
 
 
 def _array_bytes(dtype: str, dimensions: str) -> int:
-    """Return the bytes of an array of a type such as `bf16`, with dimensions such as `2,3`."""
+    """Return the bytes of an array of a type such as `bf16` or `pred` (boolean), with dimensions such as `2,3`."""
     bits = 8 if dtype == "pred" else int(WIDTH.search(dtype)[0])  # type: ignore[index]  # `SHAPE` matches digits only
     elements = math.prod(int(dimension) for dimension in dimensions.split(",") if dimension)
     return math.ceil(elements * bits / 8)
