@@ -163,8 +163,8 @@ class Gpu:
     def _held_back_seconds(self, began: Counters, ended: Counters, seconds: float) -> dict[str, float]:
         """Return the seconds of low clocks in a phase of `seconds`, by cause.
 
-        By a counter they are its difference; by samples, `seconds` times the share of samples with the cause's bit. If a
-        cause has both, the larger counts.
+        By a counter, they are its difference. By samples, they are `seconds` times the share of samples that have the
+        cause's bit. If a cause has both, the larger counts.
         """
         held_back = {
             cause: (ended.held_back_nanoseconds[cause] - began.held_back_nanoseconds[cause]) / 1e9
