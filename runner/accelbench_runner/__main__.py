@@ -206,7 +206,7 @@ def _termination_log() -> Path | None:
 
 @contextmanager
 def _work_directory() -> Iterator[Path]:
-    """Create the work directory, and remove it at the end."""
+    """Create the work directory, in `ACCELBENCH_WORK_DIRECTORY` if that is set, and remove it at the end."""
     directory = Path(tempfile.mkdtemp(prefix="ab-", dir=os.environ.get("ACCELBENCH_WORK_DIRECTORY")))
     try:
         yield directory

@@ -34,7 +34,10 @@ MAXIMUM_REASONS = 2
 
 
 def judge(request: JudgeRequest) -> Assessment:
-    """Return the assessment of all launches of the request."""
+    """Return the assessment of all launches of the request.
+
+    Outputs of earlier rounds have been deleted, so their launches keep the parity reading that was stored.
+    """
     parity = read_parity(request)
     launches = tuple(
         launch.model_copy(update={"parity": parity.get(f"{launch.round}/{launch.variant}", launch.parity)})

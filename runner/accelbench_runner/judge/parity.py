@@ -200,6 +200,7 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
     """Return the reading of one array: its largest error, divided by the tolerance at the same place.
 
     NaN and infinity are a mismatch, unless the workload declares them and the reference has them in the same places.
+    If no number is finite, the reading counts as not compared.
     """
     finite = np.isfinite(output)
     unexpected = (finite != np.isfinite(value)) if reference.non_finite else ~finite

@@ -23,6 +23,7 @@ class Compilation:
     adapter: Adapter | None = None
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
+        """Limit this process's memory to the bytes that the request allows, if any, and load the task."""
         if request.memory_bytes is not None:
             resource.setrlimit(resource.RLIMIT_DATA, (request.memory_bytes, request.memory_bytes))
         self._task = Task.load(request, reporter, machine)

@@ -93,6 +93,7 @@ def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[P
     build = getattr(task.workload, task.kind.method)
 
     def build_program() -> tuple[Program, Work]:
+        """Build the program from shapes, and prepare it."""
         program = workload_checks.call_method(build, Program, task.parameters, shapes, adapter)
         return program, adapter.prepare(program)
 

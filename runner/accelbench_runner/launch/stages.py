@@ -225,6 +225,7 @@ class Launch:
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> float:
+                """Make one block of `calls` calls; return its seconds."""
                 return blocks.time_calls(work, calls, self._task.clock, inspect)
 
             block(1, lambda _: None)  # the second call may be compiled anew, so its time does not count

@@ -65,6 +65,7 @@ class Timing:
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> object:
+                """Make one block of `calls` calls, just as timed blocks are made."""
                 return measure(blocks.BlockPlan(calls=calls, blocks=1), inspect)
 
             unseen_seed = task.request.unseen_seed

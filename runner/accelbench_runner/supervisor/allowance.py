@@ -102,7 +102,7 @@ class Allowance:
     _probe_began_at: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.granted_seconds = self.launch_limit.seconds
+        self.granted_seconds = self.launch_limit.seconds  # until other load extends it
 
     def probe_began(self) -> None:
         """Apply the limit of probes from now on, in place of the launch's limit."""

@@ -232,7 +232,7 @@ def _wait(
 
 
 def _read_ready_pipes(selector: selectors.BaseSelector, timeout_seconds: float, listener: Listener) -> bool:
-    """Wait until a pipe can be read or the process ends, and read a chunk of each pipe. Return True if it has ended."""
+    """Wait for data or for the process's end, and read a chunk of each ready pipe; return True if the process ended."""
     has_ended = False
     for key, _ in selector.select(timeout_seconds):
         if key.data is None:  # the pidfd is the only key without a channel
@@ -243,7 +243,7 @@ def _read_ready_pipes(selector: selectors.BaseSelector, timeout_seconds: float, 
 
 
 def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener: Listener) -> int:
-    """Pass one chunk of a pipe to the listener and return its size; unregister the pipe at its end."""
+    """Pass one chunk of a pipe to the listener and return its size; 0 if there is no data. Unregister a closed pipe."""
     try:
         data = os.read(key.fd, CHUNK_BYTES)
     except BlockingIOError:

@@ -337,8 +337,8 @@ class Supervisor:
     ) -> bool:
         """Have the judge assess `counted_launches` and the launches of earlier rounds.
 
-        If a signal ends the judge, it is started once more, for at most `LAST_JUDGE_SECONDS`. Return False if the judge
-        gave no assessment, or if there are no launches to assess.
+        The judge may take the rest of the case's time, but at least `JUDGE_SECONDS`. If a signal ends it, it is started
+        once more, for at most `LAST_JUDGE_SECONDS`. Return False without an assessment, or without launches to assess.
         """
         if not counted_launches:
             return False

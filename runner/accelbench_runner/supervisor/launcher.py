@@ -114,7 +114,7 @@ class Launcher:
     ) -> WarmProbe | None:
         """Start `variant` again with the caches that its launch left in `directory`, and measure up to its first step.
 
-        None if a signal or the case's time limit ended the probe.
+        accelbench's own probes are left out. None if a signal or the case's time limit ended the start.
         """
         request = self._request(variant, round_number, directory, PROBES).model_copy(update={"purpose": "probe"})
         listener = self._listener(limit, case_seconds, forward, phase_reached)

@@ -59,7 +59,7 @@ class LogWriter:
         self._omitted_counts: dict[LineKind, int] = {}
 
     def event(self, event: Event) -> None:
-        """Write a progress event."""
+        """Write a progress event. The events of phases are a kind of line of their own."""
         self._write("phase" if isinstance(event, PhaseReached) else "progress", [encode_event(event)])
 
     def document(self, kind: DocumentKind, identifier: str, text: str) -> str:
@@ -139,7 +139,7 @@ class OutputForwarder:
         clipped = line[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._dropped_bytes += len(line) - len(clipped)
         if self._forwarded_bytes + len(clipped) > MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
-            self._forwarded_bytes = MAXIMUM_OUTPUT_BYTES_PER_LAUNCH
+            self._forwarded_bytes = MAXIMUM_OUTPUT_BYTES_PER_LAUNCH  # so that later lines are dropped, even short ones
             self._dropped_bytes += len(clipped)
             return
         self._forwarded_bytes += len(clipped) + 1  # the line end
@@ -157,7 +157,7 @@ class TerminationMessage:
     def write(self, headline: Headline) -> None:
         """Replace the file's content in one write. After a kill, the file holds the whole old or new headline.
 
-        If the file cannot be written, log it once, and write no further headline.
+        Without a file, do nothing. If the file cannot be written, log it once, and write no further headline.
         """
         if self._path is None:
             return
