@@ -52,7 +52,7 @@ def minimum_rounds_of(name: str) -> int:
 
 
 def _describe_needed_rounds(checks: Sequence[Check]) -> str:
-    """Return `2 need more rounds (autocorrelated: 20)`."""
+    """Return `2 need more rounds (autocorrelated: 20)`, with the minimum number of rounds of each check."""
     names = dict.fromkeys(check.name for check in checks)
     rounds = ", ".join(f"{name}: {minimum_rounds_of(name)}" for name in names)
     return f"{len(checks)} need{'s' if len(checks) == 1 else ''} more rounds ({rounds})"

@@ -139,12 +139,12 @@ class _CasePage:
 
     @property
     def work(self) -> Table | None:
-        """Return work, memory and energy, or the memory that a compiled program will take."""
+        """Return a table of work, memory and energy, or of the memory that a compiled program will take."""
         return targets.sizes([self.result]) if self._compiled else details.work(self.result)
 
     @property
     def programs(self) -> Table | None:
-        """Return the contents of the compiled programs."""
+        """Return a table of what the compiled programs contain."""
         return targets.programs([self.result]) if self._compiled else details.programs(self.result)
 
     @property
@@ -252,7 +252,10 @@ def _sentence(text: str) -> str:
 
 
 def _check_table(caption: str, checks: Sequence[Check]) -> Table:
-    """Return a table of the checks, failed ones first; variants with equal readings share a row."""
+    """Return a table of the checks, failed ones first; variants with equal readings share a row.
+
+    A check of the case as a whole has `all` in the column of variants.
+    """
     ordered = sorted(checks, key=lambda check: check.outcome != "failed")
     columns = (
         TableColumn("check"),

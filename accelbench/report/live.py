@@ -85,9 +85,9 @@ def plan(case: Case) -> str:
 
 
 def stop_condition(case: Case) -> str:
-    """Return which width of all intervals ends the rounds before the maximum; empty if minimum equals maximum.
+    """Say how narrow every interval must be to end the rounds early; empty if the number of rounds is fixed.
 
-    The widths alone decide: a verdict on every comparison does not end the rounds.
+    A verdict alone does not end the rounds.
     """
     measurement = case.measurement
     if measurement.rounds_min >= measurement.rounds_max:
@@ -142,7 +142,7 @@ class Lines:
                 self._print(f"warning: {warning}")
 
     def _outcome(self, event: LaunchFinished) -> str:
-        """Return how a launch ended: unfinished, failed, or measured."""
+        """Return how a launch ended: unfinished, failed, or measured (compiled, in a case for a target)."""
         if event.unfinished:
             return UNFINISHED[event.unfinished]
         return failure_text(event.failure, self._case) if event.failure else self._success

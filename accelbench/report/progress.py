@@ -115,7 +115,7 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
     if disturbances and not first_disturbance:
         first_disturbance = disturbances[0]
     judge_durations = progress.judge_durations
-    if progress.last_launch_ended:
+    if progress.last_launch_ended:  # the judge begins when the round's last launch has ended
         judge_durations = (*judge_durations, now - progress.last_launch_ended)
     return replace(
         progress,

@@ -82,7 +82,7 @@ def of_case(case: Case) -> dict[str, Any]:
 def _settings(measurement: CaseMeasurement) -> dict[str, Any]:
     """Return the settings of a measurement that a run and a case have in common.
 
-    The result always contains precision and seed, and other settings only if they are not the defaults.
+    Precision and seed are always among them, the others only if they are not the defaults.
     """
     shared = measurement.model_dump(by_alias=True, include=set(MeasurementSettings.model_fields), exclude_defaults=True)
     return {"precision": measurement.precision, "seed": measurement.seed} | shared

@@ -98,7 +98,7 @@ def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> R
 
 
 def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
-    """Return the table of observations; only the first row of a variant names it."""
+    """Return the table of observations, yellow where launches differ; only the first row of a variant names it."""
     table = _table()
     table.add_column("variant", overflow="fold")
     table.add_column("observed", no_wrap=True)
@@ -129,7 +129,7 @@ def _with_short_heading(column: TableColumn) -> TableColumn:
 
 
 def _detail_tables(result: Result) -> Iterable[RenderableType]:
-    """Yield the tables of details; `_outliers` has the most important line of the table of spread instead."""
+    """Yield the tables of details, without that of spread, of which `_outliers` shows the severe outliers."""
     for table in (details.tail(result), details.first_calls(result), details.work(result, brief=True)):
         if table is not None:
             # Use the caption as heading of the first column: above the table it would take another line.

@@ -409,7 +409,7 @@ def _describe_rounds(result: Result) -> str:
 def time_notes(result: Result) -> tuple[str, ...]:
     """Return what the times mean, and a note for each speedup that is not the ratio of two times of the table.
 
-    It is not if the baseline and the variant have launches in different rounds. Empty if no variant has a time.
+    Such a speedup is over the rounds that both variants have, and one has others too. Empty if no variant has a time.
     """
     if not any(variant.seconds for variant in result.variants):
         return ()

@@ -84,7 +84,7 @@ def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, y: float, 
     ink, _ = VERDICTS.get(row.verdict, (Ink.BAD, ""))
 
     def write(text: str, x: float, offset_points: float, **style: Any) -> None:
-        """Write a text at `x`, from 0 (left end) to 1 (right end)."""
+        """Write a text at `x`, from 0 (left end) to 1 (right end), moved right by `offset_points`."""
         axes.annotate(
             text, (x, y), xycoords=axes.get_yaxis_transform(), xytext=(offset_points, 0),
             textcoords="offset points", va="center", annotation_clip=False, **style,

@@ -56,7 +56,7 @@ class Curve:
 
 
 def curves(result: Result) -> tuple[Curve, ...]:
-    """Return a curve for each comparison that has one, as `_curve` decides."""
+    """Return the curves of all comparisons that have one."""
     candidates = (_curve(comparison, result) for comparison in result.comparisons)
     return tuple(curve for curve in candidates if curve is not None)
 
