@@ -227,11 +227,11 @@ def _compare(
     """
 
     def change(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> VariantChange:
-        """Return the change; its text has these sentences, and sentences about excluded results."""
-        text = " ".join(filter(None, (*sentences, before.exclusion_sentence, after.exclusion_sentence)))
+        """Return the change, described by these sentences and by those about excluded results."""
+        description = " ".join(filter(None, (*sentences, before.exclusion_sentence, after.exclusion_sentence)))
         if case_label:
-            text = f"With {case_label}: {text}"
-        return VariantChange(key, variant, quantity, before, after, text, interval, verdict)
+            description = f"With {case_label}: {description}"
+        return VariantChange(key, variant, quantity, before, after, description, interval, verdict)
 
     if not before.logs_by_result or not after.logs_by_result:
         return change(f"{variant}: not compared.")

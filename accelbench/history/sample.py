@@ -44,7 +44,7 @@ class Side:
 
 
 def _case_key(result: Result, swept: Collection[tuple[str, str]]) -> Key:
-    """Return the key of the result's case; `swept` contains pairs of a workload and a parameter."""
+    """Return the case's workload and its values of swept parameters; `swept` has pairs (workload, parameter)."""
     workload, values = result.case.workload, parameters(result)
     return workload, tuple((name, values[name]) for name in sorted(values) if (workload, name) in swept)
 
@@ -151,7 +151,7 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
 
 
 def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -> str:
-    """Describe the excluded results of a variant; empty without any. `reasons` has one item for each."""
+    """Describe the excluded results of a variant; empty without any. `reasons` has one for each excluded result."""
     if not reasons:
         return ""
     if len(reasons) == result_count:
