@@ -56,7 +56,7 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
 
 
 def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], list[str]]:
-    """Return the changes in each side that is a long series; a note instead if the packages are not installed."""
+    """Return the changes in each side that is a long series, and a note if packages for that are not installed."""
     series = [side for side in sides if change_points.has_enough_results(side, *sides)]
     if not series:
         return [], []

@@ -108,14 +108,18 @@ class ProfileMatches:
     notes: tuple[str, ...]
 
     def of_profile(self, name: str) -> "ProfileMatches":
-        """Return the matches of one profile; raise UnknownProfileError if there is no such profile."""
+        """Return the matches of one profile, without uncovered devices; raise UnknownProfileError if it is unknown."""
         wanted_profile = self.profiles.get(name)
         rows = tuple((profile, matches) for profile, matches in self.rows if profile == wanted_profile)
         return replace(self, rows=rows, uncovered=())
 
 
 def match_profiles(contents: ClusterContents) -> ProfileMatches:
-    """Match each profile with each node; raise InvalidProfilesError if a profile is not valid."""
+    """Match each profile with each node, and find devices that no profile selects.
+
+    Raises:
+        InvalidProfilesError: A profile is not valid.
+    """
     nodes = read_nodes(contents.nodes, contents.pods or (), contents.slices or ())
     profiles = Profiles(tuple(_parse_config_maps(contents.config_maps or ())))
     rows = tuple((profile, tuple((node, misfits(profile, node)) for node in nodes)) for profile in profiles)
@@ -193,7 +197,7 @@ def as_json(matches: ProfileMatches) -> dict[str, Any]:
 
 
 def tables(matches: ProfileMatches, *, each_node: bool) -> Iterator[Table]:
-    """Yield an overview; if `each_node` is True, yield a table of nodes for each profile instead."""
+    """Yield an overview and the devices that no profile selects; if `each_node`, yield each profile's nodes instead."""
     if each_node:
         for profile, nodes in matches.rows:
             yield _nodes_table(profile, nodes)
@@ -222,7 +226,7 @@ def _overview_table(matches: ProfileMatches) -> Table:
 
 
 def _format_requests(profile: Profile) -> str:
-    """Return what a case of the profile requests: devices, CPU and memory."""
+    """Return what a case of the profile requests: devices, by their resource or DeviceClass, CPU and memory."""
     requests = profile_requests(profile)
     devices = [name for name in requests if name == profile.resource]
     texts = [format_amount(name, requests[name]) for name in (*devices, "cpu", "memory")]
@@ -232,7 +236,7 @@ def _format_requests(profile: Profile) -> str:
 
 
 def _frequent_reasons(nodes: Sequence[Match]) -> str:
-    """Count the first reason of each node; return the most frequent ones, one in each line."""
+    """Count the first reason of each node; return the most frequent reasons, one in each line, and `…` for others."""
     counts = Counter(reasons[0].message for _, reasons in nodes if reasons)
     lines = [f"{count}: {message}" for message, count in counts.most_common(REASONS)]
     if len(counts) > REASONS:

@@ -41,5 +41,5 @@ class Group(click.Group):
 def replace_unencodable() -> None:
     """Make both standard streams print `?` for a character, such as `µ`, that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if hasattr(stream, "reconfigure"):  # a stream that replaces the standard one may not have it
             stream.reconfigure(errors="replace")

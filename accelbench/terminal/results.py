@@ -42,7 +42,7 @@ def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]],
 
 
 def require_packages(output: ReportOutput) -> None:
-    """End the command if the output needs a package that is not installed."""
+    """End the command if the output needs a package that is not installed; only HTML needs packages."""
     if output is not ReportOutput.HTML:
         return
     hint = html.install_hint()
@@ -52,7 +52,7 @@ def require_packages(output: ReportOutput) -> None:
 
 
 def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> None:
-    """Print the results that were loaded from `source`."""
+    """Print the results that were loaded from `source`; if there are none, say so on standard error."""
     if not loaded.measured:
         ended = loaded.record is not None and loaded.record.exit_code is not None
         click.echo(f"{source}: the run {'ended without a result' if ended else 'has no result yet'}", err=True)
