@@ -11,9 +11,9 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the step changed whether autograd records, which accelbench had set as the workload needs it.
+    """Fail if autograd was switched off but recorded, or if its mode after the step is not the wanted one.
 
-    Untested if the state was not reported. With `functional`, JAX's way, there is no such state.
+    A framework that differentiates functions, as JAX does, reports `functional` and passes.
     """
     gradients = launch.facts.gradients
     if isinstance(gradients, Unreadable):

@@ -25,9 +25,9 @@ F(4x4, 3x3) needs a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convoluti
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Yield a finding for each variant, from its fastest launch.
+    """Fail a variant if its fastest launch is faster than the device's limits allow.
 
-    Untested if the device's limits are unknown, or if the workload declares no cost.
+    Untested if the limits are unknown, if nothing was timed, or if the workload declares no cost.
     """
     roof = device_roof(evidence.case, (*evidence.launches, *evidence.quarantined))
     for variant in evidence.variants:
@@ -59,6 +59,7 @@ def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: Limit
     seconds = _seconds(fastest)
     flops, bytes_moved = work_per_unit(fastest) or (0.0, 0.0)
     multiple = MAXIMUM_MULTIPLE[source]
+    # Winograd's algorithm computes a convolution with a fourth of the declared FLOPs.
     convolution_factor = WINOGRAD_FACTOR if _has_convolutions(fastest) else 1
     readings: list[str] = []
     too_fast = False

@@ -28,7 +28,10 @@ FULL_PRECISION_SETTINGS = {"ieee", "highest", "float32"}
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the policy, the type of the arrays or a setting for products does not fit the requested precision."""
+    """Fail if the precision that was set, the arrays' type or a setting for float32 products does not fit the request.
+
+    If they fit, judge the types inside the step.
+    """
     requested = case.measurement.precision
     precision = launch.facts.precision
     if isinstance(precision, Unreadable):
@@ -45,9 +48,9 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
-    """Return failed if the step has arrays of other types than the requested policy allows; None without a problem.
+    """Return failed if the step has arrays of types that the requested precision does not allow; None if all is well.
 
-    Return untested if the program sets flags, such as environment variables, that may change its arithmetic.
+    Return untested if the program sets environment variables that may change its arithmetic.
     """
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable):

@@ -7,9 +7,9 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the process or its framework may use more or fewer threads than requested.
+    """Fail if the process may use more or fewer CPUs than the requested threads, or if its framework has other threads.
 
-    Some frameworks have no number of threads.
+    A framework without a number of threads (None) passes.
     """
     threads = launch.facts.threads
     if isinstance(threads, Unreadable):

@@ -42,8 +42,8 @@ def _drift(launch: LaunchRecord) -> Drift | None:
 def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
     """Fail if the mean drift of a variant's launches is significant and exceeds `maximum`, a relative change of times.
 
-    Fail also if more than half of the launches with enough blocks, at least two, each drift evidently by more than
-    that. Untested if there are too few launches and blocks for both tests.
+    Fail also if most launches drift evidently by more than `maximum`; launches with too few blocks are left out, and at
+    least two must remain. Untested if neither rule has enough launches.
     """
     limit = math.log1p(maximum)
     common = common_drift([drift.log_change for drift in drifts])

@@ -27,9 +27,10 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
-    """Fail a variant if an output was not ready, a host's time was shorter than the device's, or work ended late.
+    """Fail if an output was not ready, if the host's time of a block is shorter than the device's, or if work is late.
 
-    Late work fails only if it is late in every launch, of at least two: another program can delay one launch.
+    Late work must be late in all launches, at least two: another program can delay one. With one launch, the finding is
+    untested.
     """
     facts = [launch.facts.synchronisation for launch in launches]
     readings = [fact for fact in facts if not isinstance(fact, Unreadable)]

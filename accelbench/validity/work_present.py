@@ -78,7 +78,10 @@ def _judge_operations(launch: LaunchRecord, most: _Count, fewest: _Count) -> Fin
 
 
 def _count_doubt(operations: float, flops: float | Unreadable, most: _Count, fewest: _Count) -> str:
-    """Describe by how much the operations of a unit differ from cost() or from another variant's; empty if allowed."""
+    """Describe by how much the operations of a unit differ from cost() or from other variants'; "" if little.
+
+    `most` and `fewest` are the largest and the smallest count of all launches of the case.
+    """
     if not isinstance(flops, Unreadable) and operations < MINIMUM_COUNT_SHARE * flops:
         return f"{percent(operations / flops)} of what cost() says: a better algorithm, or work left out"
     if operations < MINIMUM_COUNT_SHARE * most.operations:
@@ -119,10 +122,7 @@ def _operations_per_unit(launch: LaunchRecord) -> float | None:
 
 
 def _judge_declared(launch: LaunchRecord) -> Finding:
-    """Fail if fewer products or convolutions were counted than the workload declares.
-
-    Untested if they cannot be counted.
-    """
+    """Fail if fewer products or convolutions were counted than the workload declares; untested without a count."""
     operations = launch.facts.operations
     if isinstance(operations, Unreadable):
         return failed(operations)

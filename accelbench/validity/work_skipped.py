@@ -101,9 +101,10 @@ def _describe_skipped_work(dependence: Dependence) -> str:
         shortfall = _describe_shortfall(first_products, later_products, MINIMUM_LATER_SHARE)
         if shortfall:
             return f"a later call runs {shortfall}"
-    block = Counter(dependence.many).total()
-    if dependence.many_calls and block < MINIMUM_LATER_SHARE * dependence.many_calls * min(later):
-        return f"{block} operations in {dependence.many_calls} calls, at {min(later)} in a call"
+    # `many` counts a block of `many_calls` calls: as many as are timed, or a random number.
+    block_operations = Counter(dependence.many).total()
+    if dependence.many_calls and block_operations < MINIMUM_LATER_SHARE * dependence.many_calls * min(later):
+        return f"{block_operations} operations in {dependence.many_calls} calls, at {min(later)} in a call"
     return ""
 
 
@@ -137,7 +138,7 @@ def _describe_shortfall(
 def _describe_difference(replay: Replay) -> str:
     """Describe how far the results of timed calls are from those of untimed calls.
 
-    Empty if the difference is negligible, or less than some multiple of the difference between two untimed repetitions.
+    Empty if the difference is negligible, or at most `MAXIMUM_REPETITION_MULTIPLE` times that of untimed repetitions.
     """
     maximum_difference = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
     if replay.timed is None or replay.timed <= maximum_difference:
