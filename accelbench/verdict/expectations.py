@@ -42,8 +42,8 @@ def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[Expec
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
     """Evaluate one expectation: a comparison, another number, or an observation.
 
-    It is not met if the variant is missing or failed, or if a check that affects the number failed. It is undecided
-    instead if the result is noisy and each of the failed checks can fail because of other load.
+    It is not met if the variant is missing or failed, or if a check that affects the number failed. In a noisy result,
+    it is undecided if all the failed checks can fail because of other load.
     """
     variant = next((variant for variant in result.variants if variant.name == expectation.variant), None)
     if variant is None:
@@ -135,7 +135,7 @@ def _evaluate_comparison(expectation: Expectation, result: Result) -> Expectatio
         return too_few
     if expectation.metric == "paysBackSteps":
         return _evaluate_payback(expectation, comparison.pays_back, result.unit)
-    speedup = float(comparison.speedup or 1)
+    speedup = float(comparison.speedup or 1)  # never None if there is an interval
     lower, upper = interval
     text = f"{figures.prose(speedup)} ({figures.prose(lower)} to {figures.prose(upper)}), {_time_saved(speedup)}"
     return _evaluate_range(expectation, lower, upper, text)
@@ -152,7 +152,8 @@ def _time_saved(speedup: float) -> str:
 def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: str) -> ExpectationOutcome:
     """Evaluate the number of steps after which a variant is ahead.
 
-    The expectation is not met if the variant is ahead first and certainly behind later.
+    The expectation is not met if the variant is ahead first and certainly behind later. It is undecided without an
+    estimate.
     """
     if payback is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
