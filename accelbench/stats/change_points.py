@@ -74,7 +74,7 @@ def _limit_outliers(logs: Sequence[float]) -> list[float]:
 
 
 def _find_best_segments(logs: Sequence[float]) -> list[list[int]]:
-    """Return the ends of the best segments for 0, 1, 2 ... change points.
+    """Return the ends of the segments with the smallest sum of squared residuals, for 0, 1, 2 ... change points.
 
     The last value always ends a segment, so the list for n change points has n + 1 ends.
     """

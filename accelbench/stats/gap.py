@@ -50,7 +50,7 @@ def gap_limit(count: int) -> float:
 
 
 def find_gap(seconds: Sequence[float], minimum_difference: float) -> Gap | None:
-    """Return the widest gap between neighbouring launches if it is significant; None otherwise.
+    """Return the widest gap between neighbouring launches; None if it may be chance or does not matter.
 
     Args:
         seconds: Seconds per unit of each launch, all positive. With fewer than `MINIMUM_LAUNCHES` there is no gap.

@@ -31,7 +31,7 @@ TIME: Mapping[LaunchProtocol, str] = {
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:
     """Return the statistic `quantity` of a launch's seconds per unit; None without blocks.
 
-    Each block is a pair of units and seconds.
+    Each block is a pair of units and seconds. The mean is that of units, not of blocks: total seconds / total units.
     """
     pairs = list(blocks)
     if not pairs:
