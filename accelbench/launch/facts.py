@@ -400,7 +400,7 @@ class Facts(Document):
         """Return the facts that a launch `reported`, by name.
 
         `unanswered` has the probes that gave no answer, each with the reason. If the fact of such a probe is missing,
-        it becomes `Unreadable` with that reason.
+        it becomes `Unreadable` with that reason. A fact that the launch itself marks as unreadable is invalid.
         """
         values = dict(reported)
         for name, value in reported.items():
@@ -415,7 +415,7 @@ class Facts(Document):
     @model_validator(mode="before")
     @classmethod
     def _fill_missing(cls, reported: Any) -> Any:
-        """Replace each fact that is absent or None by an `Unreadable` whose reason has the fact's name."""
+        """Replace each fact that is absent or None by an `Unreadable` that names the fact."""
         if not isinstance(reported, Mapping):
             return reported
         facts = {to_camel(name): value for name, value in reported.items() if value is not None}
@@ -426,7 +426,7 @@ class Facts(Document):
 
     @model_serializer(mode="wrap")
     def _omit_missing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the facts as JSON has them, without those that the launch did not report."""
+        """Serialise the facts without those that the launch did not report."""
         facts: dict[str, Any] = serialise(self)
         return {name: value for name, value in facts.items() if tag_of(value) == "value" or value["reported"]}
 
