@@ -95,7 +95,10 @@ def _from_package(point: EntryPoint) -> Workload:
 
 
 def _load_entry_point(point: EntryPoint) -> Workload:
-    """Load a workload's class, or a module with one, and return an instance; raises InvalidWorkloadError."""
+    """Load a workload's class, or a module with one, and return an instance.
+
+    Raises InvalidWorkloadError if loading fails, or if the class is invalid or has another name.
+    """
     try:
         loaded = point.load()
     except workload_checks.ERRORS as error:

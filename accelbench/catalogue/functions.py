@@ -343,7 +343,10 @@ def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
 
 
 def _make_reference(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
-    """Make a workload's method `reference`, which calls a function in NumPy with the arrays of the first batch."""
+    """Make a workload's method `reference`, which calls a function in NumPy with the arrays of the first batch.
+
+    The number of units does not matter, because each call computes the same result.
+    """
 
     def reference(_self: Workload, _parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:
         return _name_results(function, function(**arrays.batches[0]))

@@ -212,7 +212,7 @@ def instantiate(kind: type[Workload]) -> Workload:
 
 
 def _check_and_instantiate(kind: type[Workload], where: str) -> Workload:
-    """Check a class' modes, parameters, methods and cost, and return an instance; raises InvalidWorkloadError.
+    """Return an instance of the class; raises InvalidWorkloadError for invalid modes, parameters, methods or cost.
 
     Args:
         kind: The workload's class.
