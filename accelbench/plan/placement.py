@@ -127,7 +127,10 @@ def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iter
 
 
 def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
-    """Return True if the toleration matches the taint; without a key or an effect, it matches every key or effect."""
+    """Return True if the toleration matches the taint's key, value and effect.
+
+    Without a key or an effect it matches every key or effect; with the operator `Exists`, every value.
+    """
     matches_key = toleration.key in {None, taint.key}
     matches_value = toleration.operator == "Exists" or (toleration.value or "") == taint.value
     matches_effect = toleration.effect in {None, taint.effect}
