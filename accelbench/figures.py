@@ -72,7 +72,7 @@ def _agrees(dividend: float, divisor: float, ratio: float, digits: int, show: Ca
 
 
 def read(text: str) -> float:
-    """Parse a text that this module has formatted, and return a ratio, or a time in seconds."""
+    """Parse a text that this module has formatted: `2.04x` is 2.04, and `117 ms` is 0.117 seconds."""
     number, _, unit = text.removesuffix("x").partition(" ")
     return float(number.replace(",", "")) * _UNITS.get(unit, 1.0)
 

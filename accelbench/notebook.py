@@ -241,9 +241,9 @@ def _require_callable_with(name: str, function: Callable[..., Any], arrays: Mapp
 def script_text(
     functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
 ) -> str:
-    """Return a script for `accelbench run` that has the functions pickled, each with its source as a comment.
+    """Return a script for `accelbench run` that contains the pickled functions, each with its source as a comment.
 
-    A function without source has no comment. The script's function `arrays` returns the arrays, or is `arrays` itself.
+    A function without source has no comment. The script's `arrays` is the argument, or returns it if it is a mapping.
     """
     paragraphs = [
         f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',
