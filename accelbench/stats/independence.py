@@ -31,9 +31,9 @@ def correlation_limit(count: int) -> float:
 def effective_size(values: Sequence[float]) -> float:
     """Return the effective sample size of a series for its mean, from 1 to its length.
 
-    It is n / (1 + 2 s), where s is the sum of the autocorrelations at lags 1, 2, ... They are summed in pairs, until the
-    first pair that is not positive (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 1992, section
-    3.3). If all values are equal, it is n.
+    It is n / (1 + 2 s), where s is the sum of the autocorrelations at lags 1, 2, ... They are summed in pairs, until
+    the first pair that is not positive (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 1992,
+    section 3.3). If all values are equal, it is n.
     """
     from scipy.fft import irfft, next_fast_len, rfft  # imported here, as most importers do not need scipy
 
