@@ -74,7 +74,7 @@ class KeyedQueue(Generic[Key]):
         self._in_work: dict[Key, float] = {}
         """Keys that workers handle, with the time when each became due."""
         self._step_began: dict[Key, float] = {}
-        """Keys that workers handle, with the time of the last step of each."""
+        """Keys that workers handle, with the time when the present step of each began."""
         self._failures: dict[Key, int] = {}
         """Number of failures in a row, by key."""
         self._wake = asyncio.Event()

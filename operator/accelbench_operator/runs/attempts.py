@@ -114,7 +114,7 @@ def _readmitted_state(
 
 
 def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
-    """Return why the result of an attempt that is over is not stored yet; empty if that needs no report."""
+    """Return why the result of an attempt that is over is not stored yet; empty if no request has failed repeatedly."""
     obstacle = observed.obstacles.get(attempt.job)
     waits_after_end = {Wait.LOOK, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT}
     if obstacle and obstacle.wait in waits_after_end and obstacle.should_report:

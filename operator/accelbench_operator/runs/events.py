@@ -38,18 +38,19 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
     """
     old_conditions = {condition.type: condition for condition in before.conditions}
     new_conditions = {condition.type: condition for condition in after.conditions}
-    accepted, was_accepted = new_conditions.get("Accepted"), old_conditions.get("Accepted")
-    was_refused = was_accepted is not None and was_accepted.status == "False"
+    accepted, old_accepted = new_conditions.get("Accepted"), old_conditions.get("Accepted")
+    was_refused = old_accepted is not None and old_accepted.status == "False"
     if accepted and accepted.status == "False" and not was_refused:
         yield Transition("Warning", accepted.reason, accepted.message)
     for number, attempt in newly_failed(before, after):
         yield Transition("Warning", attempt.reason or "", f"case {attempt.case}, attempt {number}: {attempt.message}")
-    finished, was_finished = new_conditions.get("Finished"), old_conditions.get("Finished")
+    finished, old_finished = new_conditions.get("Finished"), old_conditions.get("Finished")
+    # A refused run has finished too, but its refusal is reported above.
     if finished is None or accepted is None or accepted.status != "True":
         return
-    if was_finished is not None and was_finished.status == "True":
+    if old_finished is not None and old_finished.status == "True":
         return
-    old_reason = was_finished.reason if was_finished else ""
+    old_reason = old_finished.reason if old_finished else ""
     if finished.status == "True":
         has_succeeded = new_conditions["Succeeded"].status == "True"
         message = f"{after.headline}; {finished.message}" if after.headline else finished.message

@@ -77,7 +77,7 @@ def unknown_end(message: str) -> AttemptFailure:
 
 
 def unreadable(error: Exception) -> AttemptFailure:
-    """Return the failure of an attempt whose log raises an unexpected error in the operator."""
+    """Return the failure of an attempt whose log causes an unexpected error in the operator."""
     detail = f"the operator cannot read what its pod brought: {type(error).__name__}: {error}"
     return _failure(AttemptReason.RUNNER_ERROR, detail)
 

@@ -148,14 +148,14 @@ def _why_never_admitted(workload: Manifest) -> str:
 def _why_not_admitted_yet(workload: Manifest) -> str:
     """Return why Kueue has not admitted the Workload yet: its eviction, a lack of quota, pending admission checks."""
     conditions = _conditions(workload)
-    evicted, quota_reserved = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
+    eviction, reservation = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
     reasons = []
-    if evicted.get("status") == "True":
-        reasons.append(f"Kueue took it back ({evicted['reason']}): {evicted['message']}")
+    if eviction.get("status") == "True":
+        reasons.append(f"Kueue took it back ({eviction['reason']}): {eviction['message']}")
     # Kueue repeats the message of an eviction in this condition.
-    if quota_reserved.get("status") == "False" and quota_reserved["message"] != evicted.get("message"):
-        reasons.append(quota_reserved["message"])
-    if quota_reserved.get("status") == "True":
+    if reservation.get("status") == "False" and reservation["message"] != eviction.get("message"):
+        reasons.append(reservation["message"])
+    if reservation.get("status") == "True":
         checks = workload["status"].get("admissionChecks") or ()
         reasons += [_describe_check(check) for check in checks if check["state"] != "Ready"]
     answer = "; ".join(reason.rstrip(". ") for reason in reasons)

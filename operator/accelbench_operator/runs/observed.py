@@ -135,8 +135,8 @@ def observe_job(body: Manifest) -> ObservedJob | None:
 def _suspended_since(metadata: Manifest, condition: Manifest, *, spec_suspends: bool) -> datetime | None:
     """Return since when a Job is suspended; None if it is not, or if the Job controller has not reported it yet.
 
-    `condition` is the Job's Suspended condition; empty until the Job controller sets it for the first time. A Job that
-    is suspended before that was created so.
+    `condition` is the Job's Suspended condition; empty until the Job controller sets it for the first time. A Job
+    without it was created suspended, if its spec suspends it.
     """
     changed_at = parse_time(condition.get("lastTransitionTime"))
     if condition.get("status") == "True":
@@ -154,10 +154,10 @@ def observe_pod(body: Manifest) -> ObservedPod:
     running = state.get("running") or {}
     waiting = state.get("waiting") or {}
     disruption = conditions.get("DisruptionTarget") or {}
-    scheduled = conditions.get("PodScheduled") or {}
-    if scheduled.get("status") == "False":
+    scheduling = conditions.get("PodScheduled") or {}
+    if scheduling.get("status") == "False":
         # The scheduler's message explains the wait.
-        waiting = scheduled
+        waiting = scheduling
     return ObservedPod(
         key=Key.of(POD.name, body),
         # Its label names the run, because the Job that controls the pod may be deleted before it.

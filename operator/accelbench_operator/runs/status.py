@@ -305,7 +305,7 @@ def _why_invalid(result: Summary) -> str:
 
 
 def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
-    """Yield the row of each comparison of a result; reuse the row of the same result and variant if it is known."""
+    """Yield the status row of each comparison of a result; reuse the row in `known_rows` by result and variant."""
     for comparison in result.comparisons:
         known_row = known_rows.get((result.name, comparison.variant))
         if known_row:

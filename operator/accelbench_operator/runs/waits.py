@@ -162,7 +162,7 @@ class Wait(Enum):
         return self.limit.duration
 
     def is_over(self, since: datetime, tries: int, now: datetime) -> bool:
-        """Return True after at least `limit.tries` tries, if at least `default_limit` has passed since the first."""
+        """Return True after at least `limit.tries` tries, if `default_limit` has passed since the first try."""
         return tries >= self.limit.tries and now - since >= self.default_limit
 
 
