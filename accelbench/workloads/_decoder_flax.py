@@ -76,7 +76,11 @@ class Decoder(nnx.Module):  # type: ignore[misc]
             self.blocks = nnx.List([Block(sizes, options) for _ in range(sizes.layers)])
 
     def __call__(self, tokens: Any) -> Any:
-        """Return logits (batch, sequence, words) from tokens (batch, sequence)."""
+        """Return logits (batch, sequence, words) from tokens (batch, sequence).
+
+        If `recomputed`, the backward pass recomputes the activations of each block. If `scanned`, one block runs in a
+        scan over the stacked weights of all layers.
+        """
         x = _constrain_sharding(self.embed(tokens) + self.positions.embedding, BATCH, "tensor")
 
         def apply_block(x: Any, block: Any) -> Any:

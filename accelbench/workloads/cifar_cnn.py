@@ -151,6 +151,7 @@ class CifarCnn(Workload):
         p = parameters
 
         def build() -> nnx.Sequential:
+            """Create the network; under `eval_shape` no weights are drawn, so the seed does not matter."""
             rngs = nnx.Rngs(0)
             pool = partial(nnx.max_pool, window_shape=(2, 2), strides=(2, 2))
             return nnx.Sequential(

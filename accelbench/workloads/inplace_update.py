@@ -183,6 +183,7 @@ def _in_place_update(parameters: InplaceUpdate.Parameters) -> Update:
 
 
 def _jax_update(parameters: InplaceUpdate.Parameters) -> Update:
+    """Return an update for JAX, which returns a new array."""
     import jax.numpy as jnp
 
     return _new_array_update(parameters, jnp.sin, lambda x, index, row: x.at[index].set(row))

@@ -205,6 +205,7 @@ def _jax_network(parameters: Mlp.Parameters, network: NamedArrays, tools: Tools)
     from flax import nnx
 
     def build() -> nnx.Sequential:
+        """Create the network; under `eval_shape` no weights are drawn, so the seed does not matter."""
         rngs = nnx.Rngs(0)
         return nnx.Sequential(
             nnx.Linear(parameters.inputs, parameters.hidden, rngs=rngs),
@@ -293,7 +294,7 @@ def _torch_program(
         return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])
 
     def export_weights(tensors: training.Tensors) -> dict[str, Any]:
-        # "0" and "2" are the linear layers; a torch linear layer has its weights as (out, in).
+        """Return the tensors with the names and layouts of the reference; "0" and "2" are the linear layers."""
         values = (tensors["0.weight"].T, tensors["0.bias"], tensors["2.weight"].T, tensors["2.bias"])
         return dict(zip(NAMES, values, strict=True))
 

@@ -108,6 +108,7 @@ class TrainingCurve(Workload):
             mean = jax.jit(lambda losses: sum(losses) / len(losses))
 
             def train_epoch(state: Any, mini_batches: Any) -> tuple[Any, Any]:
+                """Train on a list of mini-batches; return the state and the mean loss."""
                 losses = []
                 for mini_batch in mini_batches:
                     state, loss = compiled_step(state, mini_batch)
@@ -164,7 +165,7 @@ def _digits() -> tuple[Array, Array]:
 
 
 def _mnist1d() -> tuple[Array, Array]:
-    """Return signals (5000, 40) of mean 0 and standard deviation 1, and labels (5000,); always the same ones."""
+    """Return signals (5000, 40) of mean 0 and standard deviation 1, and labels (5000,), made with a fixed seed."""
     import numpy as np
     from mnist1d.data import make_dataset
 
