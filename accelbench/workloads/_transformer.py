@@ -53,7 +53,7 @@ def block_flops(batch: int, length: int, width: int) -> float:
     tokens = batch * length
     # 4 products of width x width: queries, keys, values, projection. The perceptron's two are `WIDER` times as large.
     linear_layers = 2.0 * tokens * width**2 * (4 + 2 * WIDER)
-    scores_and_values = 4.0 * tokens * length * width
+    scores_and_values = 4.0 * tokens * length * width  # queries @ keys, and attention @ values
     return linear_layers + scores_and_values
 
 

@@ -60,7 +60,7 @@ def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
 
 
 def arrays_by_name(weights_and_biases: Any) -> dict[str, Any]:
-    """Return arrays, given as weights and biases of the first and of the second layer, by the reference's names."""
+    """Return arrays by the names of the reference; given are weights and biases of layer 1, then of layer 2."""
     return dict(zip(("weights1", "biases1", "weights2", "biases2"), weights_and_biases, strict=True))
 
 

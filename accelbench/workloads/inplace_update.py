@@ -49,7 +49,8 @@ class InplaceUpdate(Workload):
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Draw x (size,); for sines also factors y (size,); for rows x (size / 256, 256) and w (256, 256).
 
-        w is orthogonal, so that products keep the scale of a row.
+        w is orthogonal, so that products keep the scale of a row. Raise ValueError if x has fewer rows than updates, or
+        an incomplete one.
         """
         import numpy as np
 
