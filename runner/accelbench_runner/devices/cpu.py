@@ -108,7 +108,7 @@ class Processors(Protocol):
 
 
 def contention() -> Contention:
-    """Read the CPU time that this process could not use. Take one reading before a phase and one after."""
+    """Read throttling, steal and pressure: CPU time that this process could not use. Read before and after a phase."""
     steal = sum(times.steal for times in _times_of_allowed_processors())
     return Contention(*_read_throttling(), steal_seconds=steal, pressure_seconds=_pressure_seconds())
 
@@ -129,7 +129,7 @@ class Usage(NamedTuple):
 
 
 def usage() -> Usage:
-    """Read the CPU time of all processes of the machine, also outside a container, and that of this process."""
+    """Read the CPU time of this process, and that of all processes on its CPUs, also outside a container."""
     all_seconds = sum(
         cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _times_of_allowed_processors()
     )
@@ -137,7 +137,7 @@ def usage() -> Usage:
 
 
 def _waited_seconds() -> float | None:
-    """Return the seconds that live threads of this process waited in run queues; None if the kernel reports none.
+    """Return the seconds that live threads of this process waited in run queues; None if the kernel does not report it.
 
     The second number in a thread's schedstat is its waiting time in nanoseconds, see proc(5).
     """
@@ -170,7 +170,8 @@ def other_threads_seconds() -> float:
 def _children_seconds() -> float:
     """Return the CPU time of all descendants of this process that have not been waited for."""
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # without children, raises at once
+        # Without children, this raises at once, which saves the scan of all processes below.
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return 0.0
     seconds = 0.0

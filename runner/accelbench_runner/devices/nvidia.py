@@ -146,7 +146,7 @@ class Gpu:
         """Return energy, clocks, causes of low clocks and other processes for the phase of `seconds` since `begin`."""
         began, ended = self.began, self._counters()
         assert began is not None  # noqa: S101 - begin comes first
-        self.sample()
+        self.sample()  # once more, after the last block
         held_back = self._held_back_seconds(began, ended, seconds)
         reading = DeviceReading(
             source="NVML",

@@ -24,7 +24,7 @@ Reading = Mapping[tuple[int, float], ProcessUsage]
 
 
 def read() -> Reading:
-    """Read the CPU seconds of each visible process but this one, by PID and start time, in some milliseconds."""
+    """Return the CPU seconds of each visible process but this one, by PID and start time; takes milliseconds."""
     reading = {}
     for process in psutil.process_iter(ATTRIBUTES):
         info = process.info

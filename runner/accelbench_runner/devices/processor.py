@@ -71,7 +71,7 @@ class ProcessorMonitor(DeviceMonitor):
         """Return for how long the process ran or waited for a CPU; None if the kernel does not report waiting."""
         if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
             return None
-        # Threads that have exited are missing from the second reading.
+        # Threads that have exited are missing from the second reading, so the difference can be negative.
         waited_seconds = max(0.0, usage.waited_seconds - self._usage_before.waited_seconds)
         ran_seconds = usage.process_seconds - self._usage_before.process_seconds
         return Idle(seconds=seconds, busy_seconds=ran_seconds + waited_seconds)
