@@ -309,16 +309,16 @@ def installed_version(*distributions: str) -> str:
 
 
 def cast_complex(array: Array, precision: Policy) -> Array:
-    """Cast complex numbers to complex128 for float64, else to complex64; return other arrays unchanged."""
+    """Cast complex numbers to complex128 if the policy is float64, else to complex64; keep other arrays unchanged."""
     if array.dtype.kind != "c":
         return array
     return array.astype("complex128" if precision == "float64" else "complex64")
 
 
 def last_out(program: Program) -> Callable[[Any], Any]:
-    """Return a function that takes the last step's out from the outs that a call of `step_loop` returns.
+    """Return a function that picks the last step's out from what a call made by `step_loop` returns.
 
-    With one step in a call, `step_loop` returns the out itself and not a list.
+    A call of several steps returns a list of outs, a call of one step the out itself.
     """
     if program.inner == 1:
         return lambda out: out

@@ -75,7 +75,7 @@ class JaxAccounting(Accounting):
     def compilations(self) -> Compilations:
         """Return the seconds of tracing, lowering and compiling (`backend`), and a cause for each compilation.
 
-        Spans nest: a trace can contain other traces, and the compilation of a constant.
+        Spans nest, and time counts for the innermost: a trace can contain other traces, and compile a constant.
         """
         return Compilations(
             seconds=seconds_by_part(span for span, _ in self._spans),
@@ -87,7 +87,7 @@ class JaxAccounting(Accounting):
         return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached_before)
 
     def constants(self) -> list[str]:
-        """Describe the arrays that the traced step captures as constants, without scalars; empty if none was traced."""
+        """Describe the arrays, not scalars, that the traced step captures as constants; empty if nothing was traced."""
         consts = [] if self._compiled.traced is None else self._compiled.traced.jaxpr.consts
         return [f"a constant {tuple(array.shape)} {array.dtype}" for array in consts if getattr(array, "ndim", 0)]
 
@@ -160,7 +160,7 @@ class JaxAccounting(Accounting):
         return int(statistics["peak_bytes_in_use"]) if "peak_bytes_in_use" in statistics else None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the size of the first device's memory pool, its peak if reported; None if the allocator reports none.
+        """Return the peak size of the first device's memory pool, or else its current size; None if none is reported.
 
         By default the pool has most of the device's memory from the start.
         """

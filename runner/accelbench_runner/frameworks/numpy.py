@@ -69,9 +69,9 @@ class CountingArray(np.ndarray[Any, Any]):
         return out[0] if out else self.counting_view(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Run a NumPy function and count it by name.
+        """Run a NumPy function; count it by name, unless it only moves numbers (`MOVING`).
 
-        The number of its operations is unknown, unless the function is in `MOVING` and so has none.
+        The number of a counted function's operations is unknown, which `UNCOUNTED` records.
         """
         result = func(*_without_counting(args), **_without_counting(kwargs))
         if func.__name__ not in MOVING:

@@ -138,7 +138,7 @@ class PyTorch(Adapter):
 
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:
-        """Return a context that raises RecompiledError if Dynamo recompiles a function.
+        """Return a context that raises RecompiledError if Dynamo recompiles a function; eager code is not checked.
 
         If a function is past its recompile limit, the error is raised at once. New inputs then run eagerly, and no
         stance of Dynamo detects that.

@@ -22,15 +22,15 @@ class TimedEvents:
         """Host seconds over device seconds, of each block whose events show more than 0 ms."""
 
     def start(self) -> None:
-        """Record the event before the first call's work."""
+        """Record the first event, before the work of the block's first call."""
         self._started.record()
 
     def stop(self) -> None:
-        """Record the event after the last call's work."""
+        """Record the second event, after the work of the block's last call."""
         self._stopped.record()
 
     def compare(self, host_seconds: float) -> None:
-        """Wait for the second event and store the ratio of host time to device time; store none for a block of 0 ms."""
+        """Wait for the second event; store host seconds over device seconds, but nothing for a block of 0 ms."""
         self._stopped.synchronize()
         milliseconds: float = self._started.elapsed_time(self._stopped)
         if milliseconds > 0:

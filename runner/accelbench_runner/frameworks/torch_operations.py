@@ -116,7 +116,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
         keywords = keywords or {}
         packet = getattr(operation, "overloadpacket", None)
         if packet is not None and packet not in self._formulas:
-            with self:
+            with self:  # the operations that it consists of are dispatched here too
                 result = operation.decompose(*arguments, **keywords)
             if result is not NotImplemented:
                 return result

@@ -70,7 +70,7 @@ class TorchTargets(Targets):
 
     @contextmanager
     def _simulate(self, target: Target) -> Iterator[None]:
-        """Simulate the target's device inside the context, and create new tensors on that device."""
+        """Return a context in which the target's device is simulated, and new tensors are created on it."""
         with simulated_device(target.platform) as account:
             self._account = account
             self._placement.simulation = account

@@ -17,7 +17,7 @@ class DeviceEvents(Protocol):
         ...
 
     def compare(self, host_seconds: float) -> None:
-        """Store the ratio of the host's time of the block to the device's; called after synchronisation."""
+        """Store host seconds over device seconds of the block; called after synchronisation."""
         ...
 
 

@@ -171,7 +171,7 @@ def _is_float_array(aval: Any) -> bool:
 
 
 def _count_jaxpr(jaxpr: Any) -> float:
-    """Count the floating-point operations of one run; raise UncountableError if a count depends on data."""
+    """Count the floating-point operations of one run of a jaxpr; raise UncountableError if they depend on data."""
     return math.fsum(map(_count_equation, jaxpr.eqns))
 
 
@@ -181,13 +181,13 @@ def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for e
     Raises UncountableError if the count depends on data.
     """
     inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
-    operand: Any = equation.invars[0].aval if equation.invars else None
+    first_operand: Any = equation.invars[0].aval if equation.invars else None
     results = [out.aval for out in equation.outvars if _is_float(out.aval)]
     size = float(sum(math.prod(result.shape) for result in results))
     match equation.primitive.name:
         case "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
-            contracted_lengths: Shape = tuple(operand.shape[index] for index in contracted)
+            contracted_lengths: Shape = tuple(first_operand.shape[index] for index in contracted)
             return 2.0 * size * math.prod(contracted_lengths)
         case "conv_general_dilated":
             kernel: Shape = equation.invars[1].aval.shape
@@ -201,7 +201,7 @@ def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for e
         case "cond":
             return common_count(inner_counts)
         case name if name in REDUCTIONS:
-            return float(math.prod(operand.shape)) if _is_float(operand) else 0.0
+            return float(math.prod(first_operand.shape)) if _is_float(first_operand) else 0.0
         case name if name in ELEMENTWISE:
             return size
         case _:

@@ -149,7 +149,7 @@ def count_kernels(text: str) -> int | None:
 
 
 def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | None:
-    """Apply `count` to the module's entry; None if the text contains no module, or if the count depends on data."""
+    """Apply `count` to a module's entry computation; None if there is none, or if the count depends on data."""
     module = Module(text)
     if not module.entry:
         return None

@@ -95,7 +95,7 @@ def inspect(text: str) -> ProgramContents | None:
 
 
 def _collectives(module: Module) -> Iterator[Instruction]:
-    """Yield each collective once.
+    """Yield one instruction for each collective, such as `all-reduce`.
 
     A TPU's program lists a collective up to three times (start, update, done), with the same channel.
     """
