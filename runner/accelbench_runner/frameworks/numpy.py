@@ -57,11 +57,11 @@ class CountingArray(np.ndarray[Any, Any]):
         """Run a ufunc and count its operations.
 
         A matrix product that sums over k numbers counts 2 k for each result. A reduction counts one for each number
-        that it reduces, and any other ufunc counts one for each result.
+        that it reduces, and any other ufunc counts one for each result. Only floating-point operations count.
         """
         plain_inputs = tuple(map(_without_counting, inputs))
-        into = {"out": tuple(map(_without_counting, out))} if out else {}
-        result = getattr(ufunc, method)(*plain_inputs, **into, **options)
+        out_argument = {"out": tuple(map(_without_counting, out))} if out else {}
+        result = getattr(ufunc, method)(*plain_inputs, **out_argument, **options)
         self.counts[ufunc.__name__] += 1
         operations_per_number = 2 * plain_inputs[0].shape[-1] if ufunc.__name__ in PRODUCTS else 1
         numbers = np.size(plain_inputs[0]) if method == "reduce" else np.size(result)

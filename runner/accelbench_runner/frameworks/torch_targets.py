@@ -268,7 +268,7 @@ def measure_call(account: DeviceAccount, program: Program, call: Any, batches: A
     account.begin_call()
     inputs = account.allocations((state, batches))
     other_inputs = account.allocations((program.state, program.batches))
-    before = {
+    before = {  # what was live, apart from the initial state and the other calls' batches
         serial: allocation
         for serial, allocation in account.live().items()
         if serial in inputs or serial not in other_inputs
@@ -281,6 +281,7 @@ def measure_call(account: DeviceAccount, program: Program, call: Any, batches: A
         argument_bytes=sum(allocation.size_bytes for allocation in inputs.values()),
         output_bytes=sum(allocation.size_bytes for allocation in outputs.values()),
         aliased_bytes=sum(allocation.size_bytes for serial, allocation in outputs.items() if serial in inputs),
+        # Temporary: neither live before the call nor returned by it.
         temporary_bytes=account.peak_bytes(before, frozenset(before) | frozenset(outputs)),
         peak_bytes=account.peak_bytes(before),
     )
