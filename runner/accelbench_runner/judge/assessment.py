@@ -232,7 +232,7 @@ class JudgedCase:
             yield from self._compare_with_baseline(quantity)
 
     def _compare_with_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
-        """Compare each variant with the baseline; add the payback to a comparison that has a verdict."""
+        """Compare each variant with the baseline. A comparison with a verdict also gets the first call's payback."""
         baseline, measured = self.case.baseline, self._measured_variants(quantity)
         for variant in self.case.variants:
             if variant.name != baseline:

@@ -175,7 +175,7 @@ def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
 
 
 def _shape_problem(outputs: NamedArrays, values: NamedArrays) -> str:
-    """Describe the first array whose name or shape differs, or that contains no numbers; empty if there is none."""
+    """Say that the names differ, or which array first differs in shape or holds no numbers; empty without a problem."""
     if outputs.keys() != values.keys():
         return f"it exports {_list_names(outputs)}, the reference has {_list_names(values)}"
     for name, value in values.items():

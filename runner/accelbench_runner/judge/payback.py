@@ -59,7 +59,7 @@ def _variant_and_unit(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
 
 
 def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
-    """Replace step times so that their arithmetic mean is the geometric mean of the original step times.
+    """Replace each step time s by g * (1 + log(s / g)); the arithmetic mean of these is g, the geometric mean of all s.
 
     Reports show the geometric mean as a variant's time; so the saving per step is the difference of two such times.
     The new step times linearise the geometric mean (delta method), so their mean has the same variance.

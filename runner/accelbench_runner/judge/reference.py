@@ -106,8 +106,8 @@ class Reference:
     def tolerance(self, name: str) -> Array:
         """Return the maximum absolute error of each element, in float64.
 
-        The tolerance of a float is `FACTORS` spreads, plus `OUTPUT_ULPS` ulp of the value, plus the smallest normal
-        number. At least the root mean square of the array's spreads counts as an element's spread.
+        For floats it is FACTORS * max(spread, rms(spreads)) + OUTPUT_ULPS * EPSILON * |value| + SMALLEST, with the
+        constants of the precision. For other types it is the spread.
         """
         value, spread = self.values[name], self.spreads[name]
         if not is_float(value):
@@ -354,7 +354,7 @@ class OwnProgram:
     """Run a baseline's own program in float64 on the CPU, step by step, without jit or compile."""
 
     def __init__(self, case: Case, workload: Workload, parameters: Any) -> None:
-        """Import the baseline's framework and initialise it; raise what the framework raises."""
+        """Import the baseline's framework, and initialise it on the CPU in float64; raise what the framework raises."""
         variant = next(variant for variant in case.variants if variant.name == case.baseline)
         self._kind = workload.variants()[variant.use]
         framework = frameworks.find(self._kind.framework)

@@ -143,10 +143,10 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
 
 
 def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) -> BlockPlan:
-    """Plan blocks of which overhead takes at most `OVERHEAD_SHARE`, and late work at most `LATE_SHARE`.
+    """Plan blocks of max(`BLOCK_SECONDS`, overhead / `OVERHEAD_SHARE`, late_seconds / `LATE_SHARE`) seconds or more.
 
     `overhead` is the seconds that timing one block costs. `late_seconds` is the time of the work that a block's last
-    call leaves behind untimed. Late work alone makes no block longer than `LONG_BUDGET_SECONDS`.
+    call leaves behind untimed; it makes no block longer than `LONG_BUDGET_SECONDS`.
     """
     length_for_late_work = min(late_seconds / LATE_SHARE, LONG_BUDGET_SECONDS)
     length_for_overhead = overhead / OVERHEAD_SHARE

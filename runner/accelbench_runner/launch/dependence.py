@@ -127,7 +127,7 @@ class _Trial:
         return count_operations(self.adapter, self.work, block), results[-1]
 
     def export_result(self, result: Any) -> NamedArrays:
-        """Return the arrays that the judge compares."""
+        """Return what the program exports for a call's result: the arrays that the judge compares."""
         return _export_arrays(self.adapter, self.export, self.work, result)
 
     def count_export(self, result: Any) -> dict[str, int]:

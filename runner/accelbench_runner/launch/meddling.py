@@ -43,7 +43,7 @@ def replaced_functions(before: Functions) -> list[str]:
 
 
 def _is_same(before: tuple[object, object], now: tuple[object, object] | None) -> bool:
-    """Return True if both are the same function with the same code object; None is a function that was removed."""
+    """Return True if `now` has the same function and code object as `before`; `now` is None for a removed function."""
     if now is None:
         return False
     function_before, code_before = before
@@ -57,6 +57,6 @@ def flags() -> dict[str, str]:
 
 
 def changed_flags(before: Mapping[str, str]) -> list[str]:
-    """Return the names of flags that were set, changed or removed since `before`."""
+    """Return the names of the environment variables in `flags()` that were set, changed or removed since `before`."""
     now = flags()
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))

@@ -50,7 +50,7 @@ class Reporter:
     """Write messages to the supervisor's descriptor, and time phases, asides and probes."""
 
     def __init__(self, descriptor: int, clock: Clock, *, mark: Path, skip: Collection[Probe] = ()) -> None:
-        """Send messages over `descriptor`; run no probe in `skip`.
+        """Prepare to send messages over `descriptor`, and to run no probe in `skip`.
 
         The file `mark` contains the name of the probe that runs between blocks.
         """
@@ -149,9 +149,9 @@ class Reporter:
 
 
 def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
-    """Return the message about an exception of the variant: kind of failure, the exception in one line, traceback.
+    """Return a message about an exception of the variant: why the variant failed, the exception's text, a traceback.
 
-    The kind is unsupported, lack of memory or, for all other exceptions, raised. Unsupported has no traceback.
+    The reason is `UNSUPPORTED` (without a traceback), `OUT_OF_MEMORY`, or `RAISED` for every other exception.
     """
     if isinstance(error, UnsupportedError):
         return Failed(reason=FailureReason.UNSUPPORTED, message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])

@@ -120,6 +120,7 @@ class LateWork:
         for _ in range(maximum_runs):
             runs.append(run())
             late_seconds, seconds = min(runs)
+            # Products cannot explain `PATIENCE_SECONDS`: no pool spins for so long.
             if baseline_seconds + PAUSE_SECONDS < late_seconds < PATIENCE_SECONDS:
                 product_late_seconds = self._probe(partial(self._lateness_of_products, seconds))
                 if product_late_seconds is None:

@@ -19,7 +19,7 @@ from accelbench_runner.protocol import LaunchRequest
 
 
 def import_adapter(framework: str) -> Callable[[AdapterSettings], Adapter]:
-    """Import and return the adapter class, which imports the framework."""
+    """Import the framework together with its adapter class, and return the class."""
     adapter: Callable[[AdapterSettings], Adapter] = frameworks.find(framework).load_adapter()
     return adapter
 

@@ -235,7 +235,8 @@ def _variant_result(
 ) -> VariantResult:
     """Return the result of one variant, from those of its launches that count.
 
-    Only the device's limits come from `all_launches` of the case.
+    Only the device's limits come from `all_launches` of the case. Without a timed launch, the result has only the
+    failure, the phases of a compilation and the numbers that launches reported.
     """
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]

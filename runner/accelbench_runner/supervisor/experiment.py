@@ -142,8 +142,8 @@ class Supervisor:
     def _run_round(self, round_number: int) -> StopReason | None:
         """Launch every variant that has not failed, judge the round, and log a checkpoint.
 
-        Return None, or the reason if the round was cut short. If a round was quarantined, the next round has the same
-        order of variants.
+        Return None, or why the round was cut short or could not be judged. If a round was quarantined, the next round
+        has the same order of variants.
         """
         began = self.clock()
         variants = [variant.name for variant in self.case.variants if variant.name not in self._failed]
@@ -214,7 +214,7 @@ class Supervisor:
             launches.append(record)
             if record.unfinished == "interrupted":
                 return launches, StopReason.INTERRUPTED
-            if record.unfinished:
+            if record.unfinished:  # at the time limit: `_launch` repeats a launch that a probe ended
                 return launches, StopReason.TIME_LIMIT_REACHED
             if record.failure:
                 self._failed[variant] = record.failure
@@ -318,8 +318,8 @@ class Supervisor:
     def _wants_warm_probe(self, record: LaunchRecord) -> bool:
         """Return True if a warm probe has to follow the launch: it succeeded, and it reported its compile cache.
 
-        False if times are not measured, if a warm probe of the variant failed before, if no time is left, or if
-        `rounds_min` rounds count already.
+        False if times are not measured, if a warm probe of the variant failed before, if a signal came or no time is
+        left, or if `rounds_min` rounds count already.
         """
         if self.launcher.purpose != "measure" or not is_reported(record.facts.compile_cache):
             return False
@@ -376,7 +376,7 @@ class Supervisor:
     def _deliver(
         self, kind: DocumentKind, *, complete: bool, stopped: StopReason | None, notes: tuple[str, ...] = ()
     ) -> Result:
-        """Assemble the result so far, write it to the log as `kind`, and return it."""
+        """Assemble the result so far, write it to the log as `kind`, and return it; store its digest for headlines."""
         timing = CaseTiming(
             started=self._started,
             finished=timestamp(datetime.now(UTC)),

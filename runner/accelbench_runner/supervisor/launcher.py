@@ -190,9 +190,10 @@ class Launcher:
 
 
 def launch_environment(directory: Path) -> dict[str, str]:
-    """Create folders for caches and temporary files in the launch's directory; return the launch's own variables.
+    """Create folders for caches and temporary files in `directory`; return environment variables that name them.
 
-    Because every launch gets empty folders, every launch starts with cold caches.
+    Because every launch gets empty folders, every launch starts with cold caches. The settings of the frameworks are
+    returned too.
     """
     folders = {"HOME": "home", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}  # Inductor caches headers below TMPDIR
     settings: dict[str, str] = {}

@@ -72,7 +72,7 @@ class LogWriter:
         self._write("notice", [f"accelbench: {escape_unprintable(text)}"[:MAXIMUM_OUTPUT_LINE_BYTES]])
 
     def output(self, line: str) -> None:
-        """Write a line that a launch printed; a prefix marks it."""
+        """Write a line that a launch printed; `line` begins with the name of the launch."""
         self._write("output", [line])
 
     def omission_notes(self) -> tuple[str, ...]:

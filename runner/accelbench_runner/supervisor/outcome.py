@@ -220,7 +220,10 @@ def _describe_timeout(
 
 
 def _message_with_trace(failed: Failed) -> str:
-    """Return the message and the end of the trace, which names the user's line; each has half of the space."""
+    """Return the message and the end of the trace, which names the user's line; each has half of the space.
+
+    An unsupported variant, or an empty trace, gives the message alone.
+    """
     maximum_characters = MAXIMUM_FAILURE_CHARACTERS // 2
     if not failed.trace or failed.reason == FailureReason.UNSUPPORTED:
         return failed.message

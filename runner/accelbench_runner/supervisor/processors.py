@@ -65,9 +65,9 @@ def set_affinity(requested: int | None = None) -> tuple[int, ...]:
 def choose_processors(
     busy_shares: Mapping[int, float], count: int, *, cores: Mapping[int, str], rng: random.Random
 ) -> Collection[int]:
-    """Choose `count` CPUs: idle ones first; among these, one on a core without a chosen CPU; else at random.
+    """Choose `count` CPUs one by one: if possible an idle one, then one on a core without a chosen CPU, then any.
 
-    `busy_shares` maps each CPU to the share of time for which it was busy, and `cores` maps it to its core's name.
+    `busy_shares` maps each CPU to the share of time for which it was busy; `cores` maps each CPU to its core's name.
     """
     shuffled: Sequence[int] = rng.sample(sorted(busy_shares), len(busy_shares))
     chosen: list[int] = []
