@@ -178,10 +178,10 @@ def _severity(finding: Finding) -> int:
 
 
 def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
-    """Return the most severe of the findings, each given with its round. Its reading names the round.
+    """Return the most severe of the findings, with its round added to its reading.
 
-    If all passed, return the newest as it is. If several are the most severe, return the first, and add how many
-    others there are. With `disturbance`, the reading calls their rounds disturbed.
+    `findings` has pairs of round and finding. If all passed, return the newest unchanged. If several are the most
+    severe, return the first, and add the number of the others. With `disturbance`, their rounds are called disturbed.
     """
     severity = max(_severity(finding) for _, finding in findings)
     worst = [(round_number, finding) for round_number, finding in findings if _severity(finding) == severity]

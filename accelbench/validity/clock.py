@@ -19,7 +19,8 @@ MAXIMUM_DRIFT = 0.001
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     """Fail if no block was timed, if the clock was replaced or drifted, or if it is too coarse for the median time.
 
-    The time is that of a block for the protocol `steady`, and otherwise of a call, which includes two clock readings.
+    The protocol `steady` times blocks. Other protocols time single calls, for which two clock readings must be short
+    too.
     """
     if not launch.blocks:
         return failed("no block was timed")

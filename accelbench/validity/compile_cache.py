@@ -9,7 +9,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     """Fail if the launch's compile cache was not empty at its start, or if the launch had hits and no miss.
 
-    Untested if its warm probe failed, reported no counts, or had a miss. A launch without a cache compiles nothing.
+    Untested if its warm probe failed, reported no counts, or had a miss. Without a cache nothing is compiled: passed.
     """
     cold = launch.facts.compile_cache
     if not is_reported(cold):

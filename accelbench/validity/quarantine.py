@@ -65,7 +65,7 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
 def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
     """Separate the rounds with a disturbed launch from the other rounds, which count.
 
-    If the case accepts noise, or if every round was disturbed, all rounds count.
+    All rounds count if the case accepts noise, or if every round was disturbed, so that no other round is left.
     """
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:

@@ -72,9 +72,9 @@ UNKNOWN_ROOF = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 
 
 def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
-    """Return the limits from the device's data sheet; without one, the highest limits that any launch measured.
+    """Return the FLOP/s and bytes/s that the device can reach: from its data sheet, else the highest ones measured.
 
-    If the data sheet lacks the case's precision, the FLOP/s are None. If no launch measured limits, both are None.
+    The FLOP/s are None if the data sheet lacks the case's precision. Both are None if no launch measured them either.
     """
     launches = tuple(launches)
     for launch in launches:
@@ -96,9 +96,9 @@ def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
 
 
 def works_from_memory(launch: LaunchRecord) -> bool | None:
-    """Return True if the working set is larger than `CACHE_MULTIPLE` last-level caches, so that it comes from memory.
+    """Return True if the working set exceeds `CACHE_MULTIPLE` last-level caches, so that it is read from memory.
 
-    None if its size or the cache's size is unknown. The cache's size on a data sheet takes precedence.
+    None if one of the two sizes is unknown. The cache's size on a data sheet takes precedence.
     """
     working_set = launch.facts.working_set
     device = launch.facts.device

@@ -53,7 +53,7 @@ def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
 
 
 def _decisive_run(readings: list[Synchronisation]) -> WatchedRun:
-    """Return the least late of the short runs or the least late of the long runs, whichever is later.
+    """Return a run of calls that is late only if all short runs are late, or if all long runs are.
 
     Every launch has a short run of calls. In the first rounds it has a long run too.
     """
