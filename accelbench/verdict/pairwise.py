@@ -47,7 +47,7 @@ class MeasuredVariants:
         return noise_check_names() if self.noisy else disturbance_check_names()
 
     @cached_property
-    def _required_checks(self) -> Certificate:
+    def _certificate_for_verdict(self) -> Certificate:
         """Return the certificate; in a noisy case, without the checks that other load can fail."""
         if not self.noisy:
             return self.certificate
@@ -87,7 +87,7 @@ class MeasuredVariants:
                 return make_comparison(
                     f"{name} failed in round {failure.round} ({failure.reason}): nothing to compare."
                 )
-        if failed_checks := checks_against_verdict(self._required_checks, variant, baseline):
+        if failed_checks := checks_against_verdict(self._certificate_for_verdict, variant, baseline):
             return make_comparison(self._invalid_sentence((variant, baseline), failed_checks), invalid=failed_checks)
         if not logs:
             return make_comparison(f"{variant}: no complete round yet.")
