@@ -68,7 +68,7 @@ def trend(values: Sequence[float]) -> float:
     from scipy.stats import rankdata
 
     coefficients = dct(rankdata(values), norm="ortho")[1 : COEFFICIENTS + 2]
-    first = -float(coefficients[0])
+    first = -float(coefficients[0])  # the first cosine falls, so that growing values have a negative coefficient
     next_rms = math.sqrt(float((coefficients[1:] ** 2).mean()))
     rounding_error = 1e-9 * len(values)
     if next_rms > rounding_error:

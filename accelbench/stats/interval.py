@@ -56,7 +56,8 @@ class Interval:
 
 def log_speedups(baseline: Sequence[float], variant: Sequence[float]) -> list[float]:
     """Return the log-speedup of each round; item i of both arguments is the seconds of a launch in the same round."""
-    return [math.log(before) - math.log(after) for before, after in zip(baseline, variant, strict=True)]
+    pairs = zip(baseline, variant, strict=True)
+    return [math.log(baseline_seconds) - math.log(variant_seconds) for baseline_seconds, variant_seconds in pairs]
 
 
 def student_interval(logs: Sequence[float], alpha: float) -> Interval | None:

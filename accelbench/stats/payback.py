@@ -57,8 +57,9 @@ def estimate_payback(
     Item i of `baseline` and `variant` are launches of the same round. The answer follows from the signs of two means
     over rounds: extra seconds of the first call, and seconds saved per step. The interval has confidence 1 - `alpha`.
     """
-    extra_seconds = [after.first_call - before.first_call for before, after in zip(baseline, variant, strict=True)]
-    saved_seconds = [before.step - after.step for before, after in zip(baseline, variant, strict=True)]
+    pairs = list(zip(baseline, variant, strict=True))
+    extra_seconds = [variant_cost.first_call - baseline_cost.first_call for baseline_cost, variant_cost in pairs]
+    saved_seconds = [baseline_cost.step - variant_cost.step for baseline_cost, variant_cost in pairs]
     if len(extra_seconds) < MINIMUM_PAIRS:
         return None
     mean_extra = math.fsum(extra_seconds) / len(extra_seconds)
@@ -113,8 +114,8 @@ def _scaled_interval(
     if a > 0:
         if discriminant < 0:
             discriminant = 0.0  # a rounding error: with a > 0 the interval contains the estimate, so roots exist
-        deviation = math.sqrt(discriminant)
-        low, high = (b - deviation) / a, (b + deviation) / a
+        square_root = math.sqrt(discriminant)
+        low, high = (b - square_root) / a, (b + square_root) / a
         return (max(0.0, low), high) if high >= 0 else (None, None)
     # The step times do not differ significantly. The interval is all numbers except those between the roots.
     if c <= 0:

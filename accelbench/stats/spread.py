@@ -33,10 +33,10 @@ class Outliers:
 
 
 def find_outliers(values: Sequence[float]) -> Outliers:
-    """Count outliers by Tukey's fences ("Exploratory Data Analysis", 1977).
+    """Count mild and severe outliers: more than `MILD` or `SEVERE` interquartile ranges beyond a quartile.
 
-    Fewer than `MINIMUM_VALUES` values have no outliers. Of normal values, about 7 in 1,000 lie beyond the inner fences
-    and 2 in a million beyond the outer fences.
+    These are Tukey's fences ("Exploratory Data Analysis", 1977). Of normal values, about 7 in 1,000 are outliers and 2
+    in a million severe ones. Fewer than `MINIMUM_VALUES` values have none.
     """
     if len(values) < MINIMUM_VALUES:
         return Outliers(of=len(values))
@@ -85,8 +85,8 @@ def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
     within = math.fsum((value - mean) ** 2 for blocks, mean in zip(logs, means, strict=True) for value in blocks)
     between = math.fsum(len(blocks) * (mean - grand_mean) ** 2 for blocks, mean in zip(logs, means, strict=True))
     block_variance = within / (block_count - launch_count)
-    between_square = between / (launch_count - 1)
+    between_mean_square = between / (launch_count - 1)
     blocks_per_launch = (block_count - sum(len(blocks) ** 2 for blocks in logs) / block_count) / (launch_count - 1)
-    launch_variance = max(0.0, (between_square - block_variance) / blocks_per_launch)
+    launch_variance = max(0.0, (between_mean_square - block_variance) / blocks_per_launch)
     variance = launch_variance + block_variance
     return launch_variance / variance if variance > 0 else None
