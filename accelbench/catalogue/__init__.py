@@ -76,7 +76,7 @@ def find(name: str) -> Workload:
 
 @cache
 def _find_in_packages(name: str) -> Workload:
-    """Return the workload of that name of accelbench or of another package; raises UnknownWorkloadError."""
+    """Return the workload `name` of accelbench or of an installed package; raises UnknownWorkloadError."""
     if is_built_in(name):
         module = importlib.import_module(f"{workloads.__name__}.{name.replace('-', '_')}")
         return workload_class(module, name)()

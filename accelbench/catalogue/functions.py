@@ -198,6 +198,7 @@ def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
     for argument in arguments[1:]:
         if argument.default is argument.empty:
             raise InvalidWorkloadError(f"{location(arrays)}: every parameter needs a default; {argument.name} has none")
+        # An annotation that is still a string could not be evaluated; then the default gives the type.
         has_type = argument.annotation is not argument.empty and not isinstance(argument.annotation, str)
         field_type = argument.annotation if has_type else type(argument.default)
         fields[argument.name] = (field_type, Field(default=argument.default))
