@@ -95,6 +95,7 @@ def _make_case(
             CaseVariant(name=variant.label, use=variant.use, options=variant.options) for variant in spec.variants
         ),
         baseline=run.baseline,
+        # At least 1 with a single variant, because the run's error probability is divided by this number.
         comparisons_in_run=max(1, case_count * (len(spec.variants) - 1)),
         measurement=_convert_measurement(spec.measurement),
         accelerator=accelerator,

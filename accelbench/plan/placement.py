@@ -232,7 +232,7 @@ def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]
 
 
 def pod_requests(spec: Manifest) -> Amounts:
-    """Return what the scheduler reserves for a pod, by resource, including one of `pods`.
+    """Return the amount of each resource that the scheduler reserves for a pod; of the resource `pods` it is 1.
 
     For each resource this is the sum of all containers and sidecars, or the largest init container if that is larger;
     the pod's overhead is added.

@@ -40,8 +40,8 @@ def _check_workload(
 ) -> tuple[Problem, ...]:
     """Return the problems that `check` finds in the run.
 
-    If the workload is unknown, or if a user's workload raises an exception, that is the only problem. There is no
-    problem if the workload is a script that is not on this machine.
+    If the workload is unknown, or if a user's workload raises an exception, that is the only problem; an exception of a
+    built-in workload is not caught. A script that is not on this machine has no problem.
     """
     reference = run.spec.workload
     if reference.script and script.path() is None:
