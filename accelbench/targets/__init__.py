@@ -153,11 +153,11 @@ def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
         )
     fixed_sizes = {name: size for name, size in axes.items() if size != 0}
     product = math.prod(fixed_sizes.values())
-    text = " x ".join(f"{name} {size}" for name, size in fixed_sizes.items())
+    sizes_text = " x ".join(f"{name} {size}" for name, size in fixed_sizes.items())
     if free_axes and devices % product:
-        raise UnevenMeshError(f"{text} do not divide {devices} devices, so {free_axes[0]} cannot be 0 (the rest)")
+        raise UnevenMeshError(f"{sizes_text} do not divide {devices} devices, so {free_axes[0]} cannot be 0 (the rest)")
     if not free_axes and product != devices:
-        raise UnevenMeshError(f"{text} are {product} devices, not {devices}: set one of them to 0 (the rest)")
+        raise UnevenMeshError(f"{sizes_text} are {product} devices, not {devices}: set one of them to 0 (the rest)")
     return {name: fixed_sizes.get(name, devices // product) for name in axes}
 
 
