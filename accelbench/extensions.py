@@ -66,7 +66,7 @@ class Registry(Generic[D]):
         """
         if name in self._built_in_names:
             module = import_module(f"{self._group}.{name}")
-            descriptor: object = getattr(module, self._kind_name.upper())
+            descriptor: object = getattr(module, self._kind_name.upper())  # such as `FRAMEWORK` of the module `jax`
         elif name in self._entry_points:
             descriptor = self._load_installed(self._entry_points[name])
         else:

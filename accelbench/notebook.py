@@ -140,6 +140,7 @@ def compare(
     """
     _check_arguments(functions, arrays, reference)
     _check_options(name, processors)
+    # A single variant given as a string is not a sequence of letters.
     uses = (variants,) if isinstance(variants, str) else tuple(variants)
     with tempfile.TemporaryDirectory(prefix="accelbench-compare-") as temporary:
         script = Path(temporary, f"{name}{SCRIPT_SUFFIX}")
@@ -152,6 +153,7 @@ def compare(
             [directory] = reserve([run], Path(out) if out is not None else None)
         except OccupiedError:
             raise FileExistsError(f"{out} is not empty, and nothing is overwritten: give out= another name") from None
+        # Launches find the same modules as the notebook.
         import_paths = [str(Path(entry).absolute()) for entry in sys.path]
         with Signals() as signals, display(console(stderr=True)) as live_display:
             outcome = measure(
@@ -317,6 +319,7 @@ def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
     """
     package = str(getattr(function, "__module__", "")).partition(".")[0]
     compiler = None
+    # Compared by name and attribute, so that no framework has to be imported.
     if type(function).__name__ == "PjitFunction" and package not in frameworks.packages():
         compiler = "jax.jit"
     elif hasattr(function, "_torchdynamo_orig_callable"):
