@@ -64,7 +64,7 @@ class DeepNetwork(Workload):
         return 0
 
     def measure(self, parameters: Any) -> Measure:
-        """Set a comparison with the reference after three steps; the steps compute gradients."""
+        """Have outputs compared with the reference after three steps."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 

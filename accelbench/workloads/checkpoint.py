@@ -59,7 +59,7 @@ class Checkpoint(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Return the protocol `observe` for `asks: resume`, and `steady`, the default, for `asks: time`."""
+        """Use the protocol `observe` for `asks: resume`, and `steady`, the default, for `asks: time`."""
         if parameters.asks == "resume":
             return Measure(protocol="observe", unit="call", differentiates=True)
         return Measure(unit="checkpoint")

@@ -55,7 +55,7 @@ class CifarCnn(Workload):
         learning_rate: float = Field(default=0.01, gt=0, le=10, description="Step of the gradient descent.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Set a comparison with the reference after three steps, when every weight has clearly changed."""
+        """Have outputs compared with the reference after three steps, when every weight has clearly changed."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 

@@ -30,7 +30,7 @@ class ElementwiseFusion(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Set the unit of work: one evaluation of the whole vector."""
+        """Make one evaluation of the whole vector the unit of work."""
         del parameters
         return Measure(unit="evaluation")
 

@@ -42,7 +42,7 @@ class LinearRegression(Workload):
         steps: int = Field(default=200, ge=1, le=1_000_000, description="Steps in one call of jax/scan-steps.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Set a comparison with the reference after ten steps, enough to detect a wrong gradient."""
+        """Have outputs compared with the reference after ten steps, enough to detect a wrong gradient."""
         del parameters
         return Measure(parity_units=10, differentiates=True)
 

@@ -44,7 +44,7 @@ class MatmulChain(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Set the unit of work: one product. Without scaling, infinity and NaN are expected."""
+        """Make one product the unit of work. Without scaling, infinity and NaN are expected."""
         overflows = "x @ x squares the numbers with every product: infinite at about the fifth, then not a number"
         return Measure(unit="product", non_finite=overflows if parameters.scaling == "none" else None)
 

@@ -64,7 +64,7 @@ class Mlp(Workload):
             return self
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Set a comparison with the reference after ten steps, when training has clearly changed the weights."""
+        """Have outputs compared with the reference after ten steps, when training has clearly changed the weights."""
         return Measure(parity_units=10, differentiates=parameters.work == "train")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:

@@ -94,7 +94,7 @@ class TransformerLm(Workload):
             return self.embedding == "tied"
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Set a comparison with the reference after three steps, as AdamW corrects its moments differently in each."""
+        """Have outputs compared with the reference after three steps, as AdamW's corrections differ in each step."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 

@@ -59,7 +59,7 @@ class VariableLength(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Return the protocol `episode`, which times the calls in order, or `observe`, which records their results."""
+        """Use the protocol `episode`, which times the calls in order, for `asks: time`, and `observe` otherwise."""
         return Measure(protocol="episode" if parameters.asks == "time" else "observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:

@@ -80,7 +80,7 @@ class Vit(Workload):
             return self.patch**2 * shared.COLOURS
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Set a comparison with the reference: of predictions after one step, of training after three.
+        """Have outputs compared with the reference: of predictions after one step, of training after three.
 
         After three steps, every weight has clearly changed.
         """

@@ -62,7 +62,7 @@ class Xor(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Set a comparison with the reference after `compared_epochs`; the default, ten, shows a wrong gradient."""
+        """Have outputs compared with the reference after `compared_epochs`; ten show a wrong gradient."""
         return Measure(unit="epoch", parity_units=parameters.compared_epochs, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
