@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from accelbench_runner.supervisor.processors import allowed_threads, choose_processors
+from accelbench_runner.supervisor.processors import allowed_threads, choose_cpus
 from runner.supervision import Ended, Supervised, case_of
 
 Run = Callable[..., Ended]
@@ -53,15 +53,15 @@ def test_idle_processors_are_chosen_before_busy_ones_and_new_cores_before_used_o
     cores = {0: "a", 1: "a", 2: "b", 3: "b", 4: "c", 5: "c"}
     for seed in range(20):
         rng = random.Random(seed)  # noqa: S311 - no secret
-        assert {cores[number] for number in choose_processors(busy, 3, cores=cores, rng=rng)} == {"a", "b", "c"}
-        assert set(choose_processors(busy, 4, cores=cores, rng=rng)) == {1, 2, 3, 5}
+        assert {cores[number] for number in choose_cpus(busy, 3, cores=cores, rng=rng)} == {"a", "b", "c"}
+        assert set(choose_cpus(busy, 4, cores=cores, rng=rng)) == {1, 2, 3, 5}
 
 
 def test_two_supervisors_on_an_idle_node_do_not_always_choose_the_same_processors() -> None:
     idle = dict.fromkeys(range(64), 0.0)
     cores = {number: str(number) for number in idle}
     generators = map(random.Random, range(20))
-    chosen = {frozenset(choose_processors(idle, 2, cores=cores, rng=rng)) for rng in generators}
+    chosen = {frozenset(choose_cpus(idle, 2, cores=cores, rng=rng)) for rng in generators}
     assert len(chosen) > 10
 
 

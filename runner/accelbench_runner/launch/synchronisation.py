@@ -1,6 +1,6 @@
 """Detect work that continues after a block's clock has stopped. Runs of calls besides the timed blocks show it.
 
-Late work (a thread that a step started, a computation whose result is dropped) uses processor time or keeps the
+Late work (a thread that a step started, a computation whose result is dropped) uses CPU time or keeps the
 device's queue busy, so both are watched until they are idle. A run as long as a block shows what its last call leaves
 behind; a longer run shows what accumulates over many calls. An episode is checked when it ends.
 
@@ -30,9 +30,9 @@ MAXIMUM_RUNS = 3
 PAUSE_SECONDS = 0.001
 """Seconds between two looks at the other threads, and so the resolution of lateness."""
 BUSY_SHARE = 0.25
-"""Maximum share of one processor that other threads may use while the process counts as idle."""
+"""Maximum share of one CPU that other threads may use while the process counts as idle."""
 QUIET_SECONDS = 0.020
-"""Seconds without work that end the watch: on a busy machine, a thread may wait that long for a processor."""
+"""Seconds without work that end the watch: on a busy machine, a thread may wait that long for a CPU."""
 PATIENCE_SECONDS = 0.5
 """Maximum seconds to watch other threads: no pool spins for so long."""
 PRODUCT = 256
@@ -158,12 +158,12 @@ class LateWork:
         Watching ends after `PATIENCE_SECONDS`, even if they are still busy.
         """
         began = last_busy = now = self._clock.seconds()
-        processor_seconds = self._other_threads_seconds()
+        cpu_seconds = self._other_threads_seconds()
         while now - last_busy < QUIET_SECONDS and now - began < PATIENCE_SECONDS:
             self._clock.pause(PAUSE_SECONDS)
             previous, now = now, self._clock.seconds()
-            previous_processor_seconds, processor_seconds = processor_seconds, self._other_threads_seconds()
-            used_seconds = processor_seconds - previous_processor_seconds
+            previous_cpu_seconds, cpu_seconds = cpu_seconds, self._other_threads_seconds()
+            used_seconds = cpu_seconds - previous_cpu_seconds
             if used_seconds > BUSY_SHARE * (now - previous):
                 last_busy = now
         return last_busy - began

@@ -13,7 +13,7 @@ PROBE_SECONDS = 20.0
 HANG_FACTOR = 5.0
 HANG_SECONDS = 30.0
 """A launch counts as hung if it takes longer than both this and five times its variant's longest launch so far. The
-limit is extended by processor time that others took: a launch that gets 20 % of the processors takes five times as
+limit is extended by CPU time that others took: a launch that gets 20 % of the CPUs takes five times as
 long."""
 MAXIMUM_EXTENSION_FACTOR = 5.0
 """Maximum multiple to which other load extends a limit; without it, a launch that hangs asleep would never end."""
@@ -31,7 +31,7 @@ class Limit(NamedTuple):
     reason: str
     """Origin of the limit, for messages: `its share of the case's time limit of 60 s`."""
     extended_by_load: bool = False
-    """True: processor time that other processes took is added."""
+    """True: CPU time that other processes took is added."""
 
 
 def launch_limit(
@@ -89,7 +89,7 @@ class Allowance:
     probe_limit_seconds: float = PROBE_SECONDS
     """Maximum seconds of a probe."""
     others_share: Callable[[], float] = lambda: 0.0
-    """Returns the share of processor time that other processes took since the launch began.
+    """Returns the share of CPU time that other processes took since the launch began.
 
     Because this takes long, it is called only when the limit is reached.
     """

@@ -16,7 +16,7 @@ from accelbench_runner.supervisor.allowance import PROBE_SECONDS, Allowance, Lim
 from accelbench_runner.supervisor.children import ChildExit, Interruption, UnkillableError, run_child
 from accelbench_runner.supervisor.listener import Forward, LaunchListener, describe_probe
 from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpret, running_probe
-from accelbench_runner.supervisor.processors import ProcessorUse
+from accelbench_runner.supervisor.processors import CpuUse
 
 MAXIMUM_COMPILER_BYTES = 8 * 1024**3
 """Maximum data of a compiler; the largest that was measured took 1.55 GiB, for 256 chips (docs/adr/0043)."""
@@ -151,12 +151,12 @@ class Launcher:
         If other processes take CPU time from now on, the launch's limit is extended. `case_seconds` are left of the
         case's time limit.
         """
-        before = ProcessorUse.read()
+        before = CpuUse.read()
         allowance = Allowance(
             launch_limit=limit,
             case_seconds=case_seconds,
             probe_limit_seconds=self.probe_seconds,
-            others_share=lambda: ProcessorUse.read().others_share_since(before),
+            others_share=lambda: CpuUse.read().others_share_since(before),
         )
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 

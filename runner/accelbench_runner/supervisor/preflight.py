@@ -19,13 +19,13 @@ SURVEY = (sys.executable, "-m", "accelbench_runner.supervisor.survey")
 LIMIT_SECONDS = 20.0
 """Maximum seconds of a survey."""
 MINIMUM_LISTED_SHARE = 0.1
-"""Minimum share of a processor for which a process gets a line."""
+"""Minimum share of a CPU for which a process gets a line."""
 MINIMUM_EXPLAINED_SHARE = 0.5
 """Minimum share of the load that the listed processes explain; below it, a line mentions invisible processes."""
 ONE_PROCESSOR = 1.05
-"""Maximum use of a process that counts as using one processor."""
+"""Maximum use of a process that counts as using one CPU."""
 MAXIMUM_LOAD_PER_PROCESSOR = 2.0
-"""Maximum load average per processor without a warning; launches of an earlier case stay below it."""
+"""Maximum load average per CPU without a warning; launches of an earlier case stay below it."""
 STEADY_GOVERNORS = {"", "performance"}
 """Governors without a warning; empty if unknown."""
 
@@ -37,10 +37,10 @@ class Survey(Document):
     """Hold the use of the machine during one second in which this process slept."""
 
     processors: int
-    """Number of processors that launches may use."""
+    """Number of CPUs that launches may use."""
     seconds: float
     busy_seconds: float = 0.0
-    """Processor seconds of other processes on these processors."""
+    """CPU seconds of other processes on these CPUs."""
     steal_seconds: float = 0.0
     processes: tuple[Process, ...] = ()
     """The busiest other processes."""
@@ -107,7 +107,7 @@ def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
 
 
 def _container_warnings(survey: Survey) -> list[str]:
-    """Return warnings of hypervisor steal, and of a CPU limit below the number of processors."""
+    """Return warnings of hypervisor steal, and of a CPU limit below the number of CPUs."""
     lines = []
     steal_share = survey.steal_seconds / (survey.processors * survey.seconds)
     if steal_share > STEAL.biases:
@@ -142,5 +142,5 @@ def _describe_use(used_processors: float, survey: Survey) -> str:
 
 
 def _describe_processors(survey: Survey) -> str:
-    """Describe the processors that launches may use: `4 processors`."""
+    """Describe the CPUs that launches may use: `4 processors`."""
     return f"{survey.processors} processors" if survey.processors > 1 else "the one processor that launches use"

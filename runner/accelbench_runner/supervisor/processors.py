@@ -1,8 +1,8 @@
-"""Choose the processors that a case runs on, and measure what other processes use of them.
+"""Choose the CPUs that a case runs on, and measure what other processes use of them.
 
-A case runs on as many processors as the container may use, chosen once, the same for every launch. CPU affinity limits
+A case runs on as many CPUs as the container may use, chosen once, the same for every launch. CPU affinity limits
 it, because every thread pool follows affinity (XLA's ignores OMP_NUM_THREADS); the variables that OpenMP and BLAS
-libraries read are set to the same number. If there are more processors than the quota pays for, idle ones are taken,
+libraries read are set to the same number. If there are more CPUs than the quota pays for, idle ones are taken,
 and one hardware thread of each core before a second: two pods on a node must not both settle on the first core.
 
 /proc is read here without psutil, so that the supervisor stays small.
@@ -22,7 +22,7 @@ from accelbench_runner.supervisor.children import descendants, stat_fields
 
 OBSERVATION_SECONDS = 0.2
 BUSY_SHARE = 0.2
-"""Maximum share of time for which an idle processor may be busy."""
+"""Maximum share of time for which an idle CPU may be busy."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
@@ -53,16 +53,15 @@ def set_affinity(requested: int | None = None) -> tuple[int, ...]:
         time.sleep(OBSERVATION_SECONDS)
         seconds_after = _busy_seconds()
         busy_shares = {
-            processor: (seconds_after.get(processor, 0) - seconds_before.get(processor, 0)) / OBSERVATION_SECONDS
-            for processor in available
+            cpu: (seconds_after.get(cpu, 0) - seconds_before.get(cpu, 0)) / OBSERVATION_SECONDS for cpu in available
         }
-        cores = {processor: _core_name(processor) for processor in available}
+        cores = {cpu: _core_name(cpu) for cpu in available}
         rng = random.Random()  # noqa: S311 - spreads pods over a node
-        os.sched_setaffinity(0, choose_processors(busy_shares, threads, cores=cores, rng=rng))
+        os.sched_setaffinity(0, choose_cpus(busy_shares, threads, cores=cores, rng=rng))
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
-def choose_processors(
+def choose_cpus(
     busy_shares: Mapping[int, float], count: int, *, cores: Mapping[int, str], rng: random.Random
 ) -> Collection[int]:
     """Choose `count` CPUs one by one: if possible an idle one, then one on a core without a chosen CPU, then any.
@@ -72,13 +71,11 @@ def choose_processors(
     shuffled: Sequence[int] = rng.sample(sorted(busy_shares), len(busy_shares))
     chosen: list[int] = []
     while len(chosen) < count:
-        used_cores = {cores[processor] for processor in chosen}
-        candidates = [processor for processor in shuffled if processor not in chosen]
-        # False sorts before True, so the smallest rank is that of an idle processor, if possible on an unused core.
-        ranks = {
-            processor: (busy_shares[processor] > BUSY_SHARE, cores[processor] in used_cores) for processor in candidates
-        }
-        chosen.append(min(candidates, key=lambda processor: ranks[processor]))
+        used_cores = {cores[cpu] for cpu in chosen}
+        candidates = [cpu for cpu in shuffled if cpu not in chosen]
+        # False sorts before True, so the smallest rank is that of an idle CPU, if possible on an unused core.
+        ranks = {cpu: (busy_shares[cpu] > BUSY_SHARE, cores[cpu] in used_cores) for cpu in candidates}
+        chosen.append(min(candidates, key=lambda cpu: ranks[cpu]))
     return chosen
 
 
@@ -87,22 +84,22 @@ def thread_environment(threads: int) -> dict[str, str]:
     return dict.fromkeys(THREAD_VARIABLES, str(threads))
 
 
-class ProcessorUse(NamedTuple):
-    """Hold how long other processes have used the processors that this process may run on."""
+class CpuUse(NamedTuple):
+    """Hold how long other processes have used the CPUs that this process may run on."""
 
     others_seconds: float
-    """Processor seconds since boot of the hypervisor and all processes except this one and its descendants."""
+    """CPU seconds since boot of the hypervisor and all processes except this one and its descendants."""
     read_at: float
     """Time of the reading, in monotonic seconds."""
-    processors: frozenset[int]
+    cpus: frozenset[int]
 
     @classmethod
-    def read(cls) -> "ProcessorUse":
+    def read(cls) -> "CpuUse":
         """Read how many CPU seconds all processes used since boot, and subtract those of this process and descendants.
 
         If the counters cannot be read, other processes count as idle.
         """
-        processors = frozenset(os.sched_getaffinity(0))
+        cpus = frozenset(os.sched_getaffinity(0))
         ended_children = resource.getrusage(resource.RUSAGE_CHILDREN)
         own_seconds = (
             time.process_time() + ended_children.ru_utime + ended_children.ru_stime + _seconds_of_descendants()
@@ -110,28 +107,28 @@ class ProcessorUse(NamedTuple):
         busy_seconds: Mapping[int, float] = {}
         with contextlib.suppress(OSError):
             busy_seconds = _busy_seconds()
-        used_seconds = sum(seconds for processor, seconds in busy_seconds.items() if processor in processors)
-        return cls(used_seconds - own_seconds, time.monotonic(), processors)
+        used_seconds = sum(seconds for cpu, seconds in busy_seconds.items() if cpu in cpus)
+        return cls(used_seconds - own_seconds, time.monotonic(), cpus)
 
-    def others_share_since(self, before: "ProcessorUse") -> float:
+    def others_share_since(self, before: "CpuUse") -> float:
         """Return the share of the CPUs' time that other processes used since `before`, 0 to 1.
 
         0 if this process's affinity has changed, because the counters then cover different CPUs.
         """
-        available_seconds = (self.read_at - before.read_at) * len(self.processors)
-        if self.processors != before.processors or available_seconds <= 0:
+        available_seconds = (self.read_at - before.read_at) * len(self.cpus)
+        if self.cpus != before.cpus or available_seconds <= 0:
             return 0.0
         others_seconds = max(0.0, self.others_seconds - before.others_seconds)
         return min(1.0, others_seconds / available_seconds)
 
 
-def _core_name(processor: int) -> str:
+def _core_name(cpu: int) -> str:
     """Return a name that is the same for all CPUs of a core; `cpuN` if the kernel does not report the core."""
-    path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+    path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
     try:
         return path.read_text().strip()
     except OSError:
-        return f"cpu{processor}"
+        return f"cpu{cpu}"
 
 
 def _busy_seconds() -> dict[int, float]:
