@@ -96,7 +96,8 @@ class LaunchCheck:
     def checks(self, evidence: Evidence) -> Iterator[Check]:
         """Yield the Check of each variant: the most severe finding on its launches.
 
-        Launches that did not report the fact that the check needs are left out. If none is left, it is untested.
+        Left out are launches that did not report the fact that the check needs, and quarantined launches unless
+        `include_quarantined` is set. If none is left, the check is untested.
         """
         for variant in evidence.variants:
             launches = evidence.launches_of(variant)

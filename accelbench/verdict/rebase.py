@@ -28,7 +28,7 @@ def with_baseline(result: Result, baseline: str) -> Result:
         return result
     if not result.comparisons:
         raise NotComparableError("nothing was compared in this result")
-    result = redact_invalid(result)
+    result = redact_invalid(result)  # so that no invalid time is compared
     variants = result.variants
     measurement = case.measurement
     # A run with n variants compares n - 1 of them with the baseline in each case; all pairs are n / 2 times as many.
