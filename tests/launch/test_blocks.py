@@ -138,7 +138,7 @@ def test_blocks_planned_on_a_crowded_machine_are_planned_anew_once_it_is_quiet()
     planned = blocks.plan(blocks.warm_up(work, machine), 0.0)
     assert planned.calls == 1
     measured = blocks.measure_as_planned(work, planned, machine)
-    assert measured.replanned == 1
+    assert measured.voided_plans == 1
     assert all(seconds >= blocks.BLOCK_SECONDS * (1 - 1e-9) for seconds in measured.seconds)
     assert (measured.units, len(measured.seconds)) == (100, 100)
 
@@ -146,14 +146,14 @@ def test_blocks_planned_on_a_crowded_machine_are_planned_anew_once_it_is_quiet()
 def test_a_plan_that_is_good_enough_is_kept_and_nothing_is_measured_twice() -> None:
     machine = Simulated([0.010] * 10 + [0.006], now=0.0)
     measured = blocks.measure_as_planned(machine.work(), blocks.BlockPlan(calls=1, blocks=20, length=0.01), machine)
-    assert measured.replanned == 0
+    assert measured.voided_plans == 0
     assert machine.calls == len(measured.seconds) == 20
 
 
 def test_a_machine_that_only_gets_faster_is_measured_in_the_end() -> None:
     machine = Simulated([1e-3] + [1e-4] * 10 + [1e-5] * 100 + [1e-6], now=0.0)
     measured = blocks.measure_as_planned(machine.work(), blocks.BlockPlan(calls=1, blocks=3, length=0.01), machine)
-    assert measured.replanned == blocks.MAXIMUM_REPLANS
+    assert measured.voided_plans == blocks.MAXIMUM_REPLANS
     assert {round(seconds / measured.units, 12) for seconds in measured.seconds} == {1e-6}
 
 

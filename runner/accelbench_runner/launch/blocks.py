@@ -173,12 +173,12 @@ class MeasuredBlocks:
     """Units of work in each block."""
     seconds: tuple[float, ...]
     """Seconds of each block."""
-    replanned: int = 0
+    voided_plans: int = 0
     """Number of plans that were voided before these blocks."""
 
 
 def measure_as_planned(
-    work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
+    work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
 ) -> MeasuredBlocks:
     """Measure the planned blocks; if a block is far too short, measure all blocks anew with more calls each.
 
@@ -188,32 +188,34 @@ def measure_as_planned(
     """
     for voided_plans in range(MAXIMUM_REPLANS):
         blocks: list[float] = []
-        for seconds in measure(work, planned, clock, inspect):
-            if seconds < planned.length / 2:
+        for seconds in measure(work, block_plan, clock, inspect):
+            if seconds < block_plan.length / 2:
                 # 0 if the clock's resolution is too low: four times as many calls are tried then.
-                nonzero_seconds = seconds or planned.length / 4
-                planned = _plan(nonzero_seconds / planned.calls, planned.length)
+                nonzero_seconds = seconds or block_plan.length / 4
+                block_plan = _plan(nonzero_seconds / block_plan.calls, block_plan.length)
                 break
             blocks.append(seconds)
         else:
-            return MeasuredBlocks(planned.calls * work.units, tuple(blocks), voided_plans)
-    blocks = list(measure(work, planned, clock, inspect))
-    return MeasuredBlocks(planned.calls * work.units, tuple(blocks), MAXIMUM_REPLANS)
+            return MeasuredBlocks(block_plan.calls * work.units, tuple(blocks), voided_plans)
+    blocks = list(measure(work, block_plan, clock, inspect))
+    return MeasuredBlocks(block_plan.calls * work.units, tuple(blocks), MAXIMUM_REPLANS)
 
 
-def measure(work: Work, planned: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> Iterator[float]:
+def measure(
+    work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
+) -> Iterator[float]:
     """Yield the seconds of each planned block; pass the last result of each block to `inspect`.
 
     After `minimum_blocks`, measuring ends once the blocks together took `budget` seconds. If the plan keeps garbage,
     garbage is collected before each block.
     """
     elapsed = 0.0
-    for finished_blocks in range(planned.blocks):
-        if finished_blocks >= planned.minimum_blocks and elapsed >= planned.budget:
+    for finished_blocks in range(block_plan.blocks):
+        if finished_blocks >= block_plan.minimum_blocks and elapsed >= block_plan.budget:
             return
-        if planned.keep_garbage:
+        if block_plan.keep_garbage:
             gc.collect()
-        seconds = time_calls(work, planned.calls, clock, inspect)
+        seconds = time_calls(work, block_plan.calls, clock, inspect)
         elapsed += seconds
         yield seconds
 

@@ -174,8 +174,8 @@ class Launch:
         def measure() -> Limits | None:
             return limits.measure_undisturbed(adapter, task.platform, task.monitor, task.clock, task.machine.processors)
 
-        measured = self._reporter.probe("limits", measure)
-        self._reporter.facts(Facts(limits=measured or NOT_REPORTED))
+        measured_limits = self._reporter.probe("limits", measure)
+        self._reporter.facts(Facts(limits=measured_limits or NOT_REPORTED))
 
     def _first_call(self, adapter: Adapter, work: Work) -> tuple[Any, Any]:
         return make_first_call(self._task, adapter, work, self._import_seconds)
@@ -204,18 +204,18 @@ class Launch:
 
     def _count_operations(self, adapter: Adapter, work: Work) -> None:
         """Report the executable's size and, if the workload declares operations, the declared and counted ones."""
-        declared = self._task.workload.operations(self._task.parameters)
+        declared_operations = self._task.workload.operations(self._task.parameters)
         with self._reporter.aside("operations"):
             self._reporter.facts(Facts(executable=adapter.accounting.executable_size() or NOT_REPORTED))
-            counted = adapter.accounting.operations(work) if declared else None
-        if declared is None:
+            counted_operations = adapter.accounting.operations(work) if declared_operations else None
+        if declared_operations is None:
             return
         self._reporter.facts(
             Facts(
                 operations=DeclaredOperations(
-                    declared=OperationCounts(**asdict(declared * work.units)),
-                    counted=OperationCounts(**asdict(counted.operations)) if counted else None,
-                    source=counted.source if counted else None,
+                    declared=OperationCounts(**asdict(declared_operations * work.units)),
+                    counted=OperationCounts(**asdict(counted_operations.operations)) if counted_operations else None,
+                    source=counted_operations.source if counted_operations else None,
                 )
             )
         )

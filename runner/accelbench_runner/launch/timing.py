@@ -42,24 +42,24 @@ class Timing:
         """
         task, adapter = self._task, self._adapter
         if task.measure.protocol == "latency":
-            planned = blocks.LATENCY
+            block_plan = blocks.LATENCY
             with self._reporter.phase("warm-up"):
                 seconds_per_call = blocks.warm_up(work, self._clock, longest_run=0.0)
         else:
-            seconds_per_call, planned = self._plan_steady(work)
+            seconds_per_call, block_plan = self._plan_steady(work)
 
-        def measure(planned: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
+        def measure(block_plan: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
             """Measure the planned blocks. If that compiles anything, store the cause and measure them again."""
             try:
                 with adapter.forbid_compiling():
-                    return blocks.measure_as_planned(work, planned, self._clock, inspect)
+                    return blocks.measure_as_planned(work, block_plan, self._clock, inspect)
             except RecompiledError as error:
                 # Measure again and allow compiling: the check `recompiled` then fails, and the times include its cost.
                 self._causes.append(str(error))
-                return blocks.measure_as_planned(work, planned, self._clock, inspect)
+                return blocks.measure_as_planned(work, block_plan, self._clock, inspect)
 
-        measured = self._time(partial(measure, planned))
-        calls = measured.units // work.units
+        measured_blocks = self._time(partial(measure, block_plan))
+        calls = measured_blocks.units // work.units
         if not task.counts_calls:
             return calls, None
         with self._reporter.aside("dependence"):
@@ -83,13 +83,13 @@ class Timing:
         with self._reporter.phase("warm-up"):
             seconds_per_call = blocks.warm_up(work, self._clock)
             overhead = blocks.overhead_seconds(work, self._clock)
-        planned = blocks.plan(seconds_per_call, overhead)
-        if planned.calls >= blocks.FEW_CALLS:
-            return seconds_per_call, planned
+        block_plan = blocks.plan(seconds_per_call, overhead)
+        if block_plan.calls >= blocks.FEW_CALLS:
+            return seconds_per_call, block_plan
         with self._reporter.aside("synchronisation"):
-            measured = self._late_work.measure(work, calls=planned.calls, long=False, maximum_runs=1)
+            synchronisation = self._late_work.measure(work, calls=block_plan.calls, long=False, maximum_runs=1)
         cpu.restart_peak()  # leave the memory of these runs out of the program's peak
-        late_seconds = measured.runs[0].late_seconds if measured else 0.0
+        late_seconds = synchronisation.runs[0].late_seconds if synchronisation else 0.0
         return seconds_per_call, blocks.plan(seconds_per_call, overhead, late_seconds)
 
     def measure_episode(self, program: Program, work: Work) -> tuple[Any, Any, int]:
@@ -105,9 +105,9 @@ class Timing:
         def measure(inspect: Inspect) -> blocks.MeasuredBlocks:
             """Time the pass over the batches; assign its last state and out to the method's variables."""
             nonlocal state, out
-            measured, (state, out) = blocks.episode(work, batches, self._clock)
+            measured_blocks, (state, out) = blocks.episode(work, batches, self._clock)
             inspect((state, out))
-            return measured
+            return measured_blocks
 
         with self._reporter.aside("synchronisation"):
             late_work = self._late_work  # created before the timed phase, because that may compile
@@ -127,8 +127,8 @@ class Timing:
         """
         with self._reporter.aside("synchronisation"):
             in_first_rounds = self._task.request.round <= LONG_ROUNDS
-            measured = self._late_work.measure(work, calls=calls, long=in_first_rounds)
-        self._reporter.facts(Facts(synchronisation=measured or NOT_REPORTED))
+            synchronisation = self._late_work.measure(work, calls=calls, long=in_first_rounds)
+        self._reporter.facts(Facts(synchronisation=synchronisation or NOT_REPORTED))
 
     @cached_property
     def _late_work(self) -> LateWork:
@@ -153,7 +153,7 @@ class Timing:
 
         self._reporter.probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
-            measured = measure(inspect)
+            measured_blocks = measure(inspect)
             for part, seconds_after in adapter.accounting.compilations().seconds.items():
                 seconds = seconds_after - compilations_before.seconds.get(part, 0.0)
                 if seconds > 0:
@@ -163,8 +163,8 @@ class Timing:
         host_peak_bytes = max(0, cpu.peak_bytes() - self._bytes_before_setup)
         peak_bytes = monitor.peak_bytes(host_peak_bytes) if device_peak_bytes is None else device_peak_bytes
         ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]
-        for block_seconds in measured.seconds:
-            self._reporter.send(BlockTimed(units=measured.units, seconds=block_seconds))
+        for block_seconds in measured_blocks.seconds:
+            self._reporter.send(BlockTimed(units=measured_blocks.units, seconds=block_seconds))
         causes = self._causes + adapter.accounting.compilations().causes[len(compilations_before.causes) :]
         if machine_facts:
             self._reporter.facts(machine_facts)
@@ -180,7 +180,7 @@ class Timing:
                 clock=ClockQuality(
                     resolution_seconds=clock_resolution, reading_seconds=clock_reading_seconds, drift=drift.read()
                 ),
-                replanned=measured.replanned,
+                replanned=measured_blocks.voided_plans,
             )
         )
-        return measured
+        return measured_blocks
