@@ -273,7 +273,7 @@ def _to_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
     converted = {}
     for name, array in arrays.items():
-        detached = array.detach().cpu() if hasattr(array, "detach") else array
+        detached = array.detach().cpu() if hasattr(array, "detach") else array  # a tensor of PyTorch
         is_bfloat16 = str(getattr(detached, "dtype", "")) == "torch.bfloat16"  # NumPy has no such type
         try:
             values = np.asarray(detached.float() if is_bfloat16 else detached)

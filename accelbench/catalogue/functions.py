@@ -258,7 +258,7 @@ def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
     """Make a workload's method that builds a program of `function`."""
 
     def build(_self: Workload, _parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        """Build a program whose step calls the function with the arrays of a batch; its state is empty."""
+        """Build a program whose step calls the function with a batch's arrays by name; its state is empty."""
         unpickled_function = unpickle(function)
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:

@@ -117,13 +117,13 @@ def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
 
 
 def _run_module(file: Path, text: str) -> ModuleType:
-    """Run `text`, the content of `file`, as a module, whose errors refer to the original script.
+    """Run `text`, the content of `file`, as a module, and return it. Its errors refer to the original script.
 
     Raises:
         InvalidWorkloadError: The code raised an exception, or it imported a framework.
     """
     original = file
-    if file == path():
+    if file == path():  # it may be a copy
         original = origin() or file
     module = ModuleType(f"accelbench_script_{file.stem}")
     module.__file__ = str(original)

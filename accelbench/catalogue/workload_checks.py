@@ -214,6 +214,8 @@ def instantiate(kind: type[Workload]) -> Workload:
 def _check_and_instantiate(kind: type[Workload], where: str) -> Workload:
     """Return an instance of the class; raises InvalidWorkloadError for invalid modes, parameters, methods or cost.
 
+    `cost` is called only if the workload is timed.
+
     Args:
         kind: The workload's class.
         where: File, line and name of the class, with which error messages begin.
@@ -268,9 +270,10 @@ def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
 
 
 def _check_signature(method: Callable[..., Any]) -> None:
-    """Raise InvalidWorkloadError if the method cannot be called with the arguments that accelbench passes.
+    """Raise InvalidWorkloadError if the method cannot be called with as many arguments as accelbench passes.
 
-    These are the parameters of the method of this name in `Workload`; those of `Workload.jax` for a variant's method.
+    These are the parameters of the method of this name in `Workload`. If there is none, the method belongs to a
+    variant, and has the parameters of `Workload.jax`.
     """
     name = getattr(method, "__name__", "")
     base_method = getattr(Workload, name, Workload.jax)
@@ -283,7 +286,7 @@ def _check_signature(method: Callable[..., Any]) -> None:
 
 
 def _mode_problems(modes: object) -> Iterator[str]:
-    """Yield what is wrong with a workload's `modes`: wrong types, unknown frameworks, unknown modes."""
+    """Yield a problem for each wrong type, unknown framework and unknown mode in a workload's `modes`."""
     example = 'such as modes = {"jax": ("jit",)}'
     if not isinstance(modes, Mapping):
         yield f"modes is a {type(modes).__name__}; it has to give each framework its modes, {example}"

@@ -66,7 +66,7 @@ def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure)
 def _without_findings(
     comparisons: Iterable[Comparison], blamed_variant: str, failure: Failure
 ) -> tuple[Comparison, ...]:
-    """Return the comparisons; those with the blamed variant lose speedup, interval and verdict."""
+    """Return the comparisons, but those with the blamed variant without speedup, interval and verdict."""
     return tuple(
         without_finding(comparison, blamed_variant, failure)
         if blamed_variant in {comparison.variant, comparison.baseline}
@@ -89,7 +89,7 @@ def _empty_result(case: Case, now: str) -> Result:
 
 
 def without_finding(comparison: Comparison, blamed_variant: str, failure: Failure) -> Comparison:
-    """Return the comparison without speedup, interval and verdict, because `blamed_variant`, one side, has failed."""
+    """Return the comparison without speedup, interval and verdict; its sentence says that `blamed_variant` failed."""
     return Comparison(
         variant=comparison.variant,
         baseline=comparison.baseline,

@@ -128,7 +128,8 @@ class Headline(Document):
     def to_message(self) -> str:
         """Return the headline as JSON of at most `MAXIMUM_HEADLINE_BYTES`.
 
-        If it is larger, the last comparisons are dropped, and then the message is halved until it fits.
+        If it is larger, drop the last comparisons one by one, then halve the message, until it fits. Raises ValueError
+        if it is too large without both.
         """
         headline = self
         while True:
@@ -214,7 +215,7 @@ class DeliveredDocument:
 
     @property
     def problem(self) -> str:
-        """Return why the document must not be used; empty if its JSON has the digest that its lines name."""
+        """Return why the document must not be used: too large or altered; empty if its JSON has `digest`."""
         if digest_of(self.text) == self.digest:
             return ""
         maximum_bytes = MAXIMUM_BYTES_BY_KIND[self.kind]
@@ -250,10 +251,10 @@ _DOCUMENT_LINE = re.compile(
 
 
 def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND)) -> LogDocuments:
-    """Return the complete documents of `kinds` in a log, and a problem for each incomplete or altered document.
+    """Return the complete documents of `kinds` in a log, each once, and the problems of documents and lines.
 
-    Lines may be missing, interleaved, repeated or altered. A wrong line can only spoil the document that it names. A
-    repeated document is returned once.
+    Lines may be missing, interleaved, repeated or altered. A line that cannot be parsed is a problem; so is a document
+    that is incomplete, altered or too large. An altered line spoils only the document that it names.
     """
     incomplete: dict[_Identity, dict[int, str]] = {}
     complete: set[_Identity] = set()
@@ -269,13 +270,13 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MA
                 unreadable_lines.append(line_number)
             continue
         identity, index, payload_slice = parsed
-        if identity in complete or identity.kind not in kinds:
+        if identity in complete or identity.kind not in kinds:  # `complete`: the document is repeated
             continue
         slices = incomplete.setdefault(identity, {})
         slices[index] = payload_slice
         if len(slices) < identity.lines:
             continue
-        del incomplete[identity]
+        del incomplete[identity]  # if the document is altered, a repetition of all its lines may be whole
         payload = "".join(slices[index] for index in sorted(slices))
         document = DeliveredDocument(identity.kind, identity.identifier, identity.digest, payload)
         problem = document.problem
@@ -293,7 +294,7 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MA
 
 
 def _report_unreadable_lines(line_numbers: Sequence[int]) -> Iterator[str]:
-    """Yield a problem for each of the first `MAXIMUM_REPORTED` lines, then the number of further lines."""
+    """Yield a problem for each of the first `MAXIMUM_REPORTED` lines, then one with the number of further lines."""
     for line_number in line_numbers[:MAXIMUM_REPORTED]:
         yield f"line {line_number}: altered: begins with {MARK} and cannot be parsed"
     more = len(line_numbers) - MAXIMUM_REPORTED

@@ -58,7 +58,9 @@ class Framework:
     """Other environment variables for launches."""
 
     def backend(self, platform: str, backends: Mapping[str, str]) -> str:
-        """Return the name that the framework uses for a platform; raises UnsupportedPlatformError.
+        """Return the name that the framework uses for a platform: the one in `backends`, else `platform`.
+
+        Raises UnsupportedPlatformError if `backends` lacks the framework, and its `platforms` lack the platform.
 
         Args:
             platform: accelbench's name of the platform.

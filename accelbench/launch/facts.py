@@ -426,7 +426,7 @@ class Facts(Document):
 
     @model_serializer(mode="wrap")
     def _omit_missing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Serialise the facts without those that the launch did not report."""
+        """Serialise the facts without those that the launch did not report; a reported but invalid fact stays."""
         facts: dict[str, Any] = serialise(self)
         return {name: value for name, value in facts.items() if tag_of(value) == "value" or value["reported"]}
 

@@ -77,7 +77,7 @@ class Chip(Document):
 
     @model_validator(mode="after")
     def _check_platform_fields(self) -> Self:
-        """Raise ValueError if a field of this platform is missing, or if a field of another platform is set."""
+        """Raise ValueError unless exactly a GPU (`cuda`) has a specification, and exactly a TPU has slices."""
         specification_is_right = (self.specification is not None) == (self.platform == "cuda")
         slices_are_right = bool(self.slices) == (self.platform == "tpu")
         if not specification_is_right or not slices_are_right:

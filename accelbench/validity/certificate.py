@@ -20,7 +20,7 @@ def validity_checks() -> tuple[ValidityCheck, ...]:
 
 
 def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
-    """Run the checks that apply to the evidence, and collect them. `timed` is False for `accelbench check`."""
+    """Run the checks that apply to the evidence, and return their outcomes. `timed` is False for `accelbench check`."""
     checks: list[Check] = []
     for check in validity_checks():
         if _applies(check, evidence, timed=timed):
@@ -39,7 +39,10 @@ def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
 
 
 def _merge_equal(checks: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
-    """Merge the checks of all variants into one without a variant, if they differ in the variant only."""
+    """Merge the checks into one without a variant if all variants have one and they differ in the variant only.
+
+    Otherwise return them unchanged.
+    """
     without_variant = {check.model_copy(update={"variant": None}) for check in checks}
     if len(without_variant) == 1 and len(checks) == variant_count:
         return tuple(without_variant)

@@ -181,12 +181,13 @@ def _severity(finding: Finding) -> int:
 def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
     """Return the most severe of the findings, with its round added to its reading.
 
-    `findings` has pairs of round and finding. If all passed, return the newest unchanged. If several are the most
-    severe, return the first, and add the number of the others. With `disturbance`, their rounds are called disturbed.
+    `findings` has pairs of round and finding. If all passed, return the last one unchanged. If several are the most
+    severe, return the first, and add the number of the others. With `disturbance`, a reading such as `steal: 7 %`
+    becomes `steal: 7 % in round 3; 2 more rounds were also disturbed`, unless the finding is untested.
     """
     severity = max(_severity(finding) for _, finding in findings)
     worst = [(round_number, finding) for round_number, finding in findings if _severity(finding) == severity]
-    if severity == 0:
+    if severity == 0:  # all passed
         _, newest = worst[-1]
         return newest
     round_number, finding = worst[0]

@@ -7,9 +7,10 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the launch's compile cache was not empty at its start, or if the launch had hits and no miss.
+    """Fail if the launch's compile cache had files at its start, or if the launch had hits and no miss.
 
-    Untested if its warm probe failed, reported no counts, or had a miss. Without a cache nothing is compiled: passed.
+    Untested if the counts are unreadable, or if the warm probe failed or had anything but hits. Passed without a warm
+    probe, and if the launch reported no cache, because nothing is compiled then.
     """
     cold = launch.facts.compile_cache
     if not is_reported(cold):

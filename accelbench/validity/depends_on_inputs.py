@@ -27,7 +27,8 @@ factors were chosen, 300 or more in float32 and 2 or more in bfloat16.
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     """Fail if the step raises an error on unseen inputs, or if its outputs on them are wrong.
 
-    Untested if the step was not given unseen inputs, or if its outputs are wrong on its original inputs too.
+    Fail too if `dependence`, the fact about this, is unreadable. Untested if the step was not given unseen inputs, if
+    the outputs on them were not compared, or if the outputs are wrong on the original inputs too.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):

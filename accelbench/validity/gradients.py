@@ -13,7 +13,8 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     """Fail if autograd was switched off but recorded, or if its mode after the step is not the wanted one.
 
-    A framework that differentiates functions, as JAX does, reports `functional` and passes.
+    Untested if the mode is unreadable. A framework that differentiates functions, as JAX does, reports `functional` and
+    passes.
     """
     gradients = launch.facts.gradients
     if isinstance(gradients, Unreadable):

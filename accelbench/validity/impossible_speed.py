@@ -50,10 +50,10 @@ def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
 
 
 def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: LimitsSource) -> Finding:
-    """Fail if the fastest launch reaches more FLOP/s or bytes/s than the device can.
+    """Fail if the fastest launch exceeds the device's FLOP/s or bytes/s `MAXIMUM_MULTIPLE` times.
 
-    Bytes are compared only if they come from memory. The finding is untested instead of failed if the limits are
-    measured, but by fewer than `MINIMUM_LAUNCHES` launches.
+    Bytes are compared only if they come from memory. Untested if nothing can be compared, or instead of failed if fewer
+    than `MINIMUM_LAUNCHES` launches measured the limits.
     """
     fastest = min(timed_launches, key=_seconds)
     seconds = _seconds(fastest)

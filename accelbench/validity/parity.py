@@ -27,9 +27,10 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_agreement(case: Case, launch: LaunchRecord, reading: str) -> Finding:
-    """Pass outputs within the tolerance; untested if the reference is computed with the variant's framework.
+    """Judge outputs that are within the tolerance by what the reference is computed with.
 
-    If a variant's own program is the reference, the finding is passed, and its reading says so.
+    Untested if it is the variant's framework. Passed if it is another framework or NumPy, or if the workload has no
+    reference and a variant's own program replaces it; the reading then says so.
     """
     if launch.parity and launch.parity.own_program:
         return passed(f"{reading}; the reference is {launch.parity.own_program}'s own program in float64 on the CPU")

@@ -30,7 +30,7 @@ FULL_PRECISION_SETTINGS = {"ieee", "highest", "float32"}
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     """Fail if the precision that was set, the arrays' type or a setting for float32 products does not fit the request.
 
-    If they fit, judge the types inside the step.
+    Fail too if they are unreadable. If they fit, fail if the step has arrays of types that the request does not allow.
     """
     requested = case.measurement.precision
     precision = launch.facts.precision

@@ -63,9 +63,10 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
 
 
 def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
-    """Separate the rounds with a disturbed launch from the other rounds, which count.
+    """Separate the rounds with a disturbed launch, which are quarantined, from the other rounds, which count.
 
-    All rounds count if the case accepts noise, or if every round was disturbed, so that no other round is left.
+    All rounds count if the case accepts noise: then the reasons are stored as `noisy`. All count too if every round was
+    disturbed, because no other is left.
     """
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:

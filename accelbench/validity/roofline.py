@@ -46,8 +46,9 @@ class RooflinePoint:
 def roofline_point(seconds: float, flops: float, bytes_moved: float, roof: Roof, *, from_memory: bool) -> RooflinePoint:
     """Compare a computation of `flops` operations and `bytes_moved` in `seconds` with the device's limits.
 
-    Without `from_memory`, the bytes may come from a cache, so that the memory's rate is no limit. If a limit that
-    applies is unknown, `bound` is None.
+    `bound` is the limit at which the device needs the longest time, and `share` is that time divided by `seconds`. Both
+    are None if a limit that applies is unknown. Without `from_memory`, the bytes may come from a cache, so that the
+    memory's rate is no limit.
     """
     memory_applies = bytes_moved > 0 and from_memory
     needed_seconds: dict[Bound, float] = {}
@@ -58,7 +59,7 @@ def roofline_point(seconds: float, flops: float, bytes_moved: float, roof: Roof,
     lacks_limit = (flops > 0 and "compute" not in needed_seconds) or (memory_applies and "memory" not in needed_seconds)
     bound: Bound | None = None
     if needed_seconds and not lacks_limit:
-        bound, _ = max(needed_seconds.items(), key=lambda item: item[1])  # the limit that needs the longest time
+        bound, _ = max(needed_seconds.items(), key=lambda item: item[1])
     return RooflinePoint(
         flops_per_second=flops / seconds,
         bytes_per_second=bytes_moved / seconds,
@@ -74,7 +75,7 @@ UNKNOWN_ROOF = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
     """Return the FLOP/s and bytes/s that the device can reach: from its data sheet, else the highest ones measured.
 
-    The FLOP/s are None if the data sheet lacks the case's precision. Both are None if no launch measured them either.
+    The FLOP/s are None if the data sheet lacks the case's precision. Both are None without data sheet and measurement.
     """
     launches = tuple(launches)
     for launch in launches:

@@ -33,7 +33,7 @@ def could_use_fewer(fingerprint: Mapping[str, str]) -> bool:
 
 
 def _advice(fingerprint: Mapping[str, str]) -> str:
-    """Return what to do about other load on a machine with this fingerprint."""
+    """Return the advice to end the other work, or, if launches use all CPUs, to leave some CPUs to that work."""
     if could_use_fewer(fingerprint):
         return "end the other work, or leave it some processors (--processors 1 on a laptop)"
     return "end the other work"
@@ -43,6 +43,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     """Fail if other processes used more than `NEIGHBOURS.biases` of the CPU time, or if they used the device.
 
     Untested if the CPU time is unknown, or if the device, such as a GPU, can have users that its monitor does not list.
+    Passed, as `widened`, if the other processes used more than `NEIGHBOURS.widens` of the CPU time.
     """
     neighbours = launch.facts.neighbours
     if isinstance(neighbours, Unreadable):

@@ -7,9 +7,9 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the process may use more or fewer CPUs than the requested threads, or if its framework has other threads.
+    """Fail if the number of CPUs that the process may use, or its framework's number of threads, is not as requested.
 
-    A framework without a number of threads (None) passes.
+    Fail too if they are unreadable. A framework that has no number of threads (None) passes.
     """
     threads = launch.facts.threads
     if isinstance(threads, Unreadable):

@@ -35,7 +35,7 @@ def quota_share(launch: LaunchRecord) -> float | None:
 
 
 def steal_share(launch: LaunchRecord) -> float:
-    """Return the share of the launch's CPU time that the hypervisor gave to other machines; 0 if unknown."""
+    """Return the CPU time that the hypervisor gave to others, over the CPU time of the launch; 0 if unknown."""
     throttling, neighbours = launch.facts.throttling, launch.facts.neighbours
     if isinstance(throttling, Unreadable) or isinstance(neighbours, Unreadable):
         return 0.0
@@ -61,8 +61,8 @@ class _LostTime(NamedTuple):
 def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
     """Yield the shares of time that the CPU quota, the hypervisor and reduced clocks took from the launch.
 
-    A share of reduced clocks up to `CLOCKS.widens` is left out. It counts as 0 if its reason, such as a power cap, is
-    in `LAWFUL`: then it comes from the variant's own load.
+    Clocks have a share for each reason why they were reduced; shares up to `CLOCKS.widens` are left out. A reason in
+    `LAWFUL`, such as a power cap, comes from the variant's own load: its share is described, but counts as 0.
     """
     quota = quota_share(launch)
     if quota is not None:
@@ -78,7 +78,8 @@ def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     """Fail if the launch lost a larger share of time than its limit to the CPU quota, the hypervisor or reduced clocks.
 
-    Untested if the counters cannot be read, or if a device with its own clocks does not report them.
+    Untested if the counters cannot be read, or if a device with its own clocks does not report why they were reduced.
+    Passed, as `widened`, if a share exceeds only the limit above which it widens the spread of times.
     """
     throttling = launch.facts.throttling
     if isinstance(throttling, Unreadable):

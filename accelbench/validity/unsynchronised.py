@@ -21,23 +21,23 @@ MINIMUM_RATIO = 0.98
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Yield a finding for each variant, from all its launches, the quarantined launches included."""
+    """Judge for each variant whether work continued after the clock stopped, in counted and quarantined launches."""
     for variant in evidence.variants:
         yield variant, _judge((*evidence.launches_of(variant), *evidence.quarantined_of(variant)))
 
 
 def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
-    """Fail if an output was not ready, if the host's time of a block is shorter than the device's, or if work is late.
+    """Fail if an output was not ready, or if the host's time of a block is shorter than the device's.
 
-    Late work must be late in all launches, at least two: another program can delay one. With one launch, the finding is
-    untested.
+    Fail also if work continued too long after the calls in every launch, at least two: another program can delay one
+    launch. With one launch, this is untested. Without a readable fact, the variant fails, unless all probes failed.
     """
     facts = [launch.facts.synchronisation for launch in launches]
     readings = [fact for fact in facts if not isinstance(fact, Unreadable)]
     if not readings:
         unreadable = [fact for fact in facts if isinstance(fact, Unreadable)]
-        # `failed` returns untested for a failed probe. False sorts before True, so the variant fails if any fact is
-        # missing for another reason.
+        # `failed` returns untested for a failed probe. False sorts before True, so `min` takes a fact that is missing
+        # for another reason, if there is one, and the variant fails.
         return failed(min(unreadable, key=lambda fact: fact.probe_failed))
     if any(reading.ready is False for reading in readings):
         return failed("an output was not ready after synchronisation")
@@ -67,9 +67,9 @@ def _decisive_run(readings: list[Synchronisation]) -> WatchedRun:
 
 
 def _relative_lateness(run: WatchedRun) -> float:
-    """Return how long work continued after the run of calls, as a multiple of the maximum.
+    """Return how long work continued after the run of calls, divided by the longest time that is allowed.
 
-    The maximum is `MAXIMUM_LATE_SHARE` of the run, and at least `MAXIMUM_LATE_SECONDS`.
+    Allowed is `MAXIMUM_LATE_SHARE` of the run, and at least `MAXIMUM_LATE_SECONDS`.
     """
     return run.late_seconds / max(MAXIMUM_LATE_SECONDS, MAXIMUM_LATE_SHARE * run.seconds)
 

@@ -38,7 +38,7 @@ _NO_COUNT = _Count(0.0, "")
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     """Yield the most severe finding on each variant's operations, idle time and claimed units of work.
 
-    A variant is untested if no launch can count its operations.
+    A doubt about idle time or units is untested. So is a variant without a doubt whose operations no launch reported.
     """
     counts = []
     for launch in evidence.launches:
@@ -60,10 +60,10 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _judge_operations(launch: LaunchRecord, most: _Count, fewest: _Count) -> Finding:
-    """Compare the operations of a launch with those that the workload declares.
+    """Compare the operations that a launch runs with those that the workload declares.
 
-    If it declares none, fail if optimisation left too few of the program's operations. Untested if there are many
-    fewer than cost() says, or many fewer or more than another variant runs.
+    If it declares none, fail if less than `MINIMUM_LEFT_SHARE` of the operations written in the program are run.
+    Untested if they were not counted, or if their number differs much from that of cost() or of another variant.
     """
     if is_reported(launch.facts.operations):
         return _judge_declared(launch)
@@ -78,9 +78,9 @@ def _judge_operations(launch: LaunchRecord, most: _Count, fewest: _Count) -> Fin
 
 
 def _count_doubt(operations: float, flops: float | Unreadable, most: _Count, fewest: _Count) -> str:
-    """Describe by how much the operations of a unit differ from cost() or from other variants'; "" if little.
+    """Describe how far the `operations` of a unit are below the `flops` of cost(), below `most`, or above `fewest`.
 
-    `most` and `fewest` are the largest and the smallest count of all launches of the case.
+    Empty if they are not far. `most` and `fewest` are the largest and the smallest count of all launches of the case.
     """
     if not isinstance(flops, Unreadable) and operations < MINIMUM_COUNT_SHARE * flops:
         return f"{percent(operations / flops)} of what cost() says: a better algorithm, or work left out"
@@ -103,7 +103,7 @@ def _idle_doubt(launch: LaunchRecord) -> str:
 def _unit_doubt(launch: LaunchRecord) -> str:
     """Return a doubt if a step claims several units of work, but half as many give the same outputs; else "".
 
-    There is no doubt if the workload declares its operations: their count tests the claim.
+    There is no doubt if the workload declares its operations, whose count tests the claim, or if parity is unknown.
     """
     units = launch.facts.units_per_step
     if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):
@@ -122,7 +122,10 @@ def _operations_per_unit(launch: LaunchRecord) -> float | None:
 
 
 def _judge_declared(launch: LaunchRecord) -> Finding:
-    """Fail if fewer products or convolutions were counted than the workload declares; untested without a count."""
+    """Fail if fewer products or convolutions were counted than the workload declares, or if the fact is unreadable.
+
+    Untested if what is left of them after optimisation cannot be counted.
+    """
     operations = launch.facts.operations
     if isinstance(operations, Unreadable):
         return failed(operations)

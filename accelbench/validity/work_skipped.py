@@ -41,9 +41,10 @@ order."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if timed calls give other results than untimed calls, or if a repeated call runs too few operations.
+    """Fail if timed calls give other results than untimed calls; else judge the numbers of operations in calls.
 
-    Untested if the step was not given other inputs, or if it raised an error on them.
+    Fail too if `dependence`, the step's behaviour on other inputs than its own, cannot be read. Untested if the step
+    was unable to run on other inputs, or raised an error on them.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
@@ -61,8 +62,9 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 def _judge_counts(dependence: Dependence) -> Finding:
     """Fail if a repeated or later call runs too few operations, or if the export runs too many.
 
-    In `dependence`, `dispatched` counts the operations of the first call on other inputs, `seen` and `again[0]` those
-    of its repetitions, and `again[n]` those of n + 1 calls.
+    Untested if no call runs an operation that can be counted, or if no call was repeated. In `dependence`, `dispatched`
+    counts the operations of the first call on other inputs, `seen` and `again[0]` those of its repetitions, and
+    `again[n]` those of n + 1 calls.
     """
     first = dependence.dispatched
     if not first and not any(dependence.again):
@@ -81,9 +83,9 @@ def _judge_counts(dependence: Dependence) -> Finding:
 
 
 def _describe_skipped_work(dependence: Dependence) -> str:
-    """Describe how the calls after the first run too few operations: in total, of one product, or in a whole block.
+    """Describe which calls after the first run too few operations; empty if none does, or if only one was counted.
 
-    Empty if they run enough, or if no second call was counted.
+    Compared are each call's operations in total, each call's operations of one product, and the total of a block.
     """
     first = Counter(dependence.dispatched).total()
     # `again` counts runs of one, two, three calls: the differences are the operations of the second and third call.
@@ -136,9 +138,9 @@ def _describe_shortfall(
 
 
 def _describe_difference(replay: Replay) -> str:
-    """Describe how far the results of timed calls are from those of untimed calls.
+    """Describe the relative difference between the results of timed calls and of the same calls untimed.
 
-    Empty if the difference is negligible, or at most `MAXIMUM_REPETITION_MULTIPLE` times that of untimed repetitions.
+    Empty if it is unknown, negligible, or at most `MAXIMUM_REPETITION_MULTIPLE` times that of two untimed repetitions.
     """
     maximum_difference = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
     if replay.timed is None or replay.timed <= maximum_difference:
