@@ -66,7 +66,10 @@ def list_terms(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def workloads_table(results: Iterable[Result]) -> str:
-    """Return a table that explains each workload: its measured variants, its parameters, its observations."""
+    """Return a table that explains each measured workload: its measured variants, its parameters, its observations.
+
+    Its last rows explain the observations that every observed workload has.
+    """
     variants_by_workload: defaultdict[str, set[str]] = defaultdict(set)
     for result in results:
         variants_by_workload[result.case.workload].update(variant.name for variant in result.variants)

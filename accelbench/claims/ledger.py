@@ -159,7 +159,7 @@ class Claim(Document):
 
     @model_validator(mode="after")
     def _require_history_of_unrecorded_bounds(self) -> Self:
-        """Require an entry in `history` if the ledger has the bounds, because then no run's record has them."""
+        """Require a history entry if the claim's bounds are in the ledger: no record of a run shows when they changed."""
         if (self.trainings or self.expectations) and not self.history:
             raise ValueError(f"row {self.row}: bounds outside the manifests need a history entry with their date")
         return self
@@ -178,7 +178,10 @@ class Claim(Document):
 
     @property
     def table_baseline(self) -> str | None:
-        """Return the baseline of the claim's tables; None if each table uses the baseline of its manifest."""
+        """Return the baseline of the claim's tables: that of its first majority, or else its field `baseline`.
+
+        None if each table uses the baseline of its manifest.
+        """
         return self.majorities[0].over if self.majorities else self.baseline
 
     @property
@@ -236,9 +239,9 @@ def load(path: Path) -> tuple[Claim, ...]:
 
 @functools.cache
 def reworded_digests(path: Path) -> dict[str, list[str]]:
-    """Return the digests of earlier sources by today's digest, for sources in which only names and text have changed.
+    """Return, by the digest of each workload's source today, the digests of its equivalent earlier versions.
 
-    Raises InvalidLedgerError if the file cannot be read.
+    Versions are equivalent if they differ only in names and text. Raises InvalidLedgerError if the file cannot be read.
     """
     file = path / REWORDED
     try:

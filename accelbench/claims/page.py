@@ -56,13 +56,18 @@ def page(
     results_link: str,
     pictures: Mapping[int, tuple[str, str]] | None = None,
 ) -> str:
-    """Return the page; `results_link` is the link from the page to the directory of all results.
+    """Return the page.
 
-    `pictures` has, for each row with a picture, its file name (in `pictures` of that directory) and its description.
+    Args:
+        settled_claims: The claims, in the order of the page.
+        articles: The articles that the claims quote, and their other mistakes.
+        hardware: The class of hardware that is named if all results are from one machine.
+        results_link: The link from the page to the directory of all results.
+        pictures: For each row with a picture, its file name in `pictures` of that directory, and its description.
     """
     pictures = pictures or {}
     results = [result for settled_claim in settled_claims for result in _results(settled_claim)]
-    introduction = f"{_count_rows(settled_claims)} Each names the files that test it, and anybody can run them."
+    introduction = f"{_row_count_text(settled_claims)} Each names the files that test it, and anybody can run them."
     paragraphs = [
         "# What articles claim about JAX and PyTorch, and what came out",
         f"{introduction} {HOW_VERDICTS_FOLLOW}",
@@ -89,14 +94,14 @@ def page(
 
 
 def _overview_table(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return the table of all claims: a link to its section, the question, the article, the verdict, the source."""
+    """Return a table with a row for each claim: link, question, article, verdict, and which source was measured."""
     rows = [
         (
             _row_link(settled_claim.claim),
             settled_claim.claim.asks,
             settled_claim.claim.article,
             _verdict_text(settled_claim.verdict),
-            _source_text(settled_claim),
+            _measured_source(settled_claim),
         )
         for settled_claim in settled_claims
     ]
@@ -104,7 +109,7 @@ def _overview_table(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles) -> list[str]:
-    """Return the section on other mistakes of the articles that these claims quote; empty if there are none."""
+    """Return the section on mistakes that no claim asks about, in the articles of these claims; empty without any."""
     quoted_articles = {settled_claim.claim.article for settled_claim in settled_claims}
     rows = [
         (mistake.article, mistake.said, mistake.shown)
@@ -120,8 +125,8 @@ def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles
     ]
 
 
-def _count_rows(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return how many rows are claims of articles, and how many are questions of our own."""
+def _row_count_text(settled_claims: Sequence[SettledClaim]) -> str:
+    """Return a sentence that counts the rows: claims of articles, and questions of our own if there are some."""
     row_count = len(settled_claims)
     question_count = sum(settled_claim.claim.own for settled_claim in settled_claims)
     rows_text = "1 row" if row_count == 1 else f"{row_count} rows"
@@ -133,8 +138,8 @@ def _count_rows(settled_claims: Sequence[SettledClaim]) -> str:
     )
 
 
-def _source_text(settled_claim: SettledClaim) -> str:
-    """Return whether the deciding results have today's source or an older source; empty without deciding results."""
+def _measured_source(settled_claim: SettledClaim) -> str:
+    """Return if the deciding runs measured today's source of the workload or an older one; empty without such runs."""
     if not settled_claim.deciding_runs:
         return ""
     has_older_source = any(run.has_older_source for run in settled_claim.deciding_runs)
@@ -232,9 +237,9 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
 
 
 def _libraries(results: Iterable[Result]) -> str:
-    """Return the versions of the frameworks' libraries as `, Flax 0.12, Optax 0.2`.
+    """Return the versions of the frameworks' libraries as `, Flax 0.12, Optax 0.2`; unknown versions are omitted.
 
-    If results differ in a version, the last one counts. Unknown versions are omitted.
+    If results differ in the version of a library, the last result counts.
     """
     versions: dict[str, str] = {}
     for result in results:
@@ -252,7 +257,7 @@ def _results(settled_claim: SettledClaim) -> list[Result]:
 
 def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
     """Return how to check a row, how many rows we checked, and how long that took."""
-    # Several rows can share a run. In the total, the time of a run counts once.
+    # `overhead["total"]` is the whole time of a case. Several rows can share a run: in the sum, its time counts once.
     seconds_by_run = {
         run.name: sum(float(result.overhead.get("total", 0)) for result in run.results)
         for settled_claim in settled_claims
@@ -328,7 +333,10 @@ def _has_several_devices(results: Iterable[Result]) -> bool:
 def _claim_section(
     settled_claim: SettledClaim, results_link: str, picture: tuple[str, str] | None, *, names_devices: bool
 ) -> list[str]:
-    """Return the paragraphs of one claim; `picture` is a picture's file name and description."""
+    """Return the paragraphs of one claim; `picture` is its picture's file name and description.
+
+    With `names_devices`, they also say on which devices the claim was measured.
+    """
     claim = settled_claim.claim
     quote = claim.quote.replace(LEFT_OUT, " … ")
     paragraphs = [
@@ -353,7 +361,10 @@ def _claim_section(
 
 
 def _answer(settled_claim: SettledClaim) -> str:
-    """Return the ledger's sentence for the verdict, after a note if a result is newer than the sentence."""
+    """Return the ledger's sentence for the verdict; empty if it has none.
+
+    If a result is newer than the sentence, the note OUTDATED stands before it.
+    """
     claim = settled_claim.claim
     sentence = escape(claim.answers.get(settled_claim.verdict, ""))
     has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled_claim))
@@ -375,9 +386,10 @@ def _conditions(settled_claim: SettledClaim) -> list[str]:
 
 
 def _deciding_hardware(settled_claim: SettledClaim) -> str:
-    """Return which hardware can settle the claim; for seconds on one machine, only that machine.
+    """Return which hardware can settle the claim.
 
-    If the claim has results, also name its classes of hardware that have none.
+    A claim about one machine can be settled only there; if the article does not name the machine, nowhere. For any
+    other claim with results, also name its classes of hardware that have none.
     """
     claim = settled_claim.claim
     if claim.machine == UNNAMED:
@@ -434,7 +446,7 @@ def _history(claim: Claim) -> list[str]:
     """Return the section on the claim's earlier conditions; empty if they never changed."""
     if not claim.history:
         return []
-    entries = [f"- {_describe_earlier(earlier)}" for earlier in claim.history]
+    entries = [f"- {_describe_earlier_condition(earlier)}" for earlier in claim.history]
     return [_details_section("Earlier conditions", "\n".join(entries))]
 
 
@@ -455,8 +467,8 @@ def _git_command(result: str) -> str:
     return f" The result: `git show {result}/report.md`." if result else ""
 
 
-def _describe_earlier(earlier: Earlier) -> str:
-    """Return what the condition was, its verdict, and why it was changed."""
+def _describe_earlier_condition(earlier: Earlier) -> str:
+    """Return a text on an earlier condition: what it was, its verdict, why it was changed, how to see the result."""
     return (
         f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escape(earlier.asked)}. The verdict was "
         f"{_verdict_text(earlier.verdict)}: {escape(earlier.found)} It was changed because {escape(earlier.why)}"

@@ -20,36 +20,39 @@ if TYPE_CHECKING:
     from accelbench.claims.ledger import Training
     from accelbench.report.plots.canvas import Plot
 
-ROW_HEIGHT = 30
-"""Height of a row of trainings, in pixels."""
+LINE_HEIGHT = 30
+"""Height of a line of the picture of trainings, in pixels."""
 MARGIN_FACTOR = 1.3
 """The axis extends beyond the smallest and the largest ratio by this factor."""
 
 
 def descriptions_by_row(settled_claims: Sequence[SettledClaim]) -> Mapping[int, tuple[str, str]]:
-    """Return the file name and the description of each row's picture, by row; rows with trainings share a picture."""
+    """Return the file name and the description of each row's picture, by row.
+
+    The pictures of all rows with trainings have the same content and description.
+    """
     describers = {"speedups": forest.describe, "pays-back": payback.describe}
     descriptions = {row: describers[kind](result) for row, kind, result in _pictures_of_one_result(settled_claims)}
-    trainings = _trainings(settled_claims)
-    if trainings:
-        descriptions |= dict.fromkeys(_rows_with_trainings(settled_claims), _describe_trainings(trainings))
+    lines = _training_lines(settled_claims)
+    if lines:
+        descriptions |= dict.fromkeys(_rows_with_trainings(settled_claims), _describe_trainings(lines))
     return {row: (f"row-{row}.svg", description) for row, description in sorted(descriptions.items())}
 
 
 def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
-    """Return the text of each row's SVG file, by file name. Needs matplotlib."""
+    """Return the text of each row's SVG file, by file name; the same text for all rows with trainings."""
     painters = {"speedups": forest.plot, "pays-back": payback.plot}
     plots = {row: painters[kind](result, f"row-{row}") for row, kind, result in _pictures_of_one_result(settled_claims)}
-    trainings = _trainings(settled_claims)
-    if trainings:
-        plots |= dict.fromkeys(_rows_with_trainings(settled_claims), _plot_trainings(trainings))
+    lines = _training_lines(settled_claims)
+    if lines:
+        plots |= dict.fromkeys(_rows_with_trainings(settled_claims), _plot_trainings(lines))
     return {f"row-{row}.svg": canvas.standalone(plot) for row, plot in sorted(plots.items()) if plot}
 
 
 def _pictures_of_one_result(settled_claims: Sequence[SettledClaim]) -> "Iterator[tuple[int, str, Result]]":
     """Yield the row, the kind of picture and the result, for each picture that shows one result.
 
-    That is the first result of the run that the ledger names for the picture.
+    The result is the first of the run that the ledger names for the picture. Without that run there is no picture.
     """
     for settled_claim in settled_claims:
         picture = settled_claim.claim.picture
@@ -65,8 +68,8 @@ def _rows_with_trainings(settled_claims: Sequence[SettledClaim]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Training:
-    """Hold one line of the picture of trainings; each ratio says how many times as fast the training is."""
+class _Line:
+    """Hold one line of the picture of trainings; each ratio says how many times as fast the variant's training is."""
 
     name: str
     article_ratio: float
@@ -76,10 +79,10 @@ class _Training:
     """The lowest, the measured and the highest ratio; None if no result has one."""
 
 
-def _trainings(settled_claims: Sequence[SettledClaim]) -> list[_Training]:
+def _training_lines(settled_claims: Sequence[SettledClaim]) -> list[_Line]:
     """Return a line of the picture for each training of each claim."""
     return [
-        _Training(
+        _Line(
             name=f"row {settled_claim.claim.row}: {condition.variant}",
             article_ratio=float(condition.article),
             bounds=training.bounds(condition),
@@ -100,44 +103,44 @@ def _first_measured_ratios(condition: "Training", settled_claim: SettledClaim) -
     return None
 
 
-def _describe_trainings(trainings: Sequence[_Training]) -> str:
+def _describe_trainings(lines: Sequence[_Line]) -> str:
     """Describe the picture of trainings in words."""
-    lines = []
-    for line in trainings:
+    texts = []
+    for line in lines:
         measured_text = "not measured here"
         if line.measured_ratios:
             lowest, measured, highest = line.measured_ratios
             measured_text = f"{times(measured, lowest, highest)} here"
-        lines.append(f"{line.name} {times(line.article_ratio)} in the article, {measured_text}")
-    return f"Whole trainings against the program that each row compares with: {'; '.join(lines)}."
+        texts.append(f"{line.name} {times(line.article_ratio)} in the article, {measured_text}")
+    return f"Whole trainings against the program that each row compares with: {'; '.join(texts)}."
 
 
-def _plot_trainings(trainings: Sequence[_Training]) -> "Plot":
-    """Draw a line for each training: the article's ratio, the range that confirms the claim, the measured ratios."""
+def _plot_trainings(lines: Sequence[_Line]) -> "Plot":
+    """Draw the lines, one below the other: the article's ratio, the range that confirms the claim, measured ratios."""
     ratios: list[float] = []
-    for training_line in trainings:
-        ratios += (*training_line.bounds, training_line.article_ratio, *(training_line.measured_ratios or ()))
+    for line in lines:
+        ratios += (*line.bounds, line.article_ratio, *(line.measured_ratios or ()))
     # A range can begin at 0 or have no upper end; a logarithmic axis can show neither.
     shown_ratios = [ratio for ratio in ratios if 0 < ratio < math.inf]
     axis_minimum, axis_maximum = min(shown_ratios) / MARGIN_FACTOR, max(shown_ratios) * MARGIN_FACTOR
-    first_measured = next((line for line in trainings if line.measured_ratios), None)
-    left_margin = max(canvas.text_width(line.name) for line in trainings) + 16
+    first_measured = next((line for line in lines if line.measured_ratios), None)
+    left_margin = max(canvas.text_width(line.name) for line in lines) + 16
 
     def draw_figure(width: int) -> "Figure":
         """Draw the figure, `width` pixels wide."""
         # In pixels: the legend is above the axes, and their label below.
         top_margin, bottom_margin = 46, 50
-        drawing = canvas.figure(width, top_margin + ROW_HEIGHT * len(trainings) + bottom_margin)
+        drawing = canvas.figure(width, top_margin + LINE_HEIGHT * len(lines) + bottom_margin)
         axes = canvas.place(drawing, left=left_margin, right=16, top=top_margin, bottom=bottom_margin)
-        axes.set(xscale="log", xlim=(axis_minimum, axis_maximum), ylim=(len(trainings), 0), yticks=[])
+        axes.set(xscale="log", xlim=(axis_minimum, axis_maximum), ylim=(len(lines), 0), yticks=[])
         axes.axvline(1, color=Ink.MUTED.value, linewidth=1)
-        for index, line in enumerate(trainings):
+        for index, line in enumerate(lines):
             y = index + 0.5
-            # The range that confirms the claim, cut at the ends of the axis; it fills 70 % of the row's height.
+            # The range that confirms the claim, cut at the ends of the axis; it fills 70 % of the line's height.
             shaded_range = [min(max(bound, axis_minimum), axis_maximum) for bound in line.bounds]
             axes.fill_between(shaded_range, y - 0.35, y + 0.35, color=Ink.BAND.value, linewidth=0)
             # The legend shows each label once, so only the first mark of a kind has one.
-            label = "article" if line is trainings[0] else None
+            label = "article" if line is lines[0] else None
             axes.plot([line.article_ratio], [y], "D", markersize=8, color=Ink.SERIES_2.value, label=label)
             if line.measured_ratios:
                 lowest, measured, highest = line.measured_ratios
@@ -155,4 +158,4 @@ def _plot_trainings(trainings: Sequence[_Training]) -> "Plot":
         drawing.legend(loc="upper left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, labelcolor=Ink.TEXT.value)
         return drawing
 
-    return canvas.draw("trainings", _describe_trainings(trainings), draw_figure)
+    return canvas.draw("trainings", _describe_trainings(lines), draw_figure)

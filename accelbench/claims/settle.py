@@ -136,18 +136,19 @@ def _verdict(
     run_is_missing: bool,
     all_can_decide: bool,
 ) -> ClaimVerdict:
-    """Return the verdict of the first rule that applies.
+    """Return the verdict of the first rule that applies; a question of our own is neither confirmed nor refuted.
 
     `all_can_decide` is True if every manifest of the claim can decide it on this hardware.
     """
-    # One example confirms a claim that something can happen; nothing refutes it.
+    # `can`: the article says that something can happen. One example confirms that; nothing refutes it.
     if claim.can and any(_is_example(claim, run) for run in runs):
         return "confirmed"
-    # A sound finding comes from a valid and complete measurement.
+    # One finding from a valid and complete measurement refutes a claim, even if runs are missing.
     is_refutable = not (claim.own or claim.can)
     if is_refutable and any(finding.outcome == "not-met" and finding.sound for finding in findings):
         return "refuted"
     if not all_can_decide:
+        # UNNAMED: the article does not name the machine of its measurement.
         return "untestable-anywhere" if claim.machine == UNNAMED else "untestable-here"
     if run_is_missing:
         return "not-measured-yet"
@@ -170,8 +171,8 @@ def _meet_all_conditions(runs: Sequence[MeasuredRun], findings: Sequence[ClaimFi
 def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool) -> list[ClaimFinding]:
     """Return a finding for each condition of the claim; none for a question of our own.
 
-    Majorities replace all other conditions, and need every run. Trainings and expectations in the ledger replace the
-    expectations of the manifests.
+    Majorities replace all other conditions, and have no finding if a run is missing. Trainings and expectations in the
+    ledger replace the expectations of the manifests. Programs compiled for other hardware do not count.
     """
     all_cases = [case for run in runs for case in run.measured_cases]
     cases = [(result, outcomes) for result, outcomes in all_cases if _counts_for(claim, result)]
@@ -194,9 +195,10 @@ def _counts_for(claim: Claim, result: Result) -> bool:
 
 
 def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
-    """Return a finding for each expectation of each case; its sentence names what distinguishes the case, if anything.
+    """Return a finding for each expectation of each case.
 
-    A speedup is described in the words of the page, any other number in the sentence of its expectation.
+    Its sentence is that of `_describe_speedup` or, if that is empty, the expectation's. It begins with what
+    distinguishes the case from the others, if anything does.
     """
     results = [result for result, _ in cases]
     findings = []
@@ -210,7 +212,10 @@ def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
 
 
 def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
-    """Describe the speedup that the expectation is about; empty if it has another metric or is not sound."""
+    """Describe the speedup that the expectation is about.
+
+    Empty if its metric is not the speedup, if its outcome is not sound, or if its variant was not compared.
+    """
     expectation = outcome.expectation
     if expectation.metric != "speedup" or not outcome.sound:
         return ""
@@ -232,6 +237,6 @@ def _suite_findings(claim: Claim, cases: MeasuredCases, *, all_complete: bool) -
         missing = "a case is missing or was interrupted"
         return [ClaimFinding("undecided", f"{suite.condition(majority)}: {missing}.") for majority in claim.majorities]
     results = [result for result, _ in cases]
-    # The conditions of a claim share its error probability.
+    # The majorities of a claim share its error probability.
     condition_count = len(claim.majorities)
-    return [suite.count_speedups(majority, results, conditions=condition_count) for majority in claim.majorities]
+    return [suite.evaluate(majority, results, conditions=condition_count) for majority in claim.majorities]

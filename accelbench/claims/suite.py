@@ -17,11 +17,11 @@ from accelbench.verdict.expectations import compare_with_bounds, describe_bounds
 from accelbench.verdict.rule import checks_against_verdict
 
 
-def count_speedups(majority: Majority, results: Sequence[Result], *, conditions: int) -> ClaimFinding:
+def evaluate(majority: Majority, results: Sequence[Result], *, conditions: int) -> ClaimFinding:
     """Decide if most speedups lie within the bounds, from the complete results of all cases.
 
     Met if more than half lie inside, not met if at least half lie outside. Undecided otherwise, and if one result
-    cannot be used. The claim has so many `conditions`, which share its error probability (Bonferroni).
+    cannot be used. The claim has `conditions` majorities, which share its error probability (Bonferroni).
     """
     subject = condition(majority)
     outcomes, readings = [], []
@@ -47,7 +47,7 @@ def count_speedups(majority: Majority, results: Sequence[Result], *, conditions:
 def with_baseline(result: Result, over: str) -> Result:
     """Return the result with all variants compared with `over`, from the launches in the result.
 
-    Unchanged if `over` is the baseline already, or if the result has no such variant.
+    Unchanged if `over` is the baseline already, or if the result has no variant `over`.
     """
     if result.case.baseline == over or _find_variant(result, over) is None:
         return result
@@ -99,7 +99,10 @@ def _log_speedups(result: Result, variant: str, over: str) -> list[float]:
 
 
 def _why_unusable(majority: Majority, result: Result, paired_rounds: int) -> str:
-    """Return why the result cannot be used; empty if it can. `paired_rounds` is how many rounds have both variants."""
+    """Return why the result does not count for the majority; empty if it counts.
+
+    `paired_rounds` is the number of rounds that have both of the majority's variants.
+    """
     for name in (majority.variant, majority.over):
         variant = _find_variant(result, name)
         if variant is None:

@@ -24,8 +24,8 @@ Row = tuple[str, ...]
 def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
     """Return the parameters and the tables of these runs, as Markdown paragraphs.
 
-    Times that a check rejects are left out. For a claim about a suite, the tables show only the variants that the claim
-    compares.
+    Times that a check rejects are left out. If the claim has a `table_baseline`, all variants are compared with that.
+    For a claim about a suite, the tables show only the variants that the claim compares.
     """
     results = [redact_invalid(result) for run in runs for result in run.results]
     if claim.table_baseline:
@@ -111,7 +111,7 @@ def _time_rows(result: Result, result_name: str) -> Iterable[Row]:
 
 
 def _time(result: Result, variant: VariantResult) -> str:
-    """Return the time per unit. Without a time, say `not measured`, or that only the variant's speedup was kept."""
+    """Return the time per unit. Without a time, return that only the variant's speedup was kept, or `not measured`."""
     seconds = step_seconds(variant)
     if seconds:
         return f"{figures.seconds(seconds, 2)} per {result.unit}"
@@ -224,7 +224,7 @@ def _program_table(results: Sequence[Result]) -> list[str]:
 
 
 def _program_row(result_name: str, program: CompiledVariant, variant: VariantResult) -> Row:
-    """Return the row of one compiled program. A sign marks the values that are estimates."""
+    """Return the row of one compiled program. The sign ESTIMATE marks the values that are estimates."""
     cells = []
     for value_name, format_value in PROGRAM_COLUMNS.values():
         text = format_value(variant.numbers)
@@ -234,7 +234,7 @@ def _program_row(result_name: str, program: CompiledVariant, variant: VariantRes
 
 
 def _list_fusions(kinds: Sequence[str]) -> str:
-    """Return the first kinds of fusion, at most `MAXIMUM_FUSIONS`, and how many more there are."""
+    """Return the first `MAXIMUM_FUSIONS` kinds of fusion as a text, and how many more there are, if any."""
     texts = list(kinds[:MAXIMUM_FUSIONS])
     more = len(kinds) - MAXIMUM_FUSIONS
     if more > 0:

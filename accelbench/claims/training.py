@@ -29,7 +29,8 @@ class _FirstCall:
 def evaluate(training: Training, result: Result) -> ClaimFinding:
     """Decide if the baseline's total time / the variant's lies within the bounds of the claim.
 
-    Undecided if the variants have no comparison with a verdict, or too few rounds were measured.
+    Undecided if the variants have no comparison with a verdict, or too few rounds were measured. The finding is sound
+    if the result is complete.
     """
     subject = condition(training, result.unit)
     interval = ratios(training, result)
@@ -61,18 +62,18 @@ def ratios(training: Training, result: Result) -> tuple[float, float, float] | N
 
 def bounds(training: Training) -> tuple[float, float]:
     """Return the lowest and the highest ratio, the baseline's total time / the variant's, that confirm the claim."""
-    minimum, maximum = _allowed_advantage(training)
+    minimum, maximum = _confirming_factors(training)
     if float(training.article) >= 1:
         return minimum, maximum
     # The ratio of a slower variant is the inverse of how many times as slow it is.
     return 1 / maximum, 1 / minimum
 
 
-def _allowed_advantage(training: Training) -> tuple[float, float]:
+def _confirming_factors(training: Training) -> tuple[float, float]:
     """Return the smallest and the largest factor between the two total times that confirm the claim.
 
-    If the variant is 3 times as fast in the article, they are 1 + (3 - 1) / 2 = 2 and 2 * 3 = 6. The same holds if it
-    is 3 times as slow.
+    If the variant is 3 times as fast or 3 times as slow in the article, they are 1 + (3 - 1) / 2 = 2 and 2 * 3 = 6.
+    With `at_least_half`, the largest is infinite.
     """
     article_ratio = float(training.article)
     article_factor = max(article_ratio, 1 / article_ratio)
@@ -84,7 +85,7 @@ def _allowed_advantage(training: Training) -> tuple[float, float]:
 def condition(training: Training, unit: str) -> str:
     """Describe the condition; `unit` is the name of the workload's unit of work, such as `epoch`."""
     article_ratio = float(training.article)
-    minimum, maximum = _allowed_advantage(training)
+    minimum, maximum = _confirming_factors(training)
     bounds_text = f"at least {short(minimum)}" if training.at_least_half else f"{short(minimum)} to {short(maximum)}"
     direction = "fast" if article_ratio >= 1 else "slow"
     return (
@@ -99,7 +100,7 @@ def _ratios(
     """Return the baseline's total time divided by the variant's: lowest, measured, highest.
 
     The lowest has the baseline's fastest and the variant's slowest first call, the highest the opposite. The variant's
-    later calls take the baseline's time / the speedup.
+    later calls take the baseline's time / S, where S is the speedup's lower bound, its estimate or its upper bound.
     """
     baseline_first, variant_first = _first_call(baseline), _first_call(variant)
     later_seconds = units * _seconds_per_unit(baseline)

@@ -17,7 +17,7 @@ OMITTED_NOTES = ("discarded", "quarantined", "left out, to fit")
 def collect(runs: Sequence[MeasuredRun], compared_variants: Collection[str] = ()) -> tuple[str, ...]:
     """Return each warning of these runs once, in the order of their results.
 
-    If `compared_variants` names variants, intervals of other variants give no warning.
+    If `compared_variants` is not empty, the interval of any other variant gives no warning.
     """
     results = [result for run in runs for result in run.results]
     warnings: list[str] = []
@@ -41,19 +41,22 @@ def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
 
 
 def _result_warnings(result: Result, compared_variants: Collection[str]) -> list[str]:
-    """Return the warnings of one result. If `compared_variants` names variants, other intervals give no warning."""
+    """Return the warnings of one result: incomplete, interval too narrow, failed checks, disturbed rounds, notes.
+
+    If `compared_variants` is not empty, only the intervals of these variants are looked at.
+    """
     incomplete_warning = view.state(result)
     warnings = [f"{incomplete_warning}."] if incomplete_warning else []
     for comparison in result.comparisons:
         if not compared_variants or comparison.variant in compared_variants:
             warnings += [sentence for sentence in _split_sentences(comparison.sentence) if TOO_NARROW in sentence]
     warnings += [certificate.check_line(check) for check in certificate.failed_checks(result)]
-    warnings += advice.on_disturbed_rounds(result)[:1]  # the first sentence says how many
+    warnings += advice.on_disturbed_rounds(result)[:1]  # the first sentence names the disturbed rounds
     return warnings + _notes(result)
 
 
 def _notes(result: Result) -> list[str]:
-    """Return the result's notes without the omitted ones; none for a compiled program."""
+    """Return the result's notes, except those with a text of OMITTED_NOTES; none for a compiled program."""
     if result.compiled:
         return []
     return [note for note in result.notes if not any(text in note for text in OMITTED_NOTES)]

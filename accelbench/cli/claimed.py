@@ -50,7 +50,7 @@ class ClaimRun:
         return self.manifest.spec.accelerator.targets or ()
 
     @property
-    def missing_compilers(self) -> str:
+    def compiler_advice(self) -> str:
         """Return how to install the compilers that the targets need; empty if all are installed."""
         from accelbench import targets
 
@@ -61,8 +61,8 @@ class ClaimRun:
 def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additional: bool = False) -> Iterator[ClaimRun]:
     """Yield a run for each manifest that decides the claim or, with `additional`, for each manifest in `beside`.
 
-    A run on this hardware decides the claim only if it can run here, and the claim is about this hardware and not about
-    one machine. Raises InvalidSpecError and InvalidLedgerError.
+    A run that compiles for targets always decides the claim. Any other run decides it only if it can run on `hardware`,
+    and the claim is about this hardware and not about one machine. Raises InvalidSpecError and InvalidLedgerError.
     """
     from accelbench.local.manifests import read
 
@@ -133,9 +133,10 @@ def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
 
 
 def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
-    """Load the results of a run; None if it has none, if they cannot be read, or if the manifest has changed since.
+    """Load the results of a run; None if it has none, if they cannot be read, or if its manifest has changed since.
 
-    If only the bounds of its expectations have changed, the results still count if the claim's history has the change.
+    If only expectations have changed, the results still count, with one exception: return None if the verdict depends
+    on these expectations, and the claim's history does not record the change.
     """
     from accelbench.claims.page import measured_at
     from accelbench.local.results import read

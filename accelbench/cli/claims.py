@@ -96,6 +96,7 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
                 click.echo(f"row {claim.row}: {_explain_untestable(claim)}", err=True)
                 continue
             pending_runs = _pending_runs(runs, measured_directories, again=again)
+            # A run that was measured for an earlier row is not pending, but the verdict of this row is still new.
             measured_for_earlier_row = any(run.directory.path in measured_directories for run in runs)
             if not pending_runs and not measured_for_earlier_row:
                 verdict = _settle(claim, [hardware_class], results).verdict
@@ -103,7 +104,7 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
                 continue
             click.echo(f"row {claim.row}: {claim.asks}", err=True)
             for run, complete_results in pending_runs:
-                advice = run.missing_compilers
+                advice = run.compiler_advice
                 if advice:
                     click.echo(f"row {claim.row}: skipping {run.name}: {advice}", err=True)
                     continue
@@ -221,7 +222,7 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> No
     claims, hardware_classes = _parse_rows_and_hardware(rows, hardware)
     settled_claims = [_settle(claim, hardware_classes, results) for claim in claims]
     if any(settled_claim.claim.table_baseline for settled_claim in settled_claims):
-        _require_scipy()
+        _require_scipy()  # computes the intervals of comparisons with another baseline
     # The page is in docs/, so a link to a directory in docs/ begins after it.
     link_parts = results.parts[1:] if results.parts[:1] == ("docs",) else results.parts
     if pictures is not None:
