@@ -127,7 +127,7 @@ class _Follower:
         """True if the server has refused a log: then no log is read again."""
 
     def step(self, timeout_seconds: float) -> None:
-        """Execute the next task of the queue. If none comes in time, redraw. Then read the next log."""
+        """Execute the next task of the queue. If none comes in time, call `_tick`. Then start to read the next log."""
         try:
             task = self._tasks.get(timeout=timeout_seconds)
         except queue.Empty:
@@ -185,7 +185,7 @@ class _Follower:
         self._display.tick()
 
     def _handle_change(self, run: Manifest) -> None:
-        """Store the run as it is now, and print why it waits."""
+        """Store the changed run, note that the API server answers, and print the run's condition."""
         self.run, self._is_unreachable = run, False
         self._print_condition()
 
@@ -237,9 +237,10 @@ class _Follower:
             self._next_read_time = self._clock() + RETRY_SECONDS
 
     def _print_condition(self) -> None:
-        """Print why the run waits; nothing if it has finished or has no condition yet.
+        """Print the condition `Finished`, which says why the run waits; nothing if it has finished or has no condition.
 
-        While cases run, print the condition only if logs cannot show their progress.
+        While cases run, print the condition only if logs cannot show their progress. No message is printed twice until
+        the reason of the condition changes.
         """
         finished_condition = condition(self.run, "Finished")
         reason = finished_condition.get("reason")
@@ -258,7 +259,10 @@ class _Follower:
             self._print(message)
 
     def _read_next_log(self) -> None:
-        """Start to read the log of a running pod, unless a log is being read, is forbidden or failed just now."""
+        """Start to read the log of a running pod.
+
+        Do nothing if a log is being read, if logs are forbidden, or less than `RETRY_SECONDS` after a broken reading.
+        """
         if self._reading_pod is not None or self._logs_forbidden or self._clock() < self._next_read_time:
             return
         attempts = (self.run.get("status") or {}).get("attempts") or ()
@@ -309,7 +313,8 @@ class _Follower:
     def _read_log(self, namespace: str, pod: str, lines_to_skip: int) -> None:
         """Read a pod's log to its end, and hand its lines to the main thread.
 
-        The first `lines_to_skip` are skipped, because an earlier reading of the log has handed them over.
+        The first `lines_to_skip` are skipped, because an earlier reading of the log has handed them over. At the end,
+        or after an error, hand over how many lines were read, and if the pod has ended or the log was refused.
         """
         lines_read = 0
         pod_ended, refusal = False, ""

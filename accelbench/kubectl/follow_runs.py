@@ -74,7 +74,7 @@ def follow_runs(
 
 
 def _follow_run(client: Client, run: Manifest, deadline: float | None, output: RunOutput, signals: Signals) -> Exit:
-    """Follow a run to its end, print its verdict, and return its exit code; `NOT_MEASURED` if it was deleted.
+    """Follow a run to its end, print its results, and return its exit code; `NOT_MEASURED` if it was deleted.
 
     Raises FollowError after an error of the API server, TimedOutError at the deadline, and the exception of a signal.
     """
@@ -98,11 +98,14 @@ def _follow_run(client: Client, run: Manifest, deadline: float | None, output: R
     code = exit_of(finished_run)
     if code is not Exit.SUCCESS:
         print_message(outcome_text(finished_run))
-    return Exit.NOT_MEASURED if code is None else code
+    return Exit.NOT_MEASURED if code is None else code  # None is for the type checker: the run has finished
 
 
 def _print_verdict(client: Client, run: Manifest, output: RunOutput) -> None:
-    """Print the results of a finished run in the chosen format; with the format `name`, print nothing."""
+    """Print the results of a finished run as JSON or as tables.
+
+    Print nothing in the format `name`, nor tables of a run without results.
+    """
     results = read_run_results(client, run)
     if output is RunOutput.JSON:
         click.echo(json_report(results.measured, results.record))

@@ -41,7 +41,7 @@ def is_finished(run: Mapping[str, Any]) -> bool:
 
 
 def outcome_text(run: Mapping[str, Any]) -> str:
-    """Return `REASON: MESSAGE` of a finished run, from its conditions."""
+    """Return `REASON: MESSAGE` of a finished run, from its condition `Succeeded` or, without one, from `Finished`."""
     outcome = condition(run, "Succeeded") or condition(run, "Finished")
     return f"{outcome['reason']}: {outcome['message']}"
 
@@ -49,8 +49,8 @@ def outcome_text(run: Mapping[str, Any]) -> str:
 def exit_of(run: Mapping[str, Any]) -> Exit | None:
     """Return the exit code of a run; None if it has not finished.
 
-    If a case failed, return the worst code of the attempts that have ended. A reason that this release does not know
-    gives `NOT_MEASURED`.
+    If a case failed, return the worst code of the attempts that have ended. Without such an attempt, or for a reason
+    that this release does not know, the code is `NOT_MEASURED`.
     """
     if not is_finished(run):
         return None

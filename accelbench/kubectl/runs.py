@@ -61,9 +61,9 @@ def run_names(client: Client) -> list[str]:
 
 
 def _explain_unknown_name(client: Client, name: str, known_names: Iterable[str]) -> str:
-    """Return the message about an unknown run. It suggests a similar name or, if there is none, lists all known names.
+    """Return the message about an unknown run: a similar known name or, if there is none, all known names.
 
-    If these are too many for a list, it names the command that lists them.
+    Instead of no names, or of more than `LISTED_NAMES`, it has the command that lists runs.
     """
     run_name = bare_name(name)
     choices = sorted(set(known_names))
@@ -139,7 +139,10 @@ def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
 
 
 def _results_with_label(client: Client, label: str, name: str) -> list[BenchmarkResult]:
-    """Read the results whose label has this name. Long names are cut in a label, so other names can be among them."""
+    """Read the results whose label has this name.
+
+    A label has only the first `MAXIMUM_LABEL_CHARACTERS` of a name, so results of a longer name can be among them.
+    """
     value = name[:MAXIMUM_LABEL_CHARACTERS].strip("-.")
     if not value:
         return []
@@ -151,7 +154,8 @@ def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None)
     """Return the results in the form that reports take; without a record of the run if `run` is None."""
     return LoadedResults(
         measured=tuple((result.result, _stored_outcomes(result)) for result in results),
-        # Only the log of a pod has the time of every block. The HTML report uses the launches in the results instead.
+        # Launch documents with the time of every block are only in the log of a pod. Without them, the HTML report uses
+        # the summaries of launches in the results.
         launches=((),) * len(results),
         record=None if run is None else _record(run, results),
     )
