@@ -30,6 +30,8 @@ FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.py")
 def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
     """Read and check the BenchmarkRuns of a manifest; raises InvalidSpecError and UsageError.
 
+    A run without a name gets one from its `generateName`.
+
     Args:
         file: The manifest's path, or `-` for standard input.
         assignments: `PATH=VALUE`, with the path of a field of the spec or the name of a parameter.

@@ -48,7 +48,7 @@ def override(manifest: Any, assignments: Sequence[str]) -> Any:
 def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
     """Return the type of the field that the keys lead to from `root_type`; None if there is no such field.
 
-    Below a field of type Any, every key leads to Any.
+    Below a field of type Any, every name leads to Any. An index leads to a type only in a tuple.
     """
     current_type = root_type
     for key in keys:
@@ -140,6 +140,7 @@ def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
     similar_field = _find_similar(path[start:end], parent_fields)
     if parent and similar_field:
         suggestion = f"{parent}.{similar_field}"
+        # Keep the keys after the wrong one, if they exist below the similar field.
         whole_path = suggestion + path[end:]
         if whole_path in known_paths:
             suggestion = whole_path

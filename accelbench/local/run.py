@@ -206,6 +206,6 @@ def _case_outcome(run: BenchmarkRun, case: Case, exited: RunnerExit, log: Path, 
 
 
 def _with_expectations(run: BenchmarkRun, case: Case, result: Result, trouble: tuple[str, ...] = ()) -> CaseOutcome:
-    """Return the outcome of a case that has a result, with the outcomes of the run's expectations."""
+    """Return the outcome of a case that has a result: result, outcomes of the run's expectations, problems."""
     expectations = evaluate(run.spec.expectations, result)
     return CaseOutcome(case=case, result=result, expectations=expectations, trouble=trouble)
