@@ -105,7 +105,10 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def _count_outcomes(variant: CheckedVariant) -> str:
-    """Return how many checks had each outcome, such as `10 passed, 1 failed`; `failed` if the variant itself failed."""
+    """Return how many checks had each outcome, such as `10 passed, 1 failed`.
+
+    `failed` if the variant itself failed; `nothing checked` if it has no checks.
+    """
     if variant.failure:
         return "failed"
     counts = {outcome: len(variant.checks_with(outcome)) for outcome in get_args(CheckOutcome)}

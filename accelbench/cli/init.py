@@ -91,7 +91,7 @@ def manifest_text(name: str) -> str:
     """Return a manifest that compares PyTorch in eager mode with JAX under jit."""
     from accelbench.local.manifests import DEFAULT_VARIANTS, time_limit
 
-    run_name = name.replace("_", "-").strip("-")  # Kubernetes allows neither _ nor a - at the end
+    run_name = name.replace("_", "-").strip("-")  # Kubernetes allows neither _ nor - at an end of a name
     return Template(MANIFEST).substitute(file=name, name=run_name, seconds=time_limit(DEFAULT_VARIANTS))
 
 

@@ -99,9 +99,10 @@ def _target_assignments(targets: Sequence[str]) -> list[str]:
 def _read_runs(
     file: str, variants: Sequence[str], assignments: Sequence[str], *, compiles_only: bool
 ) -> "list[tuple[BenchmarkRun, str]]":
-    """Read the runs of a file, each with its platform; raise InvalidSpecError if one cannot run here.
+    """Read the runs of a file, each with the name of its platform; raise InvalidSpecError if one cannot run here.
 
-    With `compiles_only`, drop the expectations that compiling alone cannot decide.
+    A run whose profile has a compile target is prepared for compiling. With `compiles_only`, drop the expectations that
+    compiling alone cannot decide.
     """
     from accelbench.local.device import (
         platform_of,
