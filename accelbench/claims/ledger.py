@@ -159,7 +159,7 @@ class Claim(Document):
 
     @model_validator(mode="after")
     def _require_history_of_unrecorded_bounds(self) -> Self:
-        """Require a history entry if the claim's bounds are in the ledger: no record of a run shows when they changed."""
+        """Require a history entry if the claim's bounds are in the ledger: a run's record lacks them."""
         if (self.trainings or self.expectations) and not self.history:
             raise ValueError(f"row {self.row}: bounds outside the manifests need a history entry with their date")
         return self
