@@ -52,7 +52,7 @@ async def run(settings: Settings) -> None:
 
 
 async def _run_operator(operator: Operator, exposition: Exposition) -> None:
-    """Run the operator's tasks and render the first metrics until cancelled."""
+    """Run the operator's tasks until cancelled; beside them, render the first metrics once."""
     async with asyncio.TaskGroup() as group:
         group.create_task(operator.run())
         group.create_task(_write_first_metrics(exposition, operator))

@@ -116,14 +116,17 @@ class Operator:
         return tuple(reasons)
 
     def readings(self) -> Readings:
-        """Return the durations by which the liveness probe finds that the process hangs, each with its maximum."""
+        """Return the seconds of event loop lag and of the longest step, each with the maximum before a restart."""
         return {
             "loop-lag-seconds": (self._lag_seconds, MAXIMUM_LAG_SECONDS),
-            "longest-work-seconds": (self.controllers.queue.longest_work_seconds, MAXIMUM_STEP_SECONDS),
+            "longest-work-seconds": (self.controllers.queue.longest_step_seconds, MAXIMUM_STEP_SECONDS),
         }
 
     def snapshot(self) -> Snapshot:
-        """Return the operator's state for its metrics; call it in the event loop."""
+        """Return the state for the metrics, without runs and cases if this replica does not lead.
+
+        Call it in the event loop.
+        """
         is_leading = self._leading()
         # A replica that does not lead has outdated phases.
         phases = self._runs.phases if is_leading else {}
@@ -160,9 +163,9 @@ class Operator:
         self.telemetry.request.labels(verb, resource).observe(seconds)
 
     def _observe_start(self, job: ObservedJob | None, pod: ObservedPod) -> None:
-        """Record the seconds from the creation of the Job to that of its pod, and from there to the container's start.
+        """Record the seconds from the Job's creation to the pod's, and from the pod's to its container's start.
 
-        A time that is unknown is not recorded.
+        The first is left out if the Job is unknown, the second if the container has not started.
         """
         # Timestamps are whole seconds of clocks that may differ, so a difference can be negative.
         if pod.started_at:
@@ -171,17 +174,17 @@ class Operator:
             self.telemetry.queue.observe(max(0.0, (pod.created_at - job.created_at).total_seconds()))
 
     def _count_failed_attempt(self, attempt: Attempt) -> None:
-        """Count a failed attempt by its reason and by whether another attempt follows."""
+        """Count a failed attempt by its reason, and as retried unless it is `finished`: then none follows."""
         is_retried = "false" if attempt.finished else "true"
         self.telemetry.failed_attempts.labels(attempt.reason or "", is_retried).inc()
 
     def _leading_changed(self, leads: bool) -> None:
-        """Reset the controllers when this replica starts to lead, which queues every object."""
+        """Reset the controllers, which queues every object, if this replica starts to lead; else do nothing."""
         if leads:
             self.controllers.reset()
 
     async def _find_surplus(self) -> tuple[Summary, ...]:
-        """Return the results to delete; empty while another replica leads."""
+        """Return the results beyond the retention limits, to delete them; empty while another replica leads."""
         if not self._leading():
             return ()
         # A run whose phase is unknown may be in progress.

@@ -161,7 +161,7 @@ def _class_name(environment: Mapping[str, str]) -> str:
 
 
 def _whole_number(environment: Mapping[str, str], name: str, default: int, *, minimum: int) -> int:
-    """Return the variable's number, or `default` if it is not set; raise SettingsError if it is below `minimum`."""
+    """Return the variable's number, or `default`; raise SettingsError if it is not whole or below `minimum`."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or int(text) < minimum:
         raise SettingsError(f'{name}="{text}": must be a whole number, {minimum} or more')
@@ -169,7 +169,7 @@ def _whole_number(environment: Mapping[str, str], name: str, default: int, *, mi
 
 
 def _port(environment: Mapping[str, str], name: str, default: int) -> int:
-    """Return the variable's port, or `default` if it is not set; raise SettingsError if it is no port."""
+    """Return the variable's port, or `default` if it is not set; raise SettingsError unless it is 1 to 65535."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or not 1 <= int(text) <= 65535:  # noqa: PLR2004 - the range of ports
         raise SettingsError(f'{name}="{text}": must be a port, 1 to 65535')

@@ -61,6 +61,8 @@ def kinds_of(schema: Schema) -> Iterator[str]:
 def missing_fields(own: Schema, served: Schema, path: str) -> Iterator[str]:
     """Yield each field and enum value that this release's schema has and the cluster's schema lacks.
 
+    A served schema that is a reference lacks nothing; one that preserves unknown fields lacks no field.
+
     Args:
         own: The schema of this release, or a part of it.
         served: The same part of the schema that the cluster serves.

@@ -236,12 +236,12 @@ async def test_a_key_that_waits_long_is_no_hang_and_one_that_is_worked_on_long_i
     queue = KeyedQueue(work, lambda: now)
     queue.add("a")
     now = 700.0
-    assert (queue.oldest_seconds, queue.longest_work_seconds) == (700, 0)
+    assert (queue.oldest_seconds, queue.longest_step_seconds) == (700, 0)
     async with working(queue, workers=1):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         now = 710.0
-        assert queue.longest_work_seconds == 10
+        assert queue.longest_step_seconds == 10
 
 
 async def test_what_is_worked_on_when_all_ends_is_finished_and_nothing_new_is_begun() -> None:
@@ -283,5 +283,5 @@ async def test_a_key_of_many_steps_is_no_hang() -> None:
     now = 500.0
     queue.record_step("a")
     now = 700.0
-    assert queue.longest_work_seconds == 200
+    assert queue.longest_step_seconds == 200
     task.cancel()

@@ -35,11 +35,11 @@ class Controller(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """Return the kind of these objects."""
+        """Return the kind of the objects that this controller reconciles."""
 
     @property
     def owns(self) -> Sequence[Owned]:
-        """Return the kinds that these objects own; no other controller may own them."""
+        """Return the kinds that the reconciled objects own; no other controller may have one of these kinds."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
         """Record an object that a watch reports as existing or changed; return True if it must be reconciled."""
@@ -48,10 +48,7 @@ class Controller(Protocol):
         """Forget an object that was deleted."""
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take the next step for an object; return after how many seconds it is due again.
-
-        None if it is due only after its next change.
-        """
+        """Take the next step for an object; return the seconds until its next reconcile, None: not before a change."""
 
     def reset(self) -> None:
         """Forget everything that may have changed while another replica led."""
@@ -142,9 +139,10 @@ class Controllers:
             group.create_task(self._prune())
 
     async def _reconcile(self, key: Key) -> float | None:
-        """Reconcile the object, and return after how many seconds it is due again; None if only after a change.
+        """Reconcile the object; return the seconds until its next reconcile, None: not before a change.
 
-        Do nothing while another replica leads. Before the objects that it may own are listed, only try again later.
+        If this replica does not lead, do nothing and return None. If the objects that the object may own are not listed
+        yet, do nothing and return `RETRY_UNLISTED_SECONDS`.
         """
         if not self._leading():
             return None

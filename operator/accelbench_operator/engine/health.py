@@ -27,7 +27,7 @@ async def serve_probes(
     """Serve `/healthz` and `/readyz` while the context is open; raise OSError if the port is in use.
 
     Args:
-        readings: Returns the durations by which the process counts as hanging or not.
+        readings: Returns durations, each with its maximum; the process hangs if one is exceeded.
         readiness_problems: Returns the reasons why the process is not ready; empty if it is ready.
         port: The port to serve on, at every address of the pod.
     """

@@ -40,10 +40,9 @@ class RetryError(Exception):
 
 
 def retry_delay(failures: int, error: Exception) -> float:
-    """Return after how many seconds to retry a key.
+    """Return after how many seconds to retry a key: the error's `Retry-After`, if it has one, plus a random delay.
 
-    The delay doubles with each failure up to `LONGEST_DELAY_SECONDS`, and has jitter. It is added to the server's
-    `Retry-After`, if the error has one.
+    The delay doubles with each failure, from `FIRST_DELAY_SECONDS` up to `LONGEST_DELAY_SECONDS`, times the jitter.
 
     Args:
         failures: The number of failures in a row, at least 1.
@@ -91,7 +90,7 @@ class KeyedQueue(Generic[Key]):
         self._push_count += 1
         heapq.heappush(self._heap, (due_at, self._push_count, key))
         if len(self._heap) > 2 * len(self._due_at) + HEAP_SLACK:
-            # Without this, stale entries would stay in the heap until their time.
+            # Rebuild the heap without stale entries, which would otherwise stay in it until their time.
             self._heap = [(time, number, queued) for number, (queued, time) in enumerate(self._due_at.items())]
             heapq.heapify(self._heap)
         self._wake.set()
@@ -109,20 +108,20 @@ class KeyedQueue(Generic[Key]):
 
     @property
     def oldest_seconds(self) -> float:
-        """Return how many seconds ago the oldest key became due, waiting or in work; 0.0 if no key is due."""
+        """Return how long ago the first key became due that waits or that a worker handles; 0.0 if none is due."""
         now = self._clock()
         earliest = min((*self._due_at.values(), *self._in_work.values()), default=now)
         return max(0.0, now - earliest)
 
     @property
-    def longest_work_seconds(self) -> float:
-        """Return how many seconds the longest present step of a worker has taken; 0.0 if no key is in work."""
+    def longest_step_seconds(self) -> float:
+        """Return how long ago the oldest present step of a worker began; 0.0 if no worker handles a key."""
         now = self._clock()
         earliest_step = min(self._step_began.values(), default=now)
         return max(0.0, now - earliest_step)
 
     def record_step(self, key: Key) -> None:
-        """Record that a step of the key's work begins now; ignore a key that is not in work."""
+        """Record that the next step of the key's work begins now; do nothing if no worker handles the key."""
         if key in self._step_began:
             self._step_began[key] = self._clock()
 
@@ -143,7 +142,7 @@ class KeyedQueue(Generic[Key]):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _worker(self) -> None:
-        """Handle due keys one after the other until the queue ends."""
+        """Handle due keys until the queue ends. Add a key again if its work fails, or returns a delay."""
         while not self._ending:
             key = await self._next_due_key()
             if key is None:

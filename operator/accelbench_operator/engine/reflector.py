@@ -59,7 +59,10 @@ class Reflector:
         return self._path
 
     async def run(self) -> None:
-        """List, watch several times, and list again, until cancelled; after an error, pause and then list again."""
+        """List, watch several times, and list again, until cancelled; after an error, pause and then list again.
+
+        Set `synced` after the first list, and `answered` after it or once the API server refuses this namespace.
+        """
         while True:
             try:
                 version = await self._list()
@@ -75,9 +78,10 @@ class Reflector:
                 await self._pause()
 
     async def _pause(self) -> None:
-        """Wait before the next request, so as not to flood a server that ends every watch.
+        """Wait for a random time between half of the current delay and all of it, then double the delay.
 
-        Each pause is up to twice as long as the one before, until a watch works.
+        So a server that ends every watch is not flooded. The delay is at most `LONGEST_DELAY_SECONDS`; a watch of
+        `SHORT_WATCH_SECONDS` or more resets it.
         """
         await self._sleep(self._delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
         self._delay = min(2 * self._delay, LONGEST_DELAY_SECONDS)
@@ -105,7 +109,7 @@ class Reflector:
     async def _watch(self, version: str) -> str:
         """Watch from a resource version until the server ends the watch; return the version to continue from.
 
-        Pause after a watch of less than `SHORT_WATCH_SECONDS`.
+        Pause after a watch of less than `SHORT_WATCH_SECONDS`; a longer one resets the delay of the pauses.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -132,13 +136,14 @@ class Reflector:
                 stored = self._observe(item)
                 if stored is not None:
                     self._store.put(stored)
+            # A BOOKMARK event has nothing but a newer version.
             version = metadata["resourceVersion"]
         return version
 
     def _observe(self, item: Mapping[str, Any]) -> StoredObject | None:
-        """Return what to store of an object from the API server; None if its kind ignores it or it cannot be read.
+        """Return what to store of an object from the API server; None if `observe` ignores it or cannot read it.
 
-        An immutable object that is stored already is not read again.
+        If the kind is immutable and the object is stored already, return the stored one.
         """
         key = Key.of(self._kind, item)
         stored = self._store.get(self._kind, (key.namespace, key.name))

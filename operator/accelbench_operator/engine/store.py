@@ -32,13 +32,13 @@ class Store:
 
     @property
     def tick(self) -> int:
-        """Return how many objects were put as `fresh` so far. Read it before requesting a list: that is its `since`."""
+        """Return how often an object was put as `fresh` so far. A list has the tick before its request as `since`."""
         return self._ticks
 
     def put(self, stored: StoredObject, *, fresh: bool = False) -> None:
         """Store the object, and notify the listeners if it is new or has changed.
 
-        `fresh`: this operator has just written or read the object itself, so no older list replaces it.
+        `fresh`: this operator has just written or read the object itself, so no list requested earlier replaces it.
         """
         kind, name = stored.key.kind, name_of(stored)
         if fresh:
@@ -68,7 +68,7 @@ class Store:
         self._notify(stored, None)
 
     def replace(self, kind: str, namespace: str | None, listed: Iterable[StoredObject], since: int) -> None:
-        """Replace the objects of a kind by a whole list, except those put as `fresh` after the tick `since`.
+        """Replace the objects of a kind by a complete list, except those put as `fresh` after the tick `since`.
 
         `namespace` is the namespace of the list; None if it is of all namespaces.
         """
@@ -77,13 +77,13 @@ class Store:
         self.retain(kind, namespace, {name_of(stored) for stored in objects}, since)
 
     def merge(self, listed: Iterable[StoredObject], since: int) -> None:
-        """Store the objects of one page of a list; keep those put as `fresh` after the tick `since`: they are newer."""
+        """Store a page of a list, except for objects put as `fresh` after the tick `since`: the store's are newer."""
         for stored in listed:
             if self._fresh_at.get((stored.key.kind, name_of(stored)), 0) <= since:
                 self.put(stored)
 
     def retain(self, kind: str, namespace: str | None, listed_names: Container[Name], since: int) -> None:
-        """Remove the objects of a kind that a whole list lacks; keep those put as `fresh` after the tick `since`.
+        """Remove the objects of a kind that a complete list lacks, except those put as `fresh` after the tick `since`.
 
         `namespace` is the namespace of the list; None if it is of all namespaces.
         """

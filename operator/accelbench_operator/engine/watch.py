@@ -55,7 +55,7 @@ async def watch(
 
     @kopf.on.cleanup(registry=registry)
     async def cleanup(**_: Any) -> None:
-        """Stop the other tasks when kopf shuts down."""
+        """Ignore errors of connections that kopf closes from now on, and stop the other tasks."""
         asyncio.get_running_loop().set_exception_handler(_ignore_closed_connections)
         on_end()
 
@@ -79,7 +79,7 @@ def _watch_kind(
 
     @kopf.on.event(group, version, kind.plural, registry=registry, id=kind.plural)
     async def event(type: str | None, body: Any, **_: Any) -> None:  # noqa: A002 - kopf's name
-        """Pass one event on; `type` is None for an object that existed at the start."""
+        """Pass the object to `deleted` or `changed`; `type` is None if it existed at the start."""
         if type == "DELETED":
             deleted(Key.of(kind.name, body))
         else:

@@ -39,7 +39,7 @@ class Exposition:
     def write(self, operator: Snapshot, accept: str = "") -> "Scrape":
         """Return the metrics of `operator` in the format that the Accept header asks for.
 
-        Only the leader exports results. Other replicas write their text too, so that it is cached once they lead.
+        Only the leader exports results. Another replica writes them too, but only to cache the text until it leads.
         """
         encode, content_type = choose_encoder(accept)
         media_type = content_type.partition(";")[0]

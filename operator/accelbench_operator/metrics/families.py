@@ -57,13 +57,11 @@ class Metric(Generic[T]):
     type: Literal["gauge", "counter"] = "gauge"
 
     def family(self, labels: Labels, labelled_objects: Iterable[tuple[Labels, T]]) -> Family:
-        """Return the metric with the samples of all objects.
+        """Return the metric, with a sample for each number that `read` returns for each object; none for None.
 
         Args:
             labels: names of the labels that every sample has, in addition to those of `by`.
             labelled_objects: the values of `labels`, which `_truncate` has shortened, and the object to read.
-
-        An object has a sample for each number that `read` returns for it, none for None.
         """
         family_class = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
         family = family_class(self.name, self.help, labels=(*labels, *self.by))

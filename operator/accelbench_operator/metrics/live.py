@@ -61,7 +61,7 @@ class LiveCases:
         Args:
             api: reads the logs.
             pods: returns all pods in the store.
-            find_run_name: returns the name of the run that has this UID; None if there is no such run.
+            find_run_name: returns the name of the unfinished run that has this UID; None if there is none.
             is_leading: returns True while this replica leads; only the leader follows logs.
         """
         self._api = api
@@ -79,7 +79,7 @@ class LiveCases:
         return tuple(self._cases.values())
 
     async def run(self) -> None:
-        """Follow the logs of running cases until cancelled, with one task for each pod."""
+        """Follow the logs of the selected pods until cancelled, one task each; select again every `POLL_SECONDS`."""
         followers: dict[str, asyncio.Task[None]] = {}
         try:
             while True:
@@ -98,9 +98,10 @@ class LiveCases:
             self._cases.clear()
 
     def _select_pods(self) -> Iterable[ObservedPod]:
-        """Return the running pods older than `MINIMUM_AGE`, at most `MAXIMUM_FOLLOWED`; count the others in `omitted`.
+        """Return the pods to follow: running longer than `MINIMUM_AGE`, for an unfinished run. Only the leader has any.
 
-        The oldest pods are chosen, so that a case is followed until it ends. A replica that does not lead follows none.
+        Of these, the `MAXIMUM_FOLLOWED` oldest are returned, so that a case is followed until it ends; `omitted` counts
+        the others.
         """
         self.omitted = 0
         if not self._is_leading():
@@ -117,7 +118,7 @@ class LiveCases:
         return [pod for _start_time, _uid, pod in heapq.nsmallest(MAXIMUM_FOLLOWED, candidates)]
 
     async def _follow(self, pod: ObservedPod) -> None:
-        """Keep the progress of the pod's case up to date until cancelled; after an unexpected error, remove it."""
+        """Update the progress of the pod's case until cancelled; after an unexpected error, remove the progress."""
         key = pod.key
         self._cases[key.uid] = LiveCase(key.namespace, self._find_run_name(pod.owner) or "", pod.case)
         try:
@@ -129,7 +130,7 @@ class LiveCases:
             self._cases.pop(key.uid, None)
 
     async def _apply_events(self, key: Key) -> None:
-        """Read the log of the pod `key` and update its case at each event; when the log ends, request it again."""
+        """Read the log of the pod `key`, and update its case at each event. Request a log that ends or fails again."""
         path = f"{POD.path(key.namespace)}/{key.name}/log"
         query: dict[str, object] = {"container": CONTAINER, "follow": "true", "limitBytes": MAXIMUM_LOG_BYTES}
         last_read_time = None

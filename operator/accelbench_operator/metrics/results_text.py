@@ -38,14 +38,16 @@ class ResultsText:
         # Without results, a metric's text is only its head (HELP and TYPE).
         self._heads = tuple(self._write_family(family) for family in result_families(()))
         self._cache: tuple[Sequence[Summary], Mapping[int, TextBlock]] = ((), {})
+        """The results of the last scrape, and their blocks by number."""
 
     def write(self, summaries: Sequence[Summary]) -> "MetricTexts":
         """Return the metrics of these results as text; a block whose results have not changed comes from the cache."""
         # Scrapes are written in threads: read both values together, and replace both together.
         cached_summaries, blocks = self._cache
+        # The same object has the same results.
         if summaries is not cached_summaries:
             new_blocks = {}
-            for block_number, results in _split_by_series(summaries):
+            for block_number, results in _split_into_blocks(summaries):
                 new_blocks[block_number] = self._write_block(results, blocks.get(block_number))
             blocks = new_blocks
             self._cache = summaries, blocks
@@ -76,7 +78,7 @@ class MetricTexts:
 
     @property
     def without_results(self) -> "MetricTexts":
-        """Return a copy with the heads of the metrics, but no samples."""
+        """Return a copy without samples: only the heads (HELP and TYPE) of the metrics."""
         return MetricTexts(self.heads, ())
 
     def __iter__(self) -> Iterator[bytes]:
@@ -86,10 +88,10 @@ class MetricTexts:
             yield b"".join([head, *samples_of_blocks])
 
 
-def _split_by_series(summaries: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
-    """Yield the number of each block that has results, and the block's results.
+def _split_into_blocks(summaries: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
+    """Yield the number and the results of each block that has results.
 
-    Results of one series and case share a block, because only within a block are duplicate samples removed.
+    The hash of namespace, series and case gives the block: duplicate samples are removed within a block only.
     """
     results_by_block: defaultdict[int, list[Summary]] = defaultdict(list)
     for result in summaries:

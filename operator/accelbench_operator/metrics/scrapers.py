@@ -62,7 +62,7 @@ class Scrapers:
         return answer
 
     async def _review(self, token: str) -> Answer:
-        """Ask the API server whose token this is, and whether that user may get `/metrics`."""
+        """Ask the API server: return 200 if the token's user may get `/metrics`, 403 if not, 401 if it is unknown."""
         token_review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status: dict[str, Any] = (await self._api.create(TOKEN_REVIEWS, token_review))["status"]
         if not status.get("authenticated"):
