@@ -254,7 +254,8 @@ class Comparison(SpeedupEstimate):
     def headline(self) -> str:
         """Return the finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`.
 
-        Without an interval, return the failed checks or `not compared` in place of the speedup.
+        Without an interval it is `jax/jit invalid: CHECKS` or `jax/jit not compared`. With an interval but no verdict,
+        `noisy` or `no verdict` is in the verdict's place.
         """
         if self.speedup is None or self.lower is None or self.upper is None:
             if self.invalid:
@@ -327,7 +328,7 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _refuse_verdict_despite_checks(self) -> Self:
-        """Refuse a verdict without checks, with a failed check of the variant or the baseline, or with noisy rounds."""
+        """Refuse a verdict if no check was made, one of the variant or baseline failed, or `noisy` rounds count."""
         for comparison in (*self.comparisons, *self.tail_comparisons):
             if comparison.verdict is None:
                 continue
@@ -357,7 +358,7 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _refuse_times_of_compiled_case(self) -> Self:
-        """Refuse times and comparisons in a case compiled for a target; phases up to compile may have times."""
+        """Refuse comparisons, observations and times, except of phases up to compile, in a case that only compiles."""
         is_measured = self.case.accelerator.target is None and self.protocol != "compile" and not self.compiled
         if is_measured:
             return self
@@ -398,7 +399,7 @@ class Result(Document):
             and have_verdicts
             and not self.failed_variants
             and not self.untimed_variants
-            and not self.refuted_observations
+            and not self.has_refuted_observations
         )
 
     @property
@@ -421,7 +422,7 @@ class Result(Document):
         return tuple(variant for variant in self.variants if not variant.failure and not variant.seconds)
 
     @property
-    def refuted_observations(self) -> bool:
+    def has_refuted_observations(self) -> bool:
         """Return True if the protocol is `observe` and a check failed: what was observed is not what was asked for."""
         return self.protocol == "observe" and any(check.outcome == "failed" for check in self.certificate.checks)
 
@@ -429,7 +430,7 @@ class Result(Document):
     def headline(self) -> str:
         """Return all findings in one line, then the failed variants: `jax/jit faster 2.04x (2.01 to 2.07); ...`.
 
-        Each comparison and each variant that was observed or compiled has a finding.
+        Each comparison and each variant that was observed or compiled has a finding; without any: `no comparison`.
         """
         findings = [comparison.headline for comparison in self.ranked_comparisons]
         findings += [observations.headline for observations in self.observations]

@@ -170,7 +170,7 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
                 codes.append(Exit.INVALID_MEASUREMENT)
             if result.noisy:
                 codes.append(Exit.NOISY)
-            if result.refuted_observations:
+            if result.has_refuted_observations:
                 codes.append(Exit.INVALID_MEASUREMENT)
         if any(expectation.outcome != "met" for expectation in outcome.expectations):
             codes.append(Exit.EXPECTATION_NOT_MET)
