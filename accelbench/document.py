@@ -63,9 +63,9 @@ def escape_unprintable(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return `text` with each run of white space as one space and other unprintable characters escaped.
+    """Return `text` on one line. Text with only printable characters is on one line already, and stays unchanged.
 
-    Printable text, which has no line break, stays as it is.
+    In other text, each run of white space becomes one space, and other unprintable characters are escaped.
     """
     if text.isprintable():
         return text

@@ -271,7 +271,7 @@ def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> S
     """Convert a union: `X | None` becomes the schema of X, and `int | str` becomes Kubernetes' int-or-string.
 
     Raises:
-        NotStructuralError: It is another union.
+        NotStructuralError: It is another union, or contains one.
     """
     choices = [_inline_reference(choice, definitions) for choice in node["anyOf"]]
     choices = [choice for choice in choices if choice.get("type") != "null"]

@@ -26,7 +26,8 @@ def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
     """Return every BenchmarkRun in `text`; `source` names the file in messages.
 
     Raises:
-        InvalidManifestError: `text` has no document, or documents have problems; the error lists all of these.
+        InvalidManifestError: `text` has no document, or some document has a problem. The error has the problems of all
+            documents, and the runs that can be read in spite of them.
     """
     documents = read_documents(text, source)
     if not documents:

@@ -457,7 +457,7 @@ class Numbers(Document):
     ] = None
 
     def value(self, name: str) -> int | float | None:
-        """Return the value of the field `name`, a decimal string as a float; None if the value is missing."""
+        """Return the value of the field `name`, as a float if it is a decimal string; None if it is not set."""
         value: int | str | None = getattr(self, name)
         return float(value) if isinstance(value, str) else value
 

@@ -46,7 +46,7 @@ def refuse_fields(**names_by_type: str) -> ConfigDict:
     """
 
     def add_fields(schema: dict[str, Any]) -> None:
-        """Add the fields to a model's schema, each with a rule that refuses it."""
+        """Declare each refused field in a model's schema, and add the rule that forbids it."""
         for type_name, field_names in names_by_type.items():
             for field_name in field_names.split():
                 schema["properties"][field_name] = {**FIELD_SCHEMAS[type_name], "description": REFUSED_DESCRIPTION}

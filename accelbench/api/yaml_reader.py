@@ -37,6 +37,7 @@ class InvalidManifestError(ValueError):
     """
 
     def __init__(self, source: str, problems: tuple[Problem, ...], runs: tuple[BenchmarkRun, ...] = ()) -> None:
+        """Store the problems of the file `source`, and the runs in it that can be read in spite of them."""
         super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
         self.source = source
         self.problems = problems

@@ -110,7 +110,10 @@ class AsyncClient:
             response.close()
 
     async def lines(self, path: str, query: Mapping[str, Any], seconds: int, maximum_bytes: int) -> AsyncIterator[str]:
-        """Yield the complete lines of a streamed text for at most `seconds`; skip lines longer than `maximum_bytes`."""
+        """Yield the complete lines of a streamed text; skip lines longer than `maximum_bytes`.
+
+        Raises UnreachableError if the stream breaks off or has not ended after `seconds`.
+        """
         response = (await self._send("GET", path, query=query, seconds=seconds)).response
         partial_line = b""
         skips_rest_of_line = False

@@ -100,7 +100,7 @@ def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
 
 
 def _default_namespace(context: str | None, kubeconfig: Path | None) -> str:
-    """Return the namespace of a context, or `default` if the context names none; None: the current context."""
+    """Return the namespace of `context` (None: the current one), or `default` if the context names none."""
     settings_by_context = contexts(kubeconfig)  # the current context first
     current_context = next(iter(settings_by_context), "")
     settings = settings_by_context.get(context or current_context, {})
@@ -191,7 +191,7 @@ class Client:
         return self._lines(POD.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
-        """Yield an answer's lines, with line ends; raises UnreachableError if no data comes for `seconds`."""
+        """Yield the answer's lines, with line ends; raise UnreachableError if they stop for `seconds` or break off."""
         # `response` is that of urllib3, which can stream.
         response = self._send("GET", path, query=query, accept=accept, seconds=seconds).response
         partial_line = b""

@@ -43,7 +43,7 @@ class ApiError(ClusterError):
 
     @property
     def is_temporary(self) -> bool:
-        """Return True if the same request may succeed later, without any change."""
+        """Return True if the same request may succeed later: no answer (status 0), 429, or 500 and above."""
         return self.status in {0, TOO_MANY_REQUESTS} or self.status >= SERVER_ERROR
 
 

@@ -207,9 +207,9 @@ def read_nodes(nodes: Iterable[Manifest], pods: Iterable[Manifest], slices: Iter
 
 
 def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]) -> Node:
-    """Build a node from its manifest, its pods, and the drivers of its devices.
+    """Build a node from its manifest, its pods, and the drivers that publish its devices.
 
-    A case has its node to itself if its pod has an anti-affinity to pods.
+    It is `exclusive` if a case on it has the node to itself; that case's pod has an anti-affinity to other pods.
     """
     spec, status = body.get("spec") or {}, body.get("status") or {}
     requested: defaultdict[str, Decimal] = defaultdict(Decimal)

@@ -71,14 +71,14 @@ def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
 
 
 def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
-    """Check precision, profile and expectations of a run against its compile targets.
+    """Return the problems of a run's precision, profile and expectations with its compile targets.
 
-    If the profile has a target, `with_target` has already added it to the run.
+    The profile must have no device. If it has a target, `with_target` has already added the target to the run.
     """
     precision = run.spec.measurement.precision
     target_names = run.spec.accelerator.targets or ()
     target_platforms = [platforms.find(targets.find(name).platform) for name in target_names]
-    # Reason of each platform that lacks the precision, each once; None for the others.
+    # Why platforms lack the precision, each reason once; None for a platform that has it.
     reasons = dict.fromkeys(platform.lacks.get(precision) for platform in target_platforms)
     problems = [Problem("spec.measurement.precision", f"{precision} is {reason}") for reason in reasons if reason]
     profile_has_device = profile.platform != "cpu" or profile.resource or profile.device_class
@@ -116,7 +116,7 @@ def _check_expectation_of_targets(
 
 
 def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Problem, ...]:
-    """Check the run's precision and variants against what its profile's platform supports.
+    """Return a problem for the precision, and for each variant, that the profile's platform does not support.
 
     A run with compile targets is not checked, nor is a variant whose framework is unknown here.
     """
@@ -183,7 +183,7 @@ def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[
 
 
 def _why_no_variant(workload: Workload, use: str) -> str:
-    """Describe why the workload has no variant `use`: unknown framework, unknown or missing mode, or not offered."""
+    """Describe why the workload lacks the variant `use`: framework unknown, not offered, mode missing, or unknown."""
     framework, _, mode = use.partition("/")
     variants = workload.variants().values()
     uses = ", ".join(variant.use for variant in variants)
@@ -200,7 +200,7 @@ def _why_no_variant(workload: Workload, use: str) -> str:
 
 
 def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
-    """Check the parameters of each case, and whether its protocol can decide the run's expectations.
+    """Yield the problems of each case: invalid parameters, and expectations that its protocol cannot decide.
 
     Problems of expectations are yielded for the first case that has any, after which no case is checked. For a compile
     target, expectations are not checked here.
