@@ -31,9 +31,9 @@ class ExpectationOutcome:
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
     """Evaluate each expectation against the result, in order; skip those for another target.
 
-    An expectation is met if the whole interval is within its bounds, not met if no part of the interval is, and
-    undecided otherwise. A comparison has the interval of its speedup or its steps. A time, and a number derived from
-    times, has the range over launches. An observation has all values that launches reported.
+    An expectation is met if the whole interval of the number is within its bounds, not met if no part is, and undecided
+    otherwise. For a comparison, that is the interval of the speedup or the steps; for another number, the range over
+    launches; for an observation, all reported values.
     """
     targets = {None, result.case.accelerator.target}
     return tuple(_evaluate(expectation, result) for expectation in expectations if expectation.target in targets)
@@ -152,8 +152,8 @@ def _time_saved(speedup: float) -> str:
 def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: str) -> ExpectationOutcome:
     """Evaluate the number of steps after which a variant is ahead.
 
-    The expectation is not met if the variant is ahead first and certainly behind later. It is undecided without an
-    estimate.
+    The expectation is not met if the variant is ahead at first and certainly behind later (`until` with an upper end).
+    It is undecided without an estimate.
     """
     if payback is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
@@ -211,7 +211,7 @@ def _is_equal(observed: str, expected: str) -> bool | None:
 
 
 def _evaluate_range(expectation: Expectation, lower: float, upper: float, text: str) -> ExpectationOutcome:
-    """Compare a valid range with the expectation's bounds; `text` describes the range."""
+    """Compare the range of a valid measurement with the expectation's bounds; `text` describes the range."""
     outcome = compare_with_bounds(lower, upper, expectation.at_least, expectation.at_most)
     return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {text}.", sound=True)
 

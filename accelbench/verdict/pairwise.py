@@ -48,7 +48,7 @@ class MeasuredVariants:
 
     @cached_property
     def _certificate_for_verdict(self) -> Certificate:
-        """Return the certificate; in a noisy case, without the checks that other load can fail."""
+        """Return the certificate; in a noisy case, without `excused_checks`."""
         if not self.noisy:
             return self.certificate
         checks = (check for check in self.certificate.checks if check.name not in self.excused_checks)
@@ -71,7 +71,7 @@ class MeasuredVariants:
         logs = self.log_speedups(variant, baseline)
 
         def make_comparison(sentence: str, **fields: Any) -> Comparison:
-            """Return the comparison with this sentence, after the quantity if there is one, and these fields."""
+            """Return the comparison with these fields; if there is a quantity, the sentence begins with it."""
             return Comparison(
                 variant=variant,
                 baseline=baseline,

@@ -113,9 +113,9 @@ def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
-    """Return the time of the first call, compiling included, divided by the time of a later call.
+    """Return the seconds of the first call (compile + first-step) divided by those of a call at the steady speed.
 
-    None if one of these times was not measured.
+    None if one of these numbers was not measured.
     """
     compile_seconds = _phase_seconds(variant.phases, "compile")
     first_step_seconds = _phase_seconds(variant.phases, "first-step")
@@ -183,8 +183,8 @@ READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {
 def possible_steps(payback: Payback) -> tuple[float, float]:
     """Return the minimum and the maximum number of steps after which the variant may be ahead.
 
-    1 means from the first step, infinity means never. `payback.lower` and `payback.upper` bound the number of steps at
-    which the total times may be equal.
+    1 means from the first step, infinity means never. The variant's and the baseline's total times may be equal after
+    `payback.lower` to `payback.upper` steps: after no number if `lower` is None, without limit if `upper` is None.
     """
     lower = payback.lower or 1
     upper = math.inf if payback.upper is None else payback.upper

@@ -21,7 +21,7 @@ def redact_invalid(result: Result) -> Result:
 def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
     """Return the names of the checks that invalidate the timings of `variant`.
 
-    If checks failed, these are the failed ones. Otherwise they are `parity` and `non-finite`, unless these passed. In a
+    They are the failed checks. If none failed, they are those of `parity` and `non-finite` that did not pass. In a
     noisy result, checks that noise can fail are ignored. The protocols `observe` and `compile` time nothing, so no
     check invalidates their timings.
     """

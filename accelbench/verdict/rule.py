@@ -102,13 +102,13 @@ def verdict_sentence(
 
 
 def too_few_sentence(interval: Interval, *, variant: str, baseline: str, rounds: int, rounds_min: int) -> str:
-    """Describe the interval if there are fewer than `rounds_min` rounds, so that there is no verdict."""
+    """Return the sentence for fewer than `rounds_min` rounds: no verdict, only the interval of the speedup."""
     speed = f"{figures.between(interval.lower, interval.upper)} times as fast"
     return f"No verdict after {rounds} of at least {rounds_min} rounds: {variant} is {speed} as {baseline}."
 
 
 def noisy_sentence(interval: Interval, *, variant: str, baseline: str, confidence: str) -> str:
-    """Describe the interval if disturbed rounds count, so that there is no verdict."""
+    """Return the sentence for a case that accepts noise: no verdict, only the speedup and its interval."""
     speedup = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_format_bounds(interval, confidence)}"
     return f"Noisy, so no verdict: next to other load, {variant} was {speedup}."
 
