@@ -146,9 +146,10 @@ class Applier:
         return await self._cluster.get_result(run.namespace, result) is not None
 
     async def _create_job(self, action: CreateJob, plan: Plan) -> None:
-        """Create the Job of an attempt, and first the run's claim template, unless the case has a result.
+        """Create the Job of an attempt, unless the case has a result; use a Job that exists already.
 
-        A Job that exists already is used. Note a failure if the API server refuses the Job as invalid.
+        If the profile has a device class, create the run's ResourceClaimTemplate first. If the API server refuses the
+        Job as invalid, note a failure.
         """
         metadata = plan.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
@@ -193,7 +194,8 @@ class Applier:
     async def _collect(self, action: Collect, plan: Plan, observed: Observed) -> None:
         """Store the result of an attempt that is over, or note its failure.
 
-        If the API server does not show the attempt's end before `Wait.LOOK` is over, that is a failure too.
+        If the store was outdated, do neither: the next step decides again. If requests fail until `Wait.LOOK` is over,
+        note that as the failure.
         """
         attempt, job = action.attempt, action.attempt.job
         try:
@@ -211,7 +213,7 @@ class Applier:
     async def _ended_pod(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
         """Return the pod whose log is to be read, or a failure if the API server has no such Job or no pod of it.
 
-        If the store was outdated, bring it up to date and return None: the next step decides again.
+        If the store lacks the Job, or has another pod than the API server, correct the store and return None.
         """
         metadata = plan.metadata
         job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
@@ -266,7 +268,7 @@ class Applier:
             self.memory(plan.metadata.uid).queues[job.key.name] = report
 
     async def _read_events(self, action: ReadEvents, plan: Plan) -> None:
-        """Record the message of the latest Event about the attempt's Job or pod."""
+        """Record the message of the latest Event about the attempt's Job or pod as an obstacle of the attempt."""
         message = await self._events.about(plan.metadata.namespace, action.events.about_uid)
         self.memory(plan.metadata.uid).record(action.attempt.job, action.events.wait, message, self._clock())
 
@@ -372,7 +374,7 @@ class Applier:
         self._store.put(job, fresh=True)
 
     def _replace_pods(self, stored_pods: Iterable[ObservedPod], current_pods: Sequence[ObservedPod]) -> None:
-        """Replace the stored pods of a Job by its current pods, which were just read from the API server."""
+        """Replace the stored pods of a Job by its current pods, which were just read and so count as `fresh`."""
         current_names = {pod.key.name for pod in current_pods}
         for pod in stored_pods:
             if pod.key.name not in current_names:

@@ -87,6 +87,8 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
     if job and job.is_suspended and not job.has_ended:
         # If a pod had started, the queue has evicted the Job: another pod will follow, and the case starts again.
         return _queued_state(job, plan, observed, now)
+    # Times do not show that a pod is of an earlier admission: they are whole seconds, and the deletion time moves when
+    # the kubelet ends the pod.
     if job and not job.has_ended and pod and pod.is_untracked:
         return _readmitted_state(attempt, job, pod, plan, observed, now)
     job_is_gone = job is None and bool(attempt.job_uid)  # the UID is recorded once the Job was observed
@@ -103,8 +105,7 @@ def _readmitted_state(
 ) -> AttemptState:
     """Return the state of an attempt whose queue has evicted and readmitted the Job: it waits for a new pod.
 
-    The caller recognizes the earlier pod by its missing finalizer, not by times: they are whole seconds, and the time
-    of a deletion moves when the kubelet ends the pod.
+    If the earlier pod has not ended, that is the pending reason, and no Events are read.
     """
     state = _waiting_state(attempt, job, None, plan, observed, now)
     if earlier_pod.is_over:
@@ -127,15 +128,16 @@ def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
 
     That is the limit of `Wait.END_OF_POD` after its deadline, or after the end of its grace period if that is earlier.
     """
-    started = pod.accepted_at or pod.started_at or pod.created_at
-    latest_end = started + plan.pod_deadline + Wait.END_OF_POD.default_limit
+    # A pod's deadline counts from its acceptance; if that is not reported, use the next best time.
+    accepted_at = pod.accepted_at or pod.started_at or pod.created_at
+    latest_end = accepted_at + plan.pod_deadline + Wait.END_OF_POD.default_limit
     if pod.deletion_time:
         return min(latest_end, pod.deletion_time + Wait.END_OF_POD.default_limit)
     return latest_end
 
 
 def _running_state(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
-    """Return the state of an attempt whose pod runs or is being deleted; if the pod is overdue, suspect its node."""
+    """Return the state of an attempt whose pod runs or is being deleted; after its latest end, suspect a lost node."""
     latest_end = _latest_end(pod, plan)
     suspected = node_lost(pod, latest_end) if now >= latest_end else None
     return AttemptState(AttemptPhase.RUNNING, latest_end, suspected_failure=suspected)
@@ -146,7 +148,7 @@ def _waiting_state(
 ) -> AttemptState:
     """Return the state of an attempt that waits for its Job, its pod, or the start of its container.
 
-    The deadline counts from the Job's start, or from the attempt's if it has no Job; then a failure is suspected.
+    The deadline counts from the Job's start, or without a Job from the attempt's. After it, a failure is suspected.
     """
     wait = _current_wait(job, pod)
     obstacle = observed.obstacles.get(attempt.job)
@@ -174,7 +176,7 @@ def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
 
 
 def _events_to_read(job: ObservedJob | None, pod: ObservedPod | None, obstacle: Obstacle | None) -> EventsToRead | None:
-    """Return which Events to read for the reason why the attempt does not start, and when.
+    """Return which Events may explain why the attempt does not start, those of its pod or else of its Job, and when.
 
     None if the attempt has no Job, or if its pod's status gives the reason. `obstacle` counts the earlier reads.
     """
@@ -190,8 +192,8 @@ def _events_to_read(job: ObservedJob | None, pod: ObservedPod | None, obstacle: 
 def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
     """Return the state of an attempt whose Job is suspended.
 
-    While a queue may admit the Job, only the run's policy sets a deadline. A failure is suspected only if the queue was
-    read after the deadline.
+    If a queue may admit the Job, only the run's policy sets a deadline; otherwise `Wait.NO_QUEUE` has one. A failure is
+    suspected only if the queue was read after the deadline.
     """
     since = job.suspended_since or now
     report = observed.queues.get(job.key.name)
@@ -202,6 +204,7 @@ def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetim
     limit = wait.limit.maximum_time(plan.policy)
     deadline = since + limit if limit else None
     pending = explain_suspended(job, report)
+    # Until the queue was read after the deadline, this is the deadline at the latest.
     read_at = next_read_time(since, report, deadline)
     if now >= read_at:
         return AttemptState(AttemptPhase.WAITING, now, pending_reason=pending, reads_queue=True)

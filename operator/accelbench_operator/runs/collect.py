@@ -34,8 +34,8 @@ DEADLINE_EXCEEDED = "DeadlineExceeded"
 def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, is_last: bool, now: str) -> Result | AttemptFailure:
     """Return the result of an attempt at `case`, or its failure.
 
-    The result is the runner's, else that of a killed container, else the headline; else, if no other attempt follows,
-    the last checkpoint.
+    The result is the runner's, else that of a killed container, else the headline's. If no other attempt follows, it
+    may also be a result that was interrupted, or the last checkpoint.
 
     Args:
         case: The case with the attempt's number in its origin.

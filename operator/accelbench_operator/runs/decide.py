@@ -108,9 +108,9 @@ class _Situation:
 
 
 def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> _Situation:
-    """Return the states of the attempts in flight, and the status with its active time up to date.
+    """Return the situation: the states of the attempts in flight, and the status with its active time up to date.
 
-    The active time runs while the container of a case runs.
+    The active time runs while the container of a case runs. An attempt whose case has a result has no state.
     """
     in_flight = [attempt for attempt in status.attempts if _in_flight(attempt)]
     states = {
@@ -141,7 +141,10 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
 
 
 def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | None]:
-    """Return the attempts to record, in the plan's order, and why no further case starts; None if cases may start."""
+    """Return the attempts to record, in the plan's order, and the stop after which no case starts; None without one.
+
+    While the run is suspended, no case starts either.
+    """
     plan, observed, now = situation.plan, situation.observed, situation.now
     stop = _stop_of_run(plan, situation.status, now) or _late_start_stop(situation.recorded_attempts)
     attempts = {
@@ -162,7 +165,7 @@ def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | Non
 
 
 def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop | None) -> Decision:
-    """Return the status, the actions and the time of the next decision that follow from the attempts."""
+    """Return the decision that follows from the attempts: the status, the actions, and when to decide again."""
     plan, observed, states, now = situation.plan, situation.observed, situation.states, situation.now
     in_flight = {attempt.case for attempt in attempts if _in_flight(attempt)}
     # A case that was running may have been discarded just now.
@@ -185,6 +188,7 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
     actions = _actions(plan, situation.recorded_attempts, attempts, observed, states, stop, now)
     deletions = _unneeded_jobs(attempts, observed)
     events_to_read = [state.events_to_read for state in states.values() if state.events_to_read]
+    # Events that are to be read now are among the actions.
     requeue_at = _earliest(
         situation.active_until if is_active else None,
         *(state.until for state in states.values()),
@@ -203,17 +207,17 @@ class _Wait:
 
 
 def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Wait | None:
-    """Return why the attempt after this one does not start yet; None if it may start, or this one still has a Job.
+    """Return why the next attempt at the case does not start yet: a pause after a failure, or a pod that has not ended.
 
-    The reasons are a pause after a failure, then a pod of the case that has not ended.
+    None if it may start, if `attempt` still has a Job, or if `attempt` was the last one.
     """
     if attempt.job or attempt.finished:
         return None
-    start = datetime.fromisoformat(attempt.not_before) if attempt.not_before else now
-    if start > now:
+    next_start = datetime.fromisoformat(attempt.not_before) if attempt.not_before else now
+    if next_start > now:
         number = attempt.number + 1
         reason = f"attempt {number} starts at {attempt.not_before}, after {attempt.reason}: {attempt.message}"
-        return _Wait(start, f"{attempt.case}: {reason}")
+        return _Wait(next_start, f"{attempt.case}: {reason}")
     ending = find_ending_pod(attempt.case, plan, observed, now)
     if ending is None:
         return None
@@ -225,7 +229,7 @@ def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: dat
 def _first_pending_reason(
     attempts: Iterable[Attempt], states: Mapping[str, AttemptState], waits: Mapping[str, _Wait]
 ) -> str:
-    """Return why the first case that waits does so; empty if no case waits."""
+    """Return why the first case that waits does so: in its attempt, or before its next one; empty if none waits."""
     for attempt in attempts:
         state = states.get(attempt.case)
         if state and state.pending_reason and _in_flight(attempt):
@@ -267,7 +271,10 @@ def _advance(
 
 
 def _after_failure(attempt: Attempt, failure: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
-    """Return the attempt ready for a retry after a pause; if no retry may follow, return it as finished."""
+    """Return the attempt ready for a retry after a pause, or as finished if no retry may follow.
+
+    None follows if the run stops, if the failure's reason is never retried, or if all retries are used up.
+    """
     has_retries_left = attempt.retries < plan.policy.infrastructure_retries
     if stop or not failure.reason.retried or not has_retries_left:
         return _fail(attempt, failure.reason, failure.message, now)
@@ -398,9 +405,10 @@ def _decide_after_end(
 
 
 def _start_active_time(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Start the run's active time at the start of the first container; change nothing if it has started already.
+    """Start the run's active time when the first container started; change nothing if the run is active already.
 
-    A node's clock may be wrong, so the start is never before the pod's creation, and never after `now`.
+    A node's clock may be wrong, so the start is never before the pod's creation, and never after `now`. It is `now` if
+    no pod reports a start.
     """
     if status.active_start_time is not None:
         return status
@@ -412,7 +420,7 @@ def _start_active_time(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], 
 def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
     """Add the run's latest active time to its total; change nothing if the run is not active.
 
-    The time ends with the last container. If a container has no end yet, or none has started, it ends now.
+    That time ends when the last container has ended. If a container still runs, or none has started, it ends at `now`.
     """
     if status.active_start_time is None:
         return status
@@ -424,7 +432,10 @@ def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], n
 
 
 def _maximum_active_time(plan: Plan) -> timedelta:
-    """Return the maximum active time of a run: that of its policy, else what all cases take with all their retries."""
+    """Return the maximum active time of a run: that of its policy, or else a default.
+
+    The default is `pod_deadline` times the attempts that may follow each other, plus `BETWEEN_CASES`.
+    """
     limit = Wait.ACTIVE.limit.maximum_time(plan.policy)
     if limit is not None:
         return limit

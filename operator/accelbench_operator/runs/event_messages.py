@@ -69,7 +69,7 @@ class EventMessages:
 
         Empty if there is no such Event, or if Events cannot be read.
         """
-        # One at a time: others then find the list in the cache.
+        # Only one caller at a time requests a list; callers that wait find it in the cache.
         async with self._lock:
             now = self._clock()
             self._cache = {name: events for name, events in self._cache.items() if events.is_valid(now)}

@@ -60,10 +60,10 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
 
 
 def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
-    """Yield each attempt of `after` whose failure `before` lacks, with the number of the attempt that failed.
+    """Yield each attempt of `after` with a failure that `before` does not have, and the number of the failed attempt.
 
-    That number comes from `before`: in `after` the next attempt may have replaced the failed one. The next
-    attempt has that failure until it ends itself.
+    A retry keeps the failure of the attempt before it. If `after` has the retry already, the failed attempt is the one
+    in `before`, so the number comes from there.
     """
     earlier_attempts = {attempt.case: attempt for attempt in before.attempts}
     for attempt in after.attempts:

@@ -72,7 +72,7 @@ class KnownRuns:
         return event
 
     def get(self, uid: str) -> KnownRun | None:
-        """Return a run; None if it has to be read, from an event or the API server."""
+        """Return the remembered run; None if the caller has to read it, from an event or the API server."""
         return self._runs.get(uid)
 
     def keep(self, uid: str, run: KnownRun) -> None:
@@ -103,8 +103,8 @@ class KnownRuns:
 def read_status(run: Manifest) -> BenchmarkRunStatus:
     """Return the run's status without the fields that this release does not define.
 
-    Raise UnreadableStatusError if it is invalid, or if it names a Job that is not its attempt's. It must not count as
-    empty, because a finished run would start again.
+    Raise UnreadableStatusError if the status is invalid, or if an attempt names the Job of another. Such a status must
+    not count as empty, because a finished run would start again.
     """
     try:
         status = BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")

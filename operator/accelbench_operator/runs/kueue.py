@@ -69,7 +69,8 @@ def explain_suspended(job: ObservedJob, report: QueueReport | None) -> str:
 async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> QueueReport:
     """Read why the Job is suspended; if the Workload cannot be read, report the API server's message.
 
-    The report's `in_queue` is False if no queue will ever admit the Job.
+    The report's `in_queue` is False if no queue will ever admit the Job: without Kueue, without the queue, or if Kueue
+    has given up.
     """
     try:
         workloads = await cluster.list_workloads(job.key.namespace, job.key.uid)

@@ -40,7 +40,7 @@ class RunObjects:
     def __init__(
         self, store: Store, on_start: Callable[[ObservedJob | None, ObservedPod], None] = lambda _job, _pod: None
     ) -> None:
-        """Read from `store`. If the container of a stored pod starts, call `on_start` with the Job and the pod.
+        """Follow the changes of `store`; when a pod's container starts, call `on_start` with the pod's Job and the pod.
 
         The Job is None if it is not stored.
         """
@@ -113,7 +113,7 @@ class RunObjects:
         return tuple(latest.values())
 
     def _on_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Update what is derived from a stored object: latest results, disruptions and container starts."""
+        """Update the latest results and the disruptions after a change; call `on_start` if a container has started."""
         changed = after or before
         if isinstance(changed, Summary):
             self._latest = None

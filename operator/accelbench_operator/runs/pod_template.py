@@ -33,7 +33,10 @@ def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
 
 
 def _merge_value(key: str, base: Any, patch: Any) -> Any:
-    """Return the value of a field that `patch` sets; `base` is None if only `patch` has the field."""
+    """Return the value of a field that `patch` sets; `base` is None if only `patch` has the field.
+
+    Containers are merged by name, and `merge_pod_template` says how all other fields are merged.
+    """
     if key == "containers":
         # A patch cannot add containers.
         return [merge_pod_template(container, _find_named(patch, container["name"])) for container in base]
@@ -59,10 +62,14 @@ def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
 
 
 def _fill_value(key: str, value: Any, default: Any) -> Any:
-    """Return the value of a field that both the template and the defaults set: the template's value has priority."""
+    """Return the value of a field that both the template and the defaults set; what the template has stays.
+
+    Containers, maps and lists with a merge key get the default entries that they lack. `_APPENDED_DEFAULTS` get all.
+    """
     if key == "containers":
         return [add_defaults(container, _find_named(default, container["name"])) for container in value]
     if key == "resources":
+        # Requests equal limits here too.
         amounts = {**default.get("requests", {}), **default.get("limits", {}), **value["limits"]}
         return {"requests": dict(amounts), "limits": dict(amounts)} | _device_claims(value, default)
     if isinstance(value, dict):

@@ -86,9 +86,10 @@ class Reconciler:
         """The latest phase of each run."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
-        """Record an event of the watch; return True if the run needs a step.
+        """Record a run that a watch event reports; return True if the run needs a step.
 
-        A run that is being deleted, or that is idle, needs a step only while it has Jobs.
+        A run that is being deleted, or that is idle, needs a step only while it has Jobs. A run for another operator
+        needs none, nor does a version that this operator has read or written.
         """
         if not self._is_of_this_operator(manifest, key.uid):
             self.deleted(key)
@@ -149,7 +150,7 @@ class Reconciler:
                 self._requeue(key, (decision.requeue_at - now).total_seconds())
             raise
         if has_just_finished:
-            # The next step does what is left to do after the end.
+            # The next step deletes Jobs that are no longer needed, and waits for the run's time to live.
             return 0.0
         delay_seconds = self._seconds_until_next_step(decision, write_at)
         if finished_at(known.status) and not decision.actions and delay_seconds is None:
@@ -191,7 +192,7 @@ class Reconciler:
             raise
         generation = run["metadata"]["generation"]
         if known is not None and (known.generation, known.written_status.runner) == (generation, status.runner):
-            plan = known.plan  # only these two determine the plan
+            plan = known.plan  # only the generation and the runner determine the plan
         else:
             # In a thread: hundreds of cases take a while to plan, and the first run imports the catalogue.
             plan = await asyncio.to_thread(self._plan, run, status)
@@ -251,7 +252,7 @@ class Reconciler:
             await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
 
     def cases(self) -> dict[tuple[str, ...], int]:
-        """Return the number of cases of each unfinished run, by the run's namespace and name and the cases' state."""
+        """Return how many cases of each unfinished run are in each state, by (run's namespace, run's name, state)."""
         counts: dict[tuple[str, ...], int] = {}
         for key, phase in self.phases.items():
             known = self._known.get(key.uid)
@@ -316,7 +317,7 @@ class Reconciler:
     def _plan(self, run: Manifest, status: BenchmarkRunStatus) -> Plan | Refused:
         """Return the run's plan, or why it is refused.
 
-        Of a finished run, return only its time to live, because thousands of plans would fill the memory.
+        For a finished run, return a `Refused` with only its time to live: thousands of plans would fill the memory.
         """
         if finished_at(status):
             return Refused((), ttl_seconds=run["spec"].get("runPolicy", {}).get("ttlSecondsAfterFinished"))

@@ -176,7 +176,7 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
         "Succeeded": succeeded,
     }
     results = _results_in_order(plan, progress)
-    # Building all rows again would be more than half of the work of a step of a large sweep.
+    # Reuse earlier rows: building all of them again would be more than half of the work of a step of a large sweep.
     known_rows = {(row.result, row.variant): row for row in status.comparisons}
     rows = itertools.chain.from_iterable(_rows(result, known_rows) for result in results)
     comparison_count = sum(len(result.comparisons) for result in results)
@@ -190,7 +190,7 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
                 total=len(plan.names),
                 active=len(in_flight),
                 measured=len(progress.results),
-                failed=len(done_cases - set(progress.results)),
+                failed=len(done_cases - set(progress.results)),  # also cases whose result was deleted
             ),
             "headline": _headline(plan, progress),
             "runner": plan.runner,
@@ -229,7 +229,8 @@ def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -
 def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
     """Return the Succeeded condition of a finished run, with the most important reason if it has not succeeded.
 
-    The order of importance: what stopped the run, a workload file that changed, then the reasons of `_shortcomings`.
+    The order of importance: what stopped the run, if it left cases without a result; a workload file that changed; then
+    the reasons of `_shortcomings`.
     """
     results = _results_in_order(plan, progress)
     if progress.stop and len(results) < len(plan.names):
@@ -248,7 +249,7 @@ def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
 
 
 def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
-    """Yield all reasons for which a run may not succeed, the most important first.
+    """Yield every reason that keeps a run from success, the most important first.
 
     Each comes with one sentence for each case or variant that it applies to; the list is empty if it does not apply.
     """

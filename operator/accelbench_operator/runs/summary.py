@@ -100,7 +100,7 @@ class Summary:
 
     @property
     def only_noisy(self) -> bool:
-        """Return True if the run accepts noise, and noise is the only reason why comparisons have no verdict."""
+        """Return True if the run accepts noise, and each comparison has a verdict or lacks it because of noise."""
         return self.noisy and all(comparison.verdict or comparison.noisy for comparison in self.comparisons)
 
     def outcome(self, comparison: Comparison) -> str:

@@ -40,7 +40,7 @@ class Limit:
     """For docs: the limit if neither the policy nor `duration` sets one."""
 
     def maximum_time(self, policy: RunPolicy) -> timedelta | None:
-        """Return the limit that the run's policy sets, else `duration`; None if neither sets a limit."""
+        """Return the value of the run policy's field `self.policy`, else `duration`; None if both are unset."""
         policy_seconds: int | None = getattr(policy, self.policy) if self.policy else None
         return self.duration if policy_seconds is None else timedelta(seconds=policy_seconds)
 
@@ -162,20 +162,20 @@ class Wait(Enum):
         return self.limit.duration
 
     def is_over(self, since: datetime, tries: int, now: datetime) -> bool:
-        """Return True after at least `limit.tries` tries, if `default_limit` has passed since the first try."""
+        """Return True if there were at least `limit.tries` tries and `default_limit` has passed since the first one."""
         return tries >= self.limit.tries and now - since >= self.default_limit
 
 
 def retry_delay(retries: int) -> timedelta:
-    """Return the pause before the next retry of a case with that many retries so far.
+    """Return the pause before the next retry of a case: `FIRST_RETRY` * 2**retries, at most the limit of `Wait.RETRY`.
 
-    It doubles with each retry, up to the limit of `Wait.RETRY`.
+    `retries` is the number of earlier retries.
     """
     return min(FIRST_RETRY * (1 << retries), Wait.RETRY.default_limit)
 
 
 def next_events_read(since: datetime, reads: int) -> datetime:
-    """Return when to read Events again after that many reads since the first at `since`.
+    """Return when to read Events again after `reads` reads, the first of which was at `since`.
 
     The first pause is `DELAY_BEFORE_FIRST_READ`, and each further pause is twice as long.
     """
