@@ -46,14 +46,14 @@ def seconds(value: float, digits: int = _DIGITS[0]) -> str:
 def digits_that_agree(
     quotients: Iterable[tuple[float, float, float]], show: Callable[[float, int], str] = seconds
 ) -> int:
-    """Return how many digits times need so that the quotient of two shown times is the speedup shown next to them.
+    """Return how many digits two times need so that the quotient of the shown times is the speedup shown beside them.
 
     Args:
-        quotients: Dividend, divisor and ratio of each speedup; the dividend and the divisor are times.
-        show: Formats a time with a number of digits.
+        quotients: For each speedup the two times, dividend and divisor, and the speedup itself.
+        show: Function (time, digits) -> text.
 
     Returns:
-        The smallest suitable number from 3 to 7; 3 if none is suitable.
+        The smallest number from 3 to 7 that is enough for all quotients; 3 if none is.
     """
     all_quotients = tuple(quotients)
     for digits in _DIGITS:
@@ -63,7 +63,7 @@ def digits_that_agree(
 
 
 def _agrees(dividend: float, divisor: float, ratio: float, digits: int, show: Callable[[float, int], str]) -> bool:
-    """Return True if the quotient of the two times, as shown with `digits`, equals the shown ratio."""
+    """Return True if the quotient of the two times, as shown with `digits`, equals the shown ratio up to rounding."""
     shown_ratio = speedup(ratio)
     decimals = shown_ratio.removesuffix("x").partition(".")[2]
     unit_of_last_digit = 10.0 ** -len(decimals)
@@ -78,7 +78,7 @@ def read(text: str) -> float:
 
 
 def duration(value: float) -> str:
-    """Format a waiting time in seconds: `45 s`, `2 min 05 s`, or without seconds `1 h 10 min`."""
+    """Format seconds as `45 s`, `2 min 05 s` or, from one hour, `1 h 10 min`; below 0 as `0 s`."""
     whole_seconds = max(0, round(value))
     if whole_seconds < _MINUTE:
         return f"{whole_seconds} s"
@@ -88,7 +88,10 @@ def duration(value: float) -> str:
 
 
 def speedup(value: float, digits: int = _DIGITS[0]) -> str:
-    """Format a ratio with `digits` significant digits, but near 1 with at least three decimals: `26.1x`, `1.004x`."""
+    """Format a ratio with `digits` significant digits: `26.1x`.
+
+    From 0.9 to 1.1 it has `digits` - 1 decimals, but at least three: `0.998x`, `1.004x`.
+    """
     is_near_one = 0.9 <= value < 1.1  # noqa: PLR2004
     if is_near_one:
         return f"{value:.{max(3, digits - 1)}f}x"
@@ -115,15 +118,15 @@ def percent(ratio: float) -> str:
 
 
 def spread(ratio: float) -> str:
-    """Format `ratio`, half the range of some times divided by their mean: `± 0.4 %`.
+    """Format `ratio`, half of (95th - 5th percentile) of some times divided by their geometric mean: `± 0.4 %`.
 
-    A ratio above 1 is `> 100 %` without `±`, because a time that is more than 100 % shorter would be negative.
+    A ratio above 1 is `> 100 %` without `±`: a time that is more than 100 % shorter would be negative.
     """
     return f"± {percent(ratio)}" if ratio <= 1 else "> 100 %"
 
 
 def quantity(value: float, unit: str) -> str:
-    """Format a quantity with a metric prefix: `4.56 TFLOP/s`, `312 MB`."""
+    """Format a quantity with three digits and the metric prefix k, M, G, ... that fits: `4.56 TFLOP/s`, `312 MB`."""
     prefix_index = 0
     while abs(value) >= 999.5 and prefix_index < len(_PREFIXES) - 1:  # noqa: PLR2004 - 999.5 is shown as 1,000
         value /= 1000

@@ -322,10 +322,10 @@ class Workload:
         return None
 
     def memory(self, parameters: Any, float_bytes: int) -> float:
-        """Return the minimum of bytes that a launch needs in memory at once; 0 if unknown.
+        """Return how many bytes a launch must have in memory at once, at least; 0 if unknown.
 
-        A case that needs more than the available memory is refused. With `moves_once`, the default is half of the bytes
-        of `cost`: these are read or written, and outputs may take the memory of inputs.
+        A case that needs more than the available memory is refused. By default, 0 without `moves_once` or `cost`. Else
+        half of the bytes of `cost`: outputs may take the memory of inputs, so bytes read and written count once.
         """
         if not self.moves_once:
             return 0.0
@@ -333,9 +333,9 @@ class Workload:
         return cost.bytes / 2 if cost else 0.0
 
     def operations(self, parameters: Any) -> Operations | None:
-        """Return the minimum of matrix products and convolutions in one unit; None, the default, if unknown.
+        """Return how many matrix products and convolutions one unit must run at least; None, the default, if unknown.
 
-        The compiled program is searched for them, because a compiler may hoist, fold or drop work.
+        A compiled program with fewer is detected: a compiler may hoist, fold or drop work.
         """
         del parameters
         return None

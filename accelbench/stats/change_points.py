@@ -45,7 +45,8 @@ def find_change_points(values: Sequence[float], *, minimum_change: float = 0.0) 
 
     Args:
         values: Positive numbers in order of time.
-        minimum_change: Minimum relative change of the level. Smaller changes are not returned.
+        minimum_change: A change is returned only if the median of a segment is more than 1 + `minimum_change` times
+            that of its neighbour.
 
     Raises:
         ImportError: ruptures is not installed.
@@ -88,10 +89,10 @@ def _find_best_segments(logs: Sequence[float]) -> list[list[int]]:
 
 
 def _choose_segments(logs: Sequence[float], candidates: list[list[int]]) -> list[int]:
-    """Return the candidate with the most change points that is worth its penalty.
+    """Choose the number of change points: go through `candidates` and keep the last one that is worth its penalty.
 
-    `candidates[n]` has n change points. A candidate replaces the chosen one if the sum of squares falls by more than
-    the penalty of the added change points. That penalty is computed from the residuals of the new candidate.
+    `candidates[n]` has n change points. It replaces the candidate chosen so far if the sum of squares falls by more
+    than the number of added change points times PENALTY * 2 log(n) * variance, for n results; see `_long_run_variance`.
     """
     chosen, chosen_count = candidates[0], 0
     for count, candidate in enumerate(candidates[1:], start=1):
@@ -116,7 +117,8 @@ def _sum_of_squares(logs: Sequence[float], ends: Sequence[int]) -> float:
 def _long_run_variance(logs: Sequence[float], ends: Sequence[int]) -> float:
     """Return the variance of the residuals times (1 + r) / (1 - r), where r is their lag-1 correlation.
 
-    Divided by a number of results, it is the variance of their mean. `ends` are the ends of the segments.
+    r is limited to 0 ... `MAXIMUM_CORRELATION`. Divided by n, this is the variance of the mean of n correlated results.
+    `ends` are the ends of the segments.
     """
     residuals = _residuals(logs, ends)
     degrees_of_freedom = len(logs) - len(ends)

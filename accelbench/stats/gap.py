@@ -26,11 +26,10 @@ class Gap:
     launches_above: int
 
     def sentence(self, variant: str) -> str:
-        """Describe the gap and its consequence for the interval."""
+        """Say that launches come in two groups or, if at most a fifth are on one side, that these are exceptions."""
         total = self.launches_below + self.launches_above
         factor = f"{self.above / self.below:.3g}"
         smaller_group = min(self.launches_below, self.launches_above)
-        # At most a fifth of the launches are exceptions; more are a group.
         if smaller_group > total / 5:
             return f"Launches of {variant} come in two groups, {factor} times apart: the interval may be too narrow."
         kind = "slow" if smaller_group == self.launches_above else "quick"
@@ -42,7 +41,7 @@ class Gap:
 
 
 def gap_limit(count: int) -> float:
-    """Return the 99th percentile of the widest gap between `count` normal values, as a share of their range.
+    """Return the 99th percentile of (widest gap / range) in samples of `count` normal values.
 
     The formula is fitted to 100,000 simulated samples of each size from 5 to 50. Its error is at most 0.05.
     """
@@ -50,11 +49,11 @@ def gap_limit(count: int) -> float:
 
 
 def find_gap(seconds: Sequence[float], minimum_difference: float) -> Gap | None:
-    """Return the widest gap between neighbouring launches; None if it may be chance or does not matter.
+    """Return the widest gap between neighbouring launches; None if it may be chance (`gap_limit`) or is too small.
 
     Args:
         seconds: Seconds per unit of each launch, all positive. With fewer than `MINIMUM_LAUNCHES` there is no gap.
-        minimum_difference: Minimum relative difference between the two sides of a gap that matters.
+        minimum_difference: A gap is too small if its two sides differ by at most this: 0.02 is 2 %.
     """
     if len(seconds) < MINIMUM_LAUNCHES:
         return None

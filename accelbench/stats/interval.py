@@ -105,8 +105,8 @@ def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float
 def _variance_and_degrees(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
     """Return the variance of the difference of the two means, and its degrees of freedom (Satterthwaite).
 
-    If one sample has a single value, the variance of the larger sample stands for both. If nothing varies, the variance
-    is 0 and the degrees of freedom are infinite.
+    If one sample has a single value, the other sample's variance is used for both. If all values of each sample are
+    equal, the variance is 0 and the degrees of freedom are infinite.
     """
     samples = (before, after)
     if min(map(len, samples)) < MINIMUM_PAIRS:

@@ -52,10 +52,10 @@ class PaybackEstimate:
 def estimate_payback(
     baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float
 ) -> PaybackEstimate | None:
-    """Estimate when a variant is ahead of its baseline in total time; None for fewer than two rounds.
+    """Estimate after how many steps a variant is ahead of its baseline in total time; None for fewer than two rounds.
 
-    Item i of `baseline` and `variant` are launches of the same round. The answer follows from the signs of two means
-    over rounds: extra seconds of the first call, and seconds saved per step. The interval has confidence 1 - `alpha`.
+    Item i of `baseline` and of `variant` belong to the same round. The answer follows from the signs of two means over
+    rounds: extra seconds of the first call, and seconds saved per step. The interval has confidence 1 - `alpha`.
     """
     pairs = list(zip(baseline, variant, strict=True))
     extra_seconds = [variant_cost.first_call - baseline_cost.first_call for baseline_cost, variant_cost in pairs]
@@ -99,12 +99,12 @@ def _fieller_interval(
 def _scaled_interval(
     extra_seconds: Sequence[float], saved_seconds: Sequence[float], alpha: float
 ) -> tuple[float | None, float | None]:
-    """Return the same interval as `_fieller_interval`, for values between -1 and 1."""
+    """Return the same interval as `_fieller_interval`, for seconds that are scaled to values between -1 and 1."""
     count = len(extra_seconds)
     mean_extra = math.fsum(extra_seconds) / count
     mean_saved = math.fsum(saved_seconds) / count
-    # N is in the interval if a N² - 2 b N + c <= 0. Each coefficient is a product of the two means, less t² times
-    # their variance or covariance.
+    # N is in the interval if a N² - 2 b N + c <= 0. Each coefficient is a product of two means, minus t² times the
+    # variance or covariance of these means; `factor` is t² / (n - 1) / n.
     factor = student_quantile(1 - alpha / 2, count - 1) ** 2 / (count - 1) / count
     a = mean_saved**2 - factor * math.fsum((value - mean_saved) ** 2 for value in saved_seconds)
     products = [(x - mean_extra) * (y - mean_saved) for x, y in zip(extra_seconds, saved_seconds, strict=True)]
@@ -120,8 +120,9 @@ def _scaled_interval(
     # The step times do not differ significantly. The interval is all numbers except those between the roots.
     if c <= 0:
         return 0.0, None  # the inequality holds for N = 0, so the interval begins there
-    if a == 0:
+    if a == 0:  # the inequality is c <= 2 b N
         return (c / (2 * b), None) if b > 0 else (None, None)
+    # a < 0 < c: the roots have opposite signs, so the numbers N >= 0 in the interval begin at the larger root.
     larger_root = max((b - math.sqrt(discriminant)) / a, (b + math.sqrt(discriminant)) / a)
     return max(0.0, larger_root), None
 
@@ -129,7 +130,8 @@ def _scaled_interval(
 def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
     """Describe the estimate, as "The first call of jax/jit takes 0.06 s longer and pays back after 1 step".
 
-    `unit` is the name of a step. The text is empty if the first calls differ by less than `NEGLIGIBLE_SECONDS`.
+    `unit` is the unit of work, such as `step`. The text is empty if first calls differ by less than
+    `NEGLIGIBLE_SECONDS`.
     """
     if abs(payback.extra_seconds) < NEGLIGIBLE_SECONDS:
         return ""
@@ -151,9 +153,9 @@ def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
 
 
 def may_never_pay_back(answer: Answer, lower: float | None, upper: float | None) -> bool:
-    """Return True if the variant is ahead after `lower` steps at the earliest, and perhaps never.
+    """Return True if the variant may be ahead after `lower` steps at the earliest, or never.
 
-    Then the interval has no upper end, because the step times do not differ significantly.
+    So it is for the answers `after` and `never` if the interval of steps has a lower end, but no upper end.
     """
     return answer in {"after", "never"} and lower is not None and upper is None
 
@@ -192,9 +194,9 @@ def _format_steps(steps: float, unit: str) -> str:
 
 
 def _format_range(payback: PaybackEstimate) -> str:
-    """Format the interval after its estimate: ` (1,180 to 1,310)`, or ` or later` without an upper end.
+    """Format the interval of steps, to follow the estimate: ` (1,180 to 1,310)`.
 
-    The text is empty if there is no lower end, or if both ends round to the same number.
+    It is ` or later` without an upper end, and empty without a lower end or if both ends round to the same number.
     """
     if payback.upper is None:
         return " or later"

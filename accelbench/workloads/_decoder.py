@@ -95,7 +95,7 @@ def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
 
 
 def count_weights(sizes: Sizes) -> int:
-    """Return the total of numbers in all weights."""
+    """Return how many numbers all weights have together."""
     width = sizes.width
     blocks = sizes.layers * (12 * width**2 + 2 * width)  # 4 width^2 of attention, 8 width^2 of the perceptron, 2 gains
     embedding_and_head = sizes.vocabulary * width * (1 if sizes.tied else 2)
@@ -105,7 +105,7 @@ def count_weights(sizes: Sizes) -> int:
 
 
 def check_type(name: str) -> None:
-    """Raise ValueError for float16: AdamW's second moments, the squares of gradients, would be zero there."""
+    """Raise ValueError if the type is float16: AdamW's second moments, the squares of gradients, would be zero."""
     if name.endswith("float16") and not name.endswith("bfloat16"):
         raise ValueError("the squares of gradients are zero in float16: train in bfloat16 or in float32")
 
@@ -131,7 +131,10 @@ def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
 
 
 def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Sizes) -> tuple[Array, dict[str, Array]]:
-    """Return the mean cross-entropy of the next words (`targets`), and its gradients by all weights, in NumPy."""
+    """Return the mean cross-entropy of the next words, and its gradients by all weights, in NumPy.
+
+    `tokens` and `targets`, the next words, are (batch, sequence).
+    """
     import numpy as np
 
     x = w["embed"][tokens] + w["positions"]

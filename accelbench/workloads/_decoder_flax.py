@@ -60,7 +60,10 @@ class Decoder(nnx.Module):  # type: ignore[misc]
     """
 
     def __init__(self, sizes: decoder.Sizes, dtype: Any, *, scanned: bool, recomputed: bool) -> None:
-        """Create the layers with weights in the type `dtype`; if `scanned`, one block has the weights of all layers."""
+        """Create the layers with weights of the type `dtype`.
+
+        If `scanned`, one block has the stacked weights of all layers. `__call__` explains `recomputed`.
+        """
         rngs = nnx.Rngs(0)
         options = {"dtype": dtype, "param_dtype": dtype, "rngs": rngs}
         self.embed = nnx.Embed(sizes.vocabulary, sizes.width, **options)

@@ -68,7 +68,10 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 
 def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], Any], *, recomputed: bool) -> Decoder:
-    """Build the decoder with these weights, named as in `decoder.shapes`; `put` places each on the device."""
+    """Build the decoder with the weights `arrays`, named as in `decoder.shapes`; raise ValueError for float16.
+
+    `put` places an array on the device. If `recomputed`, the backward pass recomputes activations.
+    """
     decoder.check_type(str(put(arrays["gain"]).dtype))
     # On the device `meta`, no random weights are drawn, which would be overwritten.
     with torch.device("meta"):

@@ -59,12 +59,12 @@ class DeepNetwork(Workload):
         learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
 
     def frozen_layers(self, parameters: Any) -> int:
-        """Return how many of the first layers are not trained: none, unless a workload says otherwise."""
+        """Return how many layers, counted from the first, are not trained: 0, unless a subclass returns more."""
         del parameters
         return 0
 
     def measure(self, parameters: Any) -> Measure:
-        """Have outputs compared with the reference after three steps."""
+        """Request a comparison with the reference after three steps."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
@@ -123,7 +123,10 @@ class DeepNetwork(Workload):
         return Cost(flops=products + elementwise + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Any) -> Operations | None:
-        """Count the matrix products of a step; None if they are so small that a compiler turns them into sums."""
+        """Count the matrix products of a step.
+
+        None if batch or width is below `SMALLEST_PRODUCT`: a compiler turns such products into sums.
+        """
         if min(parameters.batch, parameters.width) < SMALLEST_PRODUCT:
             return None
         trained_layers = parameters.layers - self.frozen_layers(parameters)
@@ -139,7 +142,7 @@ def _count_products(layers: int, trained_layers: int) -> int:
 
 
 def jax_loss(apply_layer: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], Any]:
-    """Return the loss, a function of (layers, batch): the mean squared error.
+    """Return a function (layers, batch) -> the mean squared error of the network's outputs.
 
     `apply_layer` maps x and a layer to the next x, as `jax_layer` does.
     """

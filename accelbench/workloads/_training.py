@@ -76,8 +76,8 @@ def torch_program(
 ) -> Program:
     """Return a program that trains `model` by gradient descent; `compiled` says what is under torch.compile.
 
-    `loss`: the loss with its backward pass; `step`: also the optimizer's step; `whole`: all of it, in one graph.
-    `export_weights` maps the model's tensors to arrays with the names of the reference.
+    `nothing`; `loss`: the loss with its backward pass; `step`: also the optimizer's step; `whole`: the whole step, in
+    one graph. `export_weights` maps the model's tensors to arrays with the names of the reference.
     """
     import torch
 

@@ -19,9 +19,10 @@ def patches(images: Any, patch: int) -> Any:
 
 
 def logits_vjp(images: Array, w: NamedArrays, parameters: Any) -> tuple[Array, Callable[[Array], dict[str, Array]]]:
-    """Return logits (batch, classes) in NumPy, and a function that maps their gradient to that of each weight.
+    """Return logits (batch, classes) of images (batch, rows, columns, 3) in NumPy, and the function `backward`.
 
-    To save memory, only the input of each block is kept; the function computes each block again.
+    `backward` maps the gradient by the logits to the gradients by all weights. To save memory, only the input of each
+    block is kept, so `backward` computes each block again.
     """
     import numpy as np
 
@@ -35,7 +36,7 @@ def logits_vjp(images: Array, w: NamedArrays, parameters: Any) -> tuple[Array, C
     class_token, normalise_backward = transformer.normalise_vjp(x[:, 0], w["gain"], w["gain_bias"])
 
     def backward(d_logits: Array) -> dict[str, Array]:
-        """Return the gradients of all weights, by name, from the gradient of the logits."""
+        """Return the gradients by all weights, by name, from the gradient by the logits (batch, classes)."""
         gradients: dict[str, Array] = {name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}
         gradients["head"] = class_token.T @ d_logits
         d_class_token, gradients["gain"], gradients["gain_bias"] = normalise_backward(d_logits @ w["head"].T)

@@ -11,9 +11,9 @@ LAYERS = [(2, 2), (2, 1)]
 
 
 def loss_reader(parameters: Any) -> Callable[[Any], Any]:
-    """Return a function that reads losses into Python numbers or, without `losses: read`, returns them unchanged.
+    """Return a function that reads losses into Python numbers, for `losses: read`, or returns them unchanged.
 
-    Reading waits until the device has computed them.
+    Reading waits until the device has computed the losses.
     """
     if parameters.losses == "read":
         return lambda losses: losses.tolist()
@@ -23,13 +23,13 @@ def loss_reader(parameters: Any) -> Callable[[Any], Any]:
 def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> Any:
     """Return a step (state, samples) -> (state, losses), which calls `train` for each sample in turn.
 
-    `train` is a function (state, x, y) -> (state, loss). `convert` moves a list of numbers to the device; it is called
-    only if samples are not there beforehand (`placed`). With `losses: read`, losses become Python numbers.
+    `train` is a function (state, x, y) -> (state, loss). With `losses: read`, each loss becomes a Python number. Unless
+    `samples: placed`, the step first moves each sample to the device by `convert`, a function of a list of numbers.
     """
     read = loss_reader(parameters)
 
     def step(state: Any, samples: Any) -> tuple[Any, Any]:
-        """Call `train` for each sample; return the last state and all losses."""
+        """Call `train` for each sample; return the last state and, after `read`, the losses of all samples."""
         losses = []
         for x, y in samples:
             state, loss = train(state, x, y)
@@ -60,7 +60,7 @@ def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
 
 
 def arrays_by_name(weights_and_biases: Any) -> dict[str, Any]:
-    """Return arrays by the names of the reference; given are weights and biases of layer 1, then of layer 2."""
+    """Name arrays as the reference does; they are weights and biases of layer 1, then of layer 2."""
     return dict(zip(("weights1", "biases1", "weights2", "biases2"), weights_and_biases, strict=True))
 
 

@@ -65,10 +65,9 @@ class Checkpoint(Workload):
         return Measure(unit="checkpoint")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw w, m and v (size,) to save or, for `asks: resume`, w and a batch for each call of the training.
+        """Draw w and Adam's moments m and v (size,) or, for `asks: resume`, w and a batch for each training step.
 
-        m and v are Adam's moments. All batches have the same examples x (32, size) and targets y (32,), and the number
-        of their call, from 0.
+        All batches have the same examples x (32, size) and targets y (32,); each has its own number, from 0.
         """
         import numpy as np
 
@@ -250,7 +249,10 @@ def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resu
         return (uninterrupted, resumed), difference
 
     def observe(differences: Sequence[Any]) -> dict[str, Any]:
-        """Count the calls whose difference is 0, and return the last difference; failed calls, None, are left out."""
+        """Count the calls whose difference is 0, and return the difference of the last call.
+
+        Failed calls, whose difference is None, are left out.
+        """
         known_differences = [float(difference) for difference in differences if difference is not None]
         return {
             "bitwiseResumes": known_differences.count(0.0),

@@ -55,7 +55,7 @@ class CifarCnn(Workload):
         learning_rate: float = Field(default=0.01, gt=0, le=10, description="Step of the gradient descent.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Have outputs compared with the reference after three steps, when every weight has clearly changed."""
+        """Request a comparison with the reference after three steps, when every weight has clearly changed."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
@@ -114,14 +114,15 @@ class CifarCnn(Workload):
         return {**network, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the operations of a training step, and its bytes if every array moves once.
+        """Count the operations of a training step, and the bytes that it moves.
 
-        Operations: convolutions and products with their gradients, except the gradient of the images; bias, relu, pool
-        and update. A kernel's products with the padding around the image do not count.
+        Operations: convolutions and products with their gradients, except the gradient by the images; bias, relu, pool
+        and update. A kernel's products with the padding around the image do not count. Bytes: images are read,
+        activations written and read, weights read and written.
         """
         p = parameters
         first_side, second_side = p.size, p.size // 2
-        # In each dimension, a pixel has three taps inside the image; the first and the last pixel have two.
+        # In each dimension, a pixel has three taps inside the image, but the first and the last pixel have two.
         first_taps, second_taps = (TAPS * first_side - 2) ** 2, (TAPS * second_side - 2) ** 2
         first = 2.0 * p.batch * first_taps * COLOURS * p.channels
         second = 2.0 * p.batch * second_taps * p.channels * 2 * p.channels
@@ -129,7 +130,7 @@ class CifarCnn(Workload):
         # Forward, and a gradient by weights and by inputs; the images need no gradient.
         products = 2 * first + 3 * second + 3 * linear
         activations = p.batch * (first_side**2 * p.channels + second_side**2 * 2 * p.channels)
-        bias_relu_pool = 6.0 * activations  # each forward and backward
+        bias_relu_pool = 6.0 * activations  # three operations, each forward and backward
         weights = TAPS**2 * (COLOURS * p.channels + 2 * p.channels**2) + _features(p) * CLASSES
         update = 2.0 * weights
         images = p.batch * p.size**2 * COLOURS
@@ -137,7 +138,10 @@ class CifarCnn(Workload):
         return Cost(flops=products + bias_relu_pool + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the convolutions and, unless compilers turn them into sums, the three products of the linear layer."""
+        """Count the convolutions and the three products of the linear layer.
+
+        Without the products if batch or classes are below `SMALLEST_PRODUCT`: compilers turn these into sums.
+        """
         forward = 2
         backward = 2  # PyTorch computes both gradients of a convolution in one operation
         large_enough = min(parameters.batch, CLASSES) >= SMALLEST_PRODUCT
@@ -217,14 +221,17 @@ def _patches(images: Array) -> Array:
 
 
 def _convolve(images: Array, kernel: Array) -> Array:
-    """Convolve images (batch, rows, columns, in) with a kernel (3, 3, in, out)."""
+    """Convolve images (batch, rows, columns, in) with a kernel (3, 3, in, out): (batch, rows, columns, out)."""
     import numpy as np
 
     return np.asarray(np.tensordot(_patches(images), kernel.transpose(2, 0, 1, 3), 3))
 
 
 def _kernel_gradient(images: Array, d_output: Array) -> Array:
-    """Return the gradient by the kernel (3, 3, in, out) of a convolution of these images."""
+    """Return the gradient by the kernel (3, 3, in, out) of a convolution.
+
+    `images` are (batch, rows, columns, in); `d_output` is the gradient by the output (batch, rows, columns, out).
+    """
     import numpy as np
 
     pixels = (0, 1, 2)  # batch, rows, columns
@@ -232,7 +239,7 @@ def _kernel_gradient(images: Array, d_output: Array) -> Array:
 
 
 def _max_pool(x: Array) -> Array:
-    """Return the maximum of each square of 2 x 2 pixels."""
+    """Return the maximum of each square of 2 x 2 pixels: (batch, rows / 2, columns / 2, channels)."""
     import numpy as np
 
     batch, rows, columns, channels = x.shape

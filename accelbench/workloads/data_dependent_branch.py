@@ -114,7 +114,7 @@ def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:
 
 
 def _program(step: Any, arrays: Arrays, tools: Tools, *, placed: bool) -> Program:
-    """Return a program without a state; if `placed`, the step is called unchanged."""
+    """Return a program without a state; if `placed`, the adapter calls the step unchanged, without compiling it."""
     return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=placed, observe=_observe_sums)
 
 

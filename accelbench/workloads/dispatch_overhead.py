@@ -48,7 +48,7 @@ class DispatchOverhead(Workload):
         size: int = Field(default=1, ge=1, le=2**28, description="Numbers in x; 1: a scalar, without an axis.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Have outputs compared with the reference after ten evaluations: each takes the result of the one before."""
+        """Request a comparison with the reference after ten evaluations: each takes the result of the one before."""
         del parameters
         return Measure(unit="evaluation", parity_units=10)
 

@@ -30,7 +30,7 @@ class ElementwiseFusion(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Make one evaluation of the whole vector the unit of work."""
+        """Declare one evaluation of the whole vector as the unit of work."""
         del parameters
         return Measure(unit="evaluation")
 

@@ -47,10 +47,10 @@ class InplaceUpdate(Workload):
         )
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw x (size,); for sines also factors y (size,); for rows x (size / 256, 256) and w (256, 256).
+        """Draw x (size,); for `update: sine` also factors y (size,); for `row` x (size / 256, 256) and w (256, 256).
 
-        w is orthogonal, so that products keep the scale of a row. Raise ValueError if x has fewer rows than updates, or
-        an incomplete one.
+        w is orthogonal, so that products keep the scale of a row. For `row`, raise ValueError if `size` is no multiple
+        of 256, or if there are fewer rows than updates.
         """
         import numpy as np
 
@@ -65,7 +65,7 @@ class InplaceUpdate(Workload):
         return Arrays(state={"x": x.reshape(-1, ROW)}, batches=({"w": w},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute all updates of `units` steps in NumPy; for additions of 1, add their number at once."""
+        """Compute all updates of `units` steps in NumPy; for `update: one`, add the number of updates at once."""
         import numpy as np
 
         if parameters.update == "one":
@@ -79,8 +79,8 @@ class InplaceUpdate(Workload):
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
         """Count the operations and bytes of a step; x is read once and written once.
 
-        Additions of 1 count once for each number, because a compiler may fold them. For sines, y is read too. For rows,
-        only the updated rows and w move.
+        For `update: one`, all additions to a number count as one, because a compiler may fold them. For `sine`, y is
+        read too. For `row`, only the updated rows and w move.
         """
         size, updates = float(parameters.size), parameters.updates
         if parameters.update == "row":
@@ -145,9 +145,9 @@ class InplaceUpdate(Workload):
 def _new_array_update(
     parameters: InplaceUpdate.Parameters, sine: Callable[[Any], Any], set_row: Callable[[Any, Any, Any], Any]
 ) -> Update:
-    """Return an update that leaves x unchanged and returns a new array.
+    """Return an update that leaves x unchanged and returns a new array: x + 1, sin(x) * y, or x with one row times w.
 
-    `sine` and `set_row`, a function (x, index, row) -> new x, are those of NumPy or a framework.
+    `sine` is the sine of NumPy or a framework; `set_row` is a function (x, index, row) -> new x.
     """
     if parameters.update == "one":
         return lambda x, _batch, _index: x + 1
@@ -206,9 +206,10 @@ def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any
 
 
 def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Return a program whose step the adapter calls unchanged (`placed`), and which may donate x.
+    """Return a program for JAX, whose step the adapter calls unchanged.
 
-    `donate` makes every measured block begin with a fresh copy of x, as the PyTorch programs do.
+    `donate` is True even for steps that donate nothing: every measured block then begins with a fresh copy of x, as in
+    PyTorch.
     """
     return replace(_program(arrays, tools, step), placed=True, donate=True)
 

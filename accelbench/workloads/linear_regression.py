@@ -42,7 +42,7 @@ class LinearRegression(Workload):
         steps: int = Field(default=200, ge=1, le=1_000_000, description="Steps in one call of jax/scan-steps.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Have outputs compared with the reference after ten steps, enough to detect a wrong gradient."""
+        """Request a comparison with the reference after ten steps, enough to detect a wrong gradient."""
         del parameters
         return Measure(parity_units=10, differentiates=True)
 
@@ -67,7 +67,10 @@ class LinearRegression(Workload):
         return {"w": w, "loss": np.asarray(loss)}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count two products with x, and five operations for each sample; x is read twice, y once."""
+        """Count two products with x, and five operations for each sample: error, loss, scaled gradient.
+
+        x is read twice, y once.
+        """
         n, width = parameters.samples, len(WEIGHTS)
         return Cost(flops=float(n * (4 * width + 5)), bytes=float(n * (2 * width + 1) * float_bytes))
 

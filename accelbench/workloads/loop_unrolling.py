@@ -44,7 +44,10 @@ class LoopUnrolling(Workload):
         return Arrays(state={"carry": np.zeros(())}, batches=({"x": np.arange(n) / n},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Run the loop in NumPy `units` times; each begins with the last sum divided by n, or the last sine."""
+        """Run the loop in NumPy `units` times.
+
+        Each run starts from the last sum of the run before divided by n or, for `body: sine`, from its last sine.
+        """
         import numpy as np
 
         carry, x = arrays.state["carry"], arrays.batches[0]["x"]

@@ -85,7 +85,7 @@ class MatmulChain(Workload):
         return Cost(flops=2.0 * n**3, bytes=3.0 * n**2 * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count one product; None if the matrices are so small that compilers turn it into sums."""
+        """Count one product; None if `size` is below `SMALLEST_PRODUCT`: compilers turn such a product into sums."""
         return Operations(products=1) if parameters.size >= SMALLEST_PRODUCT else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

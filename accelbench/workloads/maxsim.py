@@ -52,14 +52,17 @@ class Maxsim(Workload):
         return Arrays(state={"query": query}, batches=({"documents": documents},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Score the documents in NumPy `units` times: add each query token's largest product."""
+        """Score the documents in NumPy `units` times, each time with the query that `_next_query` returned.
+
+        A document's score is the sum over query tokens of the largest product with one of the document's tokens.
+        """
         import numpy as np
 
         del parameters
         query, documents = arrays.state["query"], arrays.batches[0]["documents"]
         scores = np.zeros(len(documents))
         for _ in range(units):
-            scores = (documents @ query.T).max(axis=1).sum(axis=-1)
+            scores = (documents @ query.T).max(axis=1).sum(axis=-1)  # (documents,)
             query = _next_query(query, scores.mean())
         return {"scores": scores, "query": query}
 
@@ -70,7 +73,10 @@ class Maxsim(Workload):
         return Cost(flops=flops, bytes=float(tokens * parameters.features * float_bytes))
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count one matrix product, documents @ query.T; None if compilers turn it into sums, because it is small."""
+        """Count one matrix product, documents @ query.T.
+
+        None if one of its sides is below `SMALLEST_PRODUCT`: compilers turn such a product into sums.
+        """
         shortest_side = min(parameters.document_tokens, parameters.query_tokens, parameters.features)
         return Operations(products=1) if shortest_side >= SMALLEST_PRODUCT else None
 
@@ -96,7 +102,7 @@ class Maxsim(Workload):
 
 
 def _next_query(query: Any, mean_score: Any) -> Any:
-    """Change the query a little, so that no call repeats the one before; 2**16 keeps the change small."""
+    """Return a slightly changed query, so that no call repeats the call before; 2**16 keeps the change small."""
     return query * (1 - mean_score / 2**16)
 
 

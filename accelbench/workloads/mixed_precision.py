@@ -49,7 +49,10 @@ class MixedPrecision(network.DeepNetwork):
 
 
 def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool) -> Program:
-    """Return a training program with float32 weights; if `narrow`, products are in the precision policy's type."""
+    """Return a training program with weights in float32, or in float64 if the precision policy is float64.
+
+    If `narrow`, products are in the precision policy's type, else in that of the weights.
+    """
     import jax
     import jax.numpy as jnp
     from flax.training.dynamic_scale import DynamicScale
@@ -112,7 +115,11 @@ def _cast(arrays: Any, dtype: Any) -> Any:
 def _torch_program(
     parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool, compiled: bool = False
 ) -> Program:
-    """Return a training program with float32 weights; if `narrow`, products are in the precision policy's type."""
+    """Return a training program with weights in float32, or in float64 if the precision policy is float64.
+
+    If `narrow`, products are in the precision policy's type, else in that of the weights. If `compiled`, the loss is
+    under torch.compile.
+    """
     import torch
 
     layers, examples = tools.put((network.as_layers(arrays.state), arrays.batches[0]))

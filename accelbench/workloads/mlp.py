@@ -64,7 +64,7 @@ class Mlp(Workload):
             return self
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Have outputs compared with the reference after ten steps, when training has clearly changed the weights."""
+        """Request a comparison with the reference after ten steps, when training has clearly changed the weights."""
         return Measure(parity_units=10, differentiates=parameters.work == "train")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
@@ -109,9 +109,11 @@ class Mlp(Workload):
         return {**network, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the operations of a step, and its bytes if every array moves once.
+        """Count the operations of a step, and the bytes that it moves.
 
-        Operations: products, biases and relu; for training also their gradients, the loss and the update.
+        Operations: products, biases and relu; for training also their gradients, the loss and the update. Bytes: a
+        prediction reads weights and inputs, and writes outputs and the next inputs. Training reads inputs and targets,
+        and reads and writes weights.
         """
         p = parameters
         weights = p.inputs * p.hidden + p.hidden * p.outputs
@@ -131,9 +133,9 @@ class Mlp(Workload):
         return Cost(flops=forward + backward + loss + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the matrix products of a step, except small ones, which compilers turn into sums.
+        """Count the matrix products of a step; those with a side below `SMALLEST_PRODUCT` become sums and are left out.
 
-        A layer's products, forward and backward, all have the lengths batch, inputs and outputs of the layer.
+        The sides of a layer's products, forward and backward, are batch, inputs of the layer and outputs of the layer.
         """
         p = parameters
         train = p.work == "train"
@@ -188,7 +190,7 @@ def _append_outputs(concatenate: Any, inputs: Any, outputs: Any) -> Any:
 def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
     """Return a program whose state is the inputs; all steps get the same network.
 
-    If `placed`, the function `predict` is already compiled.
+    If `placed`, the function `predict` is already compiled. Several devices share the examples.
     """
     return Program(
         state=inputs,
@@ -201,7 +203,7 @@ def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool
 
 
 def _jax_network(parameters: Mlp.Parameters, network: NamedArrays, tools: Tools) -> tuple[Any, Any]:
-    """Return the network's graph and, with the values of `network`, its weights, as nnx.split does."""
+    """Return (graph, weights) of the network, as nnx.split does, where the weights have the values of `network`."""
     from flax import nnx
 
     def build() -> nnx.Sequential:

@@ -47,7 +47,7 @@ class OptimizerStep(Workload):
         learning_rate: float = Field(default=0.001, gt=0, le=1, description="Adam's step size.")
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Have outputs compared with the reference after three steps, as Adam's corrections differ in each step."""
+        """Request a comparison with the reference after three steps, as Adam's corrections differ in each step."""
         del parameters
         return Measure(parity_units=3)
 

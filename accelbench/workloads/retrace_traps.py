@@ -144,7 +144,7 @@ def _call_with_positive_numbers(jitted: Callable[[Any], Any]) -> Callable[[Any],
 
 
 def _program(function: Callable[[Any], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
-    """Return a program that calls `function` with the x of each call; if `placed`, it is called unchanged."""
+    """Return a program that calls `function` with the x of each batch; if `placed`, the adapter does not compile it."""
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         return state, function(batch["x"])

@@ -160,7 +160,7 @@ def _draw_in_threads(parameters: Rng.Parameters, draw_mask: Callable[[int], Any]
 def _jax_program(
     parameters: Rng.Parameters, arrays: Arrays, tools: Tools, *, splits: bool, detects_reuse: bool = False
 ) -> Program:
-    """Return a program whose state has the key.
+    """Return a program whose calls each draw one mask; its state is (key, ones).
 
     If `splits`, each call draws with a new key, split from the state's; otherwise all calls draw with the same key. If
     `detects_reuse`, JAX raises an error for a key that is used twice.
@@ -170,7 +170,7 @@ def _jax_program(
     mask_of = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
 
     def step(state: Any, _batch: Any) -> tuple[Any, Any]:
-        """Draw one mask; return it and the state with the next key, which is the same key if not `splits`."""
+        """Draw one mask; return the next state and the mask. Unless `splits`, the next key is the same key."""
         key, ones = state
         with jax.debug_key_reuse(detects_reuse):
             next_key, mask_key = jax.random.split(key) if splits else (key, key)

@@ -68,7 +68,7 @@ def _slice(x: Any, size: int) -> Any:
 
 
 def _program(function: Callable[[Any, int], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
-    """Return a program that calls `function` with x and each call's length; if `placed`, it is called unchanged."""
+    """Return a program that calls `function` with x and each length; if `placed`, the adapter does not compile it."""
 
     def step(x: Any, size: int) -> tuple[Any, Any]:
         return x, function(x, size)

@@ -184,8 +184,8 @@ def _jax_program(
 ) -> Program:
     """Return a program with optax.
 
-    `epoch_of` maps the step for one mini-batch to a function that trains an epoch. `arrange_mini_batches` brings an
-    epoch's mini-batches into the form that this function takes.
+    `epoch_of` maps the step for one mini-batch to a function that trains an epoch. `arrange_mini_batches` maps arrays
+    that stack an epoch's mini-batches to the form that this function takes.
     """
     import jax
     import jax.numpy as jnp
@@ -262,7 +262,7 @@ def _program(
 ) -> Program:
     """Return a program that calls `step` with the mini-batches of each epoch and with the test examples.
 
-    `arrange_mini_batches` brings an epoch's mini-batches into the form that `step` takes.
+    `arrange_mini_batches` maps arrays that stack an epoch's mini-batches to the form that `step` takes.
     """
     batches = []
     for epoch in arrays.batches:
@@ -270,7 +270,10 @@ def _program(
         batches.append({"mini_batches": mini_batches, "test": (epoch["held_out_inputs"], epoch["held_out_labels"])})
 
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
-        """Compare the losses with the same training in NumPy; both leave out failed epochs, whose out is None."""
+        """Return the losses, the last accuracy, and the largest difference from the same training in NumPy.
+
+        Both trainings leave out failed epochs, whose out is None. If all failed, return nothing.
+        """
         finished_outs, finished_epochs = [], []
         for out, epoch in zip(outs, arrays.batches, strict=True):
             if out is not None:

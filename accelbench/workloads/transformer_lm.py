@@ -94,7 +94,7 @@ class TransformerLm(Workload):
             return self.embedding == "tied"
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Have outputs compared with the reference after three steps, as AdamW's corrections differ in each step."""
+        """Request a comparison with the reference after three steps, as AdamW's corrections differ in each step."""
         del parameters
         return Measure(parity_units=3, differentiates=True)
 
@@ -140,7 +140,7 @@ class TransformerLm(Workload):
     def operations(self, parameters: Parameters) -> Operations | None:
         """Count the matrix products of blocks and head, without those of attention, which may be one kernel.
 
-        None if a compiler may turn a product into sums, because it is small.
+        None if a side of a product is below `SMALLEST_PRODUCT`: a compiler may turn it into sums.
         """
         p = parameters
         if min(p.batch * p.sequence, p.width, p.vocabulary) < SMALLEST_PRODUCT:
@@ -172,7 +172,7 @@ def _jax_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, s
     """Return a training program with Flax nnx; if `scanned`, the layers run in a scan, whose body is one layer."""
     from accelbench.workloads import _decoder_flax as flax_decoder
 
-    dtype = tools.put(arrays.state["gain"]).dtype
+    dtype = tools.put(arrays.state["gain"]).dtype  # `put` converts to the type of the precision policy
     recomputed = p.activations == "recomputed"
     flax_training = flax_decoder.Training(p, dtype, p.learning_rate, scanned=scanned, recomputed=recomputed)
     return Program(

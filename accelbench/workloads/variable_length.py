@@ -77,7 +77,10 @@ class VariableLength(Workload):
         return Arrays(state={"mean": np.zeros((p.batch, p.width))}, batches=batches)
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute `units` calls in NumPy, without padding; each adds the mean of the last one to all its tokens."""
+        """Compute `units` calls in NumPy, without padding.
+
+        Each call adds the mean (batch, width) that the previous call returned to all its tokens.
+        """
         del parameters
         mean = arrays.state["mean"]
         texts, blocks = _texts_and_blocks(arrays)

@@ -80,7 +80,7 @@ class Vit(Workload):
             return self.patch**2 * shared.COLOURS
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Have outputs compared with the reference: of predictions after one step, of training after three.
+        """Request a comparison with the reference: of predictions after one step, of training after three.
 
         After three steps, every weight has clearly changed.
         """
@@ -154,7 +154,7 @@ class Vit(Workload):
     def operations(self, parameters: Parameters) -> Operations | None:
         """Count the matrix products of embedding and blocks, without those of attention, which may be one kernel.
 
-        None if a compiler may turn a product into sums, because it is small.
+        None if a side of a product is below `SMALLEST_PRODUCT`: a compiler may turn it into sums.
         """
         p = parameters
         if min(p.batch * p.tokens, p.width) < SMALLEST_PRODUCT:
@@ -162,7 +162,8 @@ class Vit(Workload):
         in_blocks = p.layers * (transformer.PRODUCTS - 2)  # scores and values are attention's
         if p.work == "predict":
             return Operations(products=in_blocks + 1)
-        return Operations(products=3 * in_blocks + 2)  # backward has two in blocks, one for the embedding
+        # Backward has two products for each of the blocks', but one for the embedding: images need no gradient.
+        return Operations(products=3 * in_blocks + 2)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use a Python loop over the layers; jit unrolls it."""
@@ -209,7 +210,7 @@ class Vit(Workload):
 def _jax_program(
     parameters: Vit.Parameters, arrays: Arrays, tools: Tools, apply_blocks: Any, *, stacked: bool
 ) -> Program:
-    """Return a program that predicts or trains.
+    """Return a program that predicts, for `work: predict`, or trains.
 
     `apply_blocks` is a function (x, weights of the blocks) -> x. If `stacked`, each array of these weights stacks all
     blocks; otherwise the weights are a list with an item for each block.
@@ -257,9 +258,10 @@ def _jax_program(
 def _torch_program(
     parameters: Vit.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a program that predicts or trains with torch.nn; `compiled` says what is under torch.compile.
+    """Return a program with torch.nn that predicts, for `work: predict`, or trains.
 
-    A prediction is compiled as a whole, unless `compiled` is `nothing`.
+    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, or if `compiled` is
+    `nothing` not at all.
     """
     import torch
 

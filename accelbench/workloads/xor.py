@@ -62,7 +62,7 @@ class Xor(Workload):
         )
 
     def measure(self, parameters: Parameters) -> Measure:
-        """Have outputs compared with the reference after `compared_epochs`; ten show a wrong gradient."""
+        """Request a comparison with the reference after `compared_epochs`; ten show a wrong gradient."""
         return Measure(unit="epoch", parity_units=parameters.compared_epochs, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
@@ -216,10 +216,10 @@ class Xor(Workload):
         import jax
 
         train = shared.jax_train_sample(_without_compiler)
-        read, rate = shared.loss_reader(parameters), parameters.learning_rate
+        read, rate = shared.loss_reader(parameters), parameters.learning_rate  # `read` makes losses Python numbers
 
         def train_epochs(layers: Any, samples: Any) -> Any:
-            """Train for all epochs; return the layers and the losses (epochs, samples)."""
+            """Train for all epochs; return the layers and the losses (epochs, samples), all on the device."""
 
             def train_epoch(layers: Any, _: None) -> Any:
                 return jax.lax.scan(lambda layers, sample: train(layers, *sample, rate), layers, samples)
@@ -229,6 +229,7 @@ class Xor(Workload):
         compiled = jax.jit(train_epochs)
 
         def train_and_read(layers: Any, samples: Any) -> Any:
+            """Train for all epochs; return the layers and, for `losses: read`, the losses as Python numbers."""
             layers, losses = compiled(layers, samples)
             return layers, read(losses)
 
