@@ -140,7 +140,7 @@ def compare(
     """
     _check_arguments(functions, arrays, reference)
     _check_options(name, processors)
-    # A single variant given as a string is not a sequence of letters.
+    # A string is a single variant, although it is a sequence of letters too.
     uses = (variants,) if isinstance(variants, str) else tuple(variants)
     with tempfile.TemporaryDirectory(prefix="accelbench-compare-") as temporary:
         script = Path(temporary, f"{name}{SCRIPT_SUFFIX}")
@@ -153,7 +153,7 @@ def compare(
             [directory] = reserve([run], Path(out) if out is not None else None)
         except OccupiedError:
             raise FileExistsError(f"{out} is not empty, and nothing is overwritten: give out= another name") from None
-        # Launches find the same modules as the notebook.
+        # With these, launches find the same modules as the notebook.
         import_paths = [str(Path(entry).absolute()) for entry in sys.path]
         with Signals() as signals, display(console(stderr=True)) as live_display:
             outcome = measure(
@@ -212,7 +212,7 @@ def _check_options(name: str, processors: int | None) -> None:
 
 
 def _read_run(script: Path, variants: Sequence[str], settings: Mapping[str, object]) -> tuple[BenchmarkRun, str]:
-    """Return the run of a script and the name of its platform; raises ValueError if this machine cannot run it."""
+    """Return the run of a script and its platform; raises ValueError if it is invalid or cannot run on this machine."""
     assignments = [f"{path}={_format_yaml(value)}" for path, value in settings.items()]
     try:
         [run] = read_target(str(script), variants, assignments)
@@ -245,7 +245,8 @@ def script_text(
 ) -> str:
     """Return a script for `accelbench run` that contains the pickled functions, each with its source as a comment.
 
-    A function without source has no comment. The script's `arrays` is the argument, or returns it if it is a mapping.
+    A function without source has no comment. In the script, `arrays` is the given function, or one that returns the
+    given mapping.
     """
     paragraphs = [
         f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',
@@ -289,11 +290,11 @@ def _to_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
 def _define_pickled(name: str, function: Callable[..., Any]) -> Iterator[str]:
     """Yield the function's source as a comment, if it has one, and a line that defines `name` as the pickled function.
 
-    Raises CannotBeSentError.
+    Raises CannotBeSentError if the function is compiled, cannot be pickled, or has a parameter such as `*args`.
     """
     _refuse_compiled(name, function)
     content = _pickle(name, function)
-    with contextlib.suppress(OSError, TypeError):  # a partial, or a function typed into the interactive interpreter
+    with contextlib.suppress(OSError, TypeError):  # no source: a partial, or a function typed into the interpreter
         source_lines = inspect.getsource(function).rstrip().splitlines()
         yield "".join(f"# {line}\n" for line in source_lines)
     signature = inspect.signature(function)
@@ -334,7 +335,7 @@ def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
 def _pickle(name: str, function: Callable[..., Any]) -> bytes:
     """Pickle the function with cloudpickle.
 
-    Raises CannotBeSentError if cloudpickle cannot pickle it, or if the result has more than `MAXIMUM_BYTES`.
+    Raises CannotBeSentError if cloudpickle is missing or cannot pickle it, or if there are more than `MAXIMUM_BYTES`.
     """
     try:
         import cloudpickle
@@ -366,5 +367,5 @@ def _advise_file(name: str) -> str:
 
 
 def _format_yaml(value: object) -> str:
-    """Format the value of a setting for YAML: `true` for True."""
+    """Format the value of a setting for YAML: `true` for True, and any value but a boolean as `str` does."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -183,7 +183,8 @@ def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
     """Make the model of the workload's parameters: the arguments of `arrays` after the random generator.
 
     Raises:
-        InvalidWorkloadError: The first argument is missing or has a default, or another argument has no default.
+        InvalidWorkloadError: The first argument is missing or has a default, another argument has no default, or
+            pydantic does not support the type of one.
     """
     try:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]

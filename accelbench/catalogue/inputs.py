@@ -27,7 +27,7 @@ def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
 
 
 def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arrays:
-    """Return arrays with the names, types and shapes of `seen` but other values.
+    """Return arrays drawn from `seed`, with the names, types and shapes of `seen` but other values.
 
     Args:
         workload: The workload whose arrays are drawn.

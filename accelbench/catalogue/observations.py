@@ -38,7 +38,7 @@ def names(workload: Workload) -> tuple[str, ...]:
 
 
 def format_value(value: Scalar) -> str:
-    """Format a value as a result stores it: `true` or `false`; a float with six significant digits.
+    """Format a value as a result stores it: True as `true`, a float with six significant digits, others as `str` does.
 
     A float gets an exponent only if it is longer than `MAXIMUM_DIGITS` characters without.
     """

@@ -46,7 +46,7 @@ def origin(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 @contextmanager
 def use(file: Path) -> Iterator[None]:
-    """Within the `with` block, make `file` the script of this process and of its child processes."""
+    """Within the `with` block, make `file` the script of this process and of its child processes; then restore it."""
     previous = os.environ.get(SCRIPT_VARIABLE)
     os.environ[SCRIPT_VARIABLE] = str(file)
     try:
@@ -123,7 +123,7 @@ def _run_module(file: Path, text: str) -> ModuleType:
         InvalidWorkloadError: The code raised an exception, or it imported a framework.
     """
     original = file
-    if file == path():  # it may be a copy
+    if file == path():  # the script that this process measures may be a copy
         original = origin() or file
     module = ModuleType(f"accelbench_script_{file.stem}")
     module.__file__ = str(original)

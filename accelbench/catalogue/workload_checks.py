@@ -46,7 +46,7 @@ class InvalidWorkloadError(Exception):
 
 
 def line_of(error: BaseException, file: Path) -> str:
-    """Return the last line of `file` in the traceback, as `my_filter.py, line 12`; empty if it has none."""
+    """Return the last line number of `file` in the traceback, as `my_filter.py, line 12`; empty if it has none."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f"{file.name}, line {lines[-1]}" if lines else ""
 
@@ -67,7 +67,7 @@ def describe(error: BaseException) -> str:
 def location(function: Callable[..., Any]) -> str:
     """Return where a function is defined, as `my_filter.py, line 12: Filter.cost()`.
 
-    Only the name is returned for a function that is not written in Python.
+    A function that is not written in Python has no file and line: only its name is returned.
     """
     unwrapped = inspect.unwrap(function)
     name = f"{getattr(unwrapped, '__qualname__', type(unwrapped).__name__)}()"

@@ -66,7 +66,7 @@ def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure)
 def _without_findings(
     comparisons: Iterable[Comparison], blamed_variant: str, failure: Failure
 ) -> tuple[Comparison, ...]:
-    """Return the comparisons, but those with the blamed variant without speedup, interval and verdict."""
+    """Remove speedup, interval and verdict from the comparisons with the blamed variant; the others stay."""
     return tuple(
         without_finding(comparison, blamed_variant, failure)
         if blamed_variant in {comparison.variant, comparison.baseline}

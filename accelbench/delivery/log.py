@@ -166,7 +166,7 @@ def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[
 def encode_event(event: Event) -> str:
     """Return the log line of `event`, without line end; raises ValueError if it is too long.
 
-    A `RoundFinished` that is too long loses its last comparisons first.
+    From a `RoundFinished` that is too long, the last comparisons are dropped one by one before.
     """
     while True:
         line = f"{MARK} event {event.to_json()}"
@@ -303,7 +303,7 @@ def _report_unreadable_lines(line_numbers: Sequence[int]) -> Iterator[str]:
 
 
 def _report_first_problems(problems: Sequence[str]) -> Iterator[str]:
-    """Yield the first `MAXIMUM_REPORTED` problems of documents, then the number of further problems."""
+    """Yield the first `MAXIMUM_REPORTED` problems of documents, then one with the number of further documents."""
     yield from problems[:MAXIMUM_REPORTED]
     more = len(problems) - MAXIMUM_REPORTED
     if more > 0:
@@ -311,7 +311,7 @@ def _report_first_problems(problems: Sequence[str]) -> Iterator[str]:
 
 
 def _parse_document_line(line: str) -> tuple[_Identity, int, str] | None:
-    """Return the line's document, number in the document and slice of the payload; None for a malformed line."""
+    """Return a line's document, its index in it, from 1, and its slice of the payload; None if it is malformed."""
     match = _DOCUMENT_LINE.fullmatch(line.rstrip("\r\n"))
     if match is None:
         return None
@@ -324,7 +324,7 @@ def _parse_document_line(line: str) -> tuple[_Identity, int, str] | None:
 
 
 def _inflate(payload: str, maximum_bytes: int) -> str:
-    """Return the text of a payload; empty if the payload is invalid or inflates to more than `maximum_bytes`."""
+    """Return the text of a payload; empty if it is invalid, incomplete, or inflates to more than `maximum_bytes`."""
     decompressor = zlib.decompressobj()
     try:
         text = decompressor.decompress(base64.b64decode(payload, validate=True), maximum_bytes).decode()

@@ -57,6 +57,7 @@ def is_reported(fact: object) -> bool:
 
 def tag_of(value: Any) -> str:
     """Return the tag by which pydantic chooses the type of a fact: `unreadable` or `value`."""
+    # An `Unreadable` that was read from JSON is a mapping with the field `why`.
     is_unreadable = isinstance(value, Unreadable) or (isinstance(value, Mapping) and "why" in value)
     return "unreadable" if is_unreadable else "value"
 
@@ -67,7 +68,7 @@ def _validate_fact(value: Any, validate: ValidatorFunctionWrapHandler, info: Val
         return validate(value)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
-        _tag, *inner_path = problem["loc"]
+        _tag, *inner_path = problem["loc"]  # pydantic begins the location with the tag, such as `value`
         path = ".".join([to_camel(info.field_name or ""), *map(str, inner_path)])
         return Unreadable(why=clip(f"the launch reported {path} that cannot be read: {problem['msg']}"))
 

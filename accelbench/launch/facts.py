@@ -415,9 +415,9 @@ class Facts(Document):
     @model_validator(mode="before")
     @classmethod
     def _fill_missing(cls, reported: Any) -> Any:
-        """Replace each fact that is absent or None by an `Unreadable` that names the fact."""
+        """Replace each fact that is absent or None by an `Unreadable` that names the fact. Names become camelCase."""
         if not isinstance(reported, Mapping):
-            return reported
+            return reported  # which pydantic refuses
         facts = {to_camel(name): value for name, value in reported.items() if value is not None}
         for name in map(to_camel, cls.model_fields):
             if name not in facts:

@@ -129,7 +129,7 @@ class LaunchRecord(Document):
     def seconds(self, quantity: Quantity | None = None) -> float | None:
         """Return the launch's seconds per unit of work; None if nothing was timed.
 
-        `quantity` is the statistic of the blocks, such as their median; the default depends on the protocol.
+        `quantity` is the statistic of the blocks, such as their median; by default the first one of the protocol.
         """
         quantities = QUANTITIES[self.protocol]
         if not quantities:

@@ -77,7 +77,7 @@ class Chip(Document):
 
     @model_validator(mode="after")
     def _check_platform_fields(self) -> Self:
-        """Raise ValueError unless exactly a GPU (`cuda`) has a specification, and exactly a TPU has slices."""
+        """Raise ValueError unless GPUs (`cuda`) alone have a specification, and TPUs alone have slices."""
         specification_is_right = (self.specification is not None) == (self.platform == "cuda")
         slices_are_right = bool(self.slices) == (self.platform == "tpu")
         if not specification_is_right or not slices_are_right:
@@ -210,7 +210,7 @@ def _gpu_topology(count: int, chip: Chip) -> str:
 
 
 def _suggestions(name: str) -> list[str]:
-    """Return the targets of the chip that `name` begins with, or the first target of every chip if there is none."""
+    """Return the targets whose names begin with the chip in `name`, or the first target of every chip if none does."""
     # The chip's name ends before `x8` or `-16`, the number of devices.
     match = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
     targets_of_chip = [target for target in names() if match and target.startswith(match[0])]

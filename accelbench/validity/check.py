@@ -94,7 +94,7 @@ class LaunchCheck:
     """Reads the fact that the check needs, if only some launches report it; the other launches are skipped."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Yield the Check of each variant: the most severe finding on its launches.
+        """Yield a Check for each variant, with the most severe finding of its launches.
 
         Left out are launches that did not report the fact that the check needs, and quarantined launches unless
         `include_quarantined` is set. If none is left, the check is untested.
@@ -117,7 +117,7 @@ class LaunchCheck:
                 yield _check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
-        """Return the `Unreadable` fact of a launch that did not report the fact which the check needs; else None.
+        """Return the fact that the check needs if the launch did not report it; None if it did, or if none is needed.
 
         A fact that was reported but is invalid does not count as missing.
         """
@@ -160,9 +160,9 @@ ValidityCheck = LaunchCheck | CaseCheck
 
 
 def remedy_for(check: ValidityCheck, fingerprint: Mapping[str, str]) -> str:
-    """Return what to do if the check fails: its remedy, or its advice for a machine with this fingerprint.
+    """Return what to do if the check fails: its remedy, else its advice for a machine with this fingerprint.
 
-    Empty if it has neither.
+    Empty if it has neither. A check of a whole case has no advice.
     """
     if check.remedy or isinstance(check, CaseCheck):
         return check.remedy
@@ -203,7 +203,7 @@ def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = Fals
 
 
 def _check(check: ValidityCheck, finding: Finding, variant: str | None) -> Check:
-    """Return the check's finding in the form in which a result stores it."""
+    """Return the check's finding as a result stores it, with its reading cut to a maximum length."""
     return Check(
         name=check.name,
         outcome=finding.outcome,

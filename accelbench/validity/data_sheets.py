@@ -29,7 +29,8 @@ def _sheet(
 ) -> DataSheet:
     """Return a data sheet from TFLOP/s for each precision, the memory's GB/s, and the cache's MiB.
 
-    The TFLOP/s are those of the matrix units if they support the type: float64 since A100, never float32.
+    The TFLOP/s are those of the matrix units if they support the type: float64 since A100, never float32. None leaves a
+    precision out.
     """
     teras: dict[Precision, float | None] = {
         "float64": float64,

@@ -28,7 +28,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     """Fail if the step raises an error on unseen inputs, or if its outputs on them are wrong.
 
     Fail too if `dependence`, the fact about this, is unreadable. Untested if the step was not given unseen inputs, if
-    the outputs on them were not compared, or if the outputs are wrong on the original inputs too.
+    the outputs on them were not compared, or if the outputs are wrong on the original inputs.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):

@@ -65,8 +65,8 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
 def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
     """Separate the rounds with a disturbed launch, which are quarantined, from the other rounds, which count.
 
-    All rounds count if the case accepts noise: then the reasons are stored as `noisy`. All count too if every round was
-    disturbed, because no other is left.
+    All rounds count if the case accepts noise: then what disturbed them is stored as `noisy`. All count too if every
+    round was disturbed, because no other is left.
     """
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:

@@ -26,7 +26,7 @@ def neighbours_share(neighbours: Neighbours) -> float:
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
 
 
-def could_use_fewer(fingerprint: Mapping[str, str]) -> bool:
+def could_use_fewer_cpus(fingerprint: Mapping[str, str]) -> bool:
     """Return True if launches use all CPUs of the machine, and the machine has more than one."""
     used, available = fingerprint.get("cpusUsed"), fingerprint.get("cpus")
     return used == available and used not in {None, "1"}
@@ -34,7 +34,7 @@ def could_use_fewer(fingerprint: Mapping[str, str]) -> bool:
 
 def _advice(fingerprint: Mapping[str, str]) -> str:
     """Return the advice to end the other work, or, if launches use all CPUs, to leave some CPUs to that work."""
-    if could_use_fewer(fingerprint):
+    if could_use_fewer_cpus(fingerprint):
         return "end the other work, or leave it some processors (--processors 1 on a laptop)"
     return "end the other work"
 
@@ -65,7 +65,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _name_processes(neighbours: Neighbours) -> str:
-    """Name the processes that used the most CPU time: ` (python, pid 1234: 49 %)`.
+    """Name the processes that used the most CPU time: ` (python, pid 1234: 49 %)`; empty if none used much.
 
     The share of a process is left out if it exceeds the total share of other processes, which counts the launch's CPUs
     only: such a process also ran on further CPUs.

@@ -43,7 +43,7 @@ def steal_share(launch: LaunchRecord) -> float:
 
 
 def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
-    """Return the share of the steady phase in which clocks were reduced, by reason; None if no device reports it."""
+    """Return the share of the steady phase in which clocks were reduced, for each reason; None if not reported."""
     device = launch.facts.device_reading
     if isinstance(device, Unreadable) or device.held_back_seconds is None:
         return None
@@ -78,7 +78,7 @@ def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     """Fail if the launch lost a larger share of time than its limit to the CPU quota, the hypervisor or reduced clocks.
 
-    Untested if the counters cannot be read, or if a device with its own clocks does not report why they were reduced.
+    Untested if throttling cannot be read, or if a device with its own clocks does not report why they were reduced.
     Passed, as `widened`, if a share exceeds only the limit above which it widens the spread of times.
     """
     throttling = launch.facts.throttling

@@ -21,8 +21,8 @@ MAXIMUM_DRIFT_FRACTION = 0.5
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     """Judge the drift of block times within the launches of each variant.
 
-    The maximum drift is a fraction of the margin or of the target error, whichever is larger. An episode passes,
-    because it has no steady state.
+    The maximum drift is a fraction of the equivalence margin or of the target relative error, whichever is larger. An
+    episode passes, because it has no steady state.
     """
     measurement = evidence.case.measurement
     smallest_relevant_change = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))

@@ -85,7 +85,8 @@ def _judge_counts(dependence: Dependence) -> Finding:
 def _describe_skipped_work(dependence: Dependence) -> str:
     """Describe which calls after the first run too few operations; empty if none does, or if only one was counted.
 
-    Compared are each call's operations in total, each call's operations of one product, and the total of a block.
+    Compared are the total of each call, the number of each product in each call, and the total of a block. If the first
+    call runs no operation, the later calls are described too.
     """
     first = Counter(dependence.dispatched).total()
     # `again` counts runs of one, two, three calls: the differences are the operations of the second and third call.
@@ -111,9 +112,9 @@ def _describe_skipped_work(dependence: Dependence) -> str:
 
 
 def _judge_export(dependence: Dependence) -> Finding | None:
-    """Fail if the export runs many more operations after several calls than after one; None if nothing is wrong.
+    """Fail if the export after several calls runs over `MAXIMUM_EXPORT_GROWTH` times the operations of that after one.
 
-    Untested if the export, which is not timed, runs products.
+    Untested if the export, which is not timed, runs products. None otherwise.
     """
     totals = [Counter(exported).total() for exported in dependence.exported]
     if totals and totals[-1] > MAXIMUM_EXPORT_GROWTH * totals[0]:

@@ -78,14 +78,14 @@ class PyTorch(Adapter):
         return self._compiles
 
     def initialise(self) -> None:
-        """Apply the settings, start the backend, and initialise the device with a first tensor."""
+        """Apply the settings and start the backend; a CPU launch never initialises CUDA."""
         torch.set_flush_denormal(True)  # before any thread starts: threads inherit the setting
         torch.set_num_threads(self._settings.threads)
         torch.set_grad_enabled(self._settings.differentiates)
         for library in FP32_BACKENDS.values():
             library.fp32_precision = "tf32" if self._settings.precision == "tf32" else "ieee"
         self._backend.start(compiles=self._compiles)
-        self.put(np.zeros(1))
+        self.put(np.zeros(1))  # the first tensor initialises the device
         self._backend.synchronise()
 
     def put(self, arrays: Any) -> Any:
@@ -100,7 +100,6 @@ class PyTorch(Adapter):
         array = np.asarray(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
         if self._placement.simulation is not None:
-            # Cast no numbers, but an empty array, to find out the dtype.
             empty = cast_complex(np.empty(0, array.dtype), self._settings.precision)
             dtype = dtype or torch.from_numpy(empty).dtype
             return torch.empty(array.shape, dtype=dtype, device=self._placement.device)
@@ -110,8 +109,7 @@ class PyTorch(Adapter):
     def prepare(self, program: Program) -> Work:
         """Set up the call by mode: `eager` runs it as it is, `compile` compiles all its steps into one graph.
 
-        Another mode raises UnsupportedError, except for a placed program, which runs as it is: its author has called
-        torch.compile where it is wanted.
+        A placed program also runs as it is: its author has called torch.compile where it is wanted.
         """
         call, batches = step_loop(program)
         mode, options = self._settings.mode, self._settings.options
@@ -190,8 +188,8 @@ class PyTorch(Adapter):
     def precision(self) -> Precision:
         """Read back the settings, and compute a denormal on the device to see whether it is flushed.
 
-        The denormal is a float32: every device has denormals of this type. It is compared with 0 on the device too,
-        because the CPU would flush it.
+        Every device has denormals in float32. The comparison also runs on the device: the CPU flushes denormals, also
+        one that the device has kept.
         """
         smallest_normal = torch.tensor(np.finfo(np.float32).tiny, device=self._placement.device)
         return Precision(
@@ -210,7 +208,7 @@ class PyTorch(Adapter):
         self._backend.synchronise()
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - a tensor does not report it
-        """Return whether the device's current stream is idle, so that `value` is computed; None on a CPU."""
+        """Return True if the device's current stream is idle, so that `value` is computed; None on a CPU."""
         return self._backend.ready()
 
     def product(self, size: int) -> Callable[[], None]:
@@ -249,8 +247,8 @@ class PyTorch(Adapter):
 def _deep_copy(state: Any) -> Any:
     """Return a deep copy of the state.
 
-    `deepcopy` fails on sparse tensors, which have no storage. So they are cloned first, and `deepcopy` finds the
-    clones in its memo.
+    `deepcopy` fails on sparse tensors, which have no storage. So they are cloned, and the memo of `deepcopy` contains
+    the clones.
     """
     tensors = [leaf for leaf in pytree.tree_leaves(state) if isinstance(leaf, torch.Tensor)]
     clones = {id(tensor): tensor.clone() for tensor in tensors if tensor.layout != torch.strided}

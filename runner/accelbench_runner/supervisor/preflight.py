@@ -12,7 +12,7 @@ from accelbench.document import Document
 from accelbench.launch.facts import Process
 from accelbench.report.advice import ACCEPT_NOISE
 from accelbench.validity.check import percent
-from accelbench.validity.shared_device import NEIGHBOURS, could_use_fewer
+from accelbench.validity.shared_device import NEIGHBOURS, could_use_fewer_cpus
 from accelbench.validity.throttled import STEAL
 
 SURVEY = (sys.executable, "-m", "accelbench_runner.supervisor.survey")
@@ -92,7 +92,7 @@ def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
     busy_processes = [
         process for process in survey.processes if process.seconds >= MINIMUM_LISTED_SHARE * survey.seconds
     ]
-    remedy = "end it, or let accelbench use fewer processors" if could_use_fewer(host) else "end it"
+    remedy = "end it, or let accelbench use fewer processors" if could_use_fewer_cpus(host) else "end it"
     lines = []
     for process in busy_processes:
         use = _describe_use(process.seconds / survey.seconds, survey)
