@@ -213,7 +213,7 @@ def _details_section(summary: str, text: str) -> str:
 def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
     """Return paragraphs that describe each machine once, and name the targets that programs were compiled for.
 
-    If results describe one machine differently, the longest description is used.
+    Results from the same device are from one machine. If they describe it differently, the longest description is used.
     """
     measured_results = [result for result in results if not result.compiled]
     descriptions = []

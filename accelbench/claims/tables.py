@@ -156,7 +156,7 @@ def _power(variant: VariantResult) -> str:
 
 
 def _observation_table(results: Sequence[Result]) -> list[str]:
-    """Return a table with a row for each variant and a column for each observation that readers need.
+    """Return a table with a row for each variant and a column for each observation that needs one.
 
     Empty without results.
     """

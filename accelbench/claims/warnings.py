@@ -63,6 +63,6 @@ def _notes(result: Result) -> list[str]:
 
 
 def _split_sentences(text: str) -> list[str]:
-    """Split text at each period before a space; a decimal point has no space after it."""
+    """Return the sentences of a text, each with its period; a period without a space after it is a decimal point."""
     sentences = [sentence for sentence in text.split(". ") if sentence]
     return [sentence if sentence.endswith(".") else f"{sentence}." for sentence in sentences]

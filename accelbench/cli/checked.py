@@ -124,10 +124,10 @@ def _table(variant: CheckedVariant) -> Table:
 
 
 def _rows(variant: CheckedVariant) -> Iterator[tuple[CheckOutcome, str, str]]:
-    """Yield the outcome that sets the colour, the heading and the text of each row.
+    """Yield three values for each row: the outcome, which sets the colour; the heading; the text.
 
-    Each failed or untested check has a row with its reading, all passed checks share one, and the last is on the
-    compiled program. A failed variant has only one row.
+    Each failed or untested check has a row with its reading, all passed checks share one row, and the last row is on
+    the compiled program, if there is one. A failed variant has only one row.
     """
     if variant.failure:
         yield "failed", "failed", variant.failure

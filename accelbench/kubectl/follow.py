@@ -72,6 +72,7 @@ def follow(
     follower = _Follower(client, run, display, print_message, clock)
     follower.start_watch()
     try:
+        # A new `Signals` outside a `with` block receives no signal, so the caller's handlers stay.
         with (signals or Signals()).passed_to(follower.raise_in_step):
             while not is_finished(follower.run):
                 wait_seconds = TICK_SECONDS

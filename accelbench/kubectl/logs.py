@@ -54,8 +54,8 @@ def logs(name: str, case: str | None, follow: bool, cluster: Cluster) -> None:
 def _read_lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
     """Yield the lines of a pod's log.
 
-    With `follow`, wait until the container has started, and read until the pod has ended. After a broken connection,
-    read the log again, and yield only the new lines.
+    With `follow`, wait until the container has started, and read until the pod has ended or is deleted. After a broken
+    connection, read the log again, and yield only the new lines. Without `follow`, raise every error of the API server.
     """
     from accelbench.cluster_api.errors import InvalidError, NotFoundError, UnreachableError
     from accelbench.cluster_api.kinds import POD
@@ -116,9 +116,9 @@ def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, foll
     if len(running_pods) > 1:
         running_cases = sorted(pod["metadata"]["labels"][labels.CASE] for pod in running_pods)
         raise ClusterError(f"{len(running_cases)} cases run: choose one with --case: {', '.join(running_cases)}")
-    latest_pod = max(running_pods or pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
-    pod_name = str(latest_pod["metadata"]["name"])
-    if latest_pod["status"].get("phase") == "Pending":
+    chosen_pod = max(running_pods or pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    pod_name = str(chosen_pod["metadata"]["name"])
+    if chosen_pod["status"].get("phase") == "Pending":
         message = f"pod {pod_name} has not started: {condition(run, 'Finished').get('message', '')}"
         if not follow:
             raise ClusterError(message)

@@ -100,7 +100,7 @@ def _print_object(manifest: dict[str, Any], output: ListOutput) -> None:
 def _print_table(client: "Client", path: str, *, wide: bool, all_namespaces: bool, watch: bool) -> None:
     """Print the table of runs as the server has it; with `watch`, also print each row that changes later.
 
-    Columns with a priority are only in the wide table.
+    Columns with a priority are only in the wide table. If no run exists, print that, unless `watch` waits for one.
     """
     table = client.table(path)
     all_columns = table["columnDefinitions"]

@@ -92,12 +92,7 @@ class RunDirectory:
             raise OccupiedError(f"{self.path} {reason}. Nothing is overwritten: give --out another name")
 
     def prepare(self, record: RunRecord, *, keep: Collection[str] = ()) -> None:
-        """Write the run's record, and delete old files of its cases.
-
-        Args:
-            record: The record of the run that starts.
-            keep: Names of the cases whose files are kept.
-        """
+        """Write the run's record, and delete old files of its cases, except of the cases named in `keep`."""
         self.create()
         for case in record.cases:
             if case not in keep:

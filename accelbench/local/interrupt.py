@@ -72,13 +72,13 @@ class Signals:
     def _send(self, signal_to_send: signal.Signals) -> None:
         """Send a signal to the child's process group, if there is one.
 
-        After SIGINT and SIGTERM, set an alarm: if the child has not ended by then, `_kill` kills it.
+        After SIGINT and SIGTERM, set an alarm: `_kill` kills a child that has not ended within `GRACE_SECONDS`.
         """
         if self._group is None:
             return
         try:
             os.killpg(self._group, signal_to_send)
-        except ProcessLookupError:
+        except ProcessLookupError:  # the child has ended
             return
         if signal_to_send is not signal.SIGKILL:
             signal.alarm(GRACE_SECONDS)

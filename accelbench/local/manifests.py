@@ -139,9 +139,9 @@ def _make_run(
 
 
 def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
-    """Return those of the `preferred` variants that the workload offers; if these are fewer than two, all it offers.
+    """Return the `preferred` variants that are also `offered` by a workload; if these are fewer than two, all offered.
 
-    `DEFAULT_VARIANTS` come first, so that `pytorch/eager` is the baseline if the workload has it.
+    `DEFAULT_VARIANTS` come first, so that `pytorch/eager` is the baseline if it is chosen.
     """
     chosen = [use for use in preferred if use in offered]
     if len(chosen) < 2:  # noqa: PLR2004 - a comparison needs two variants

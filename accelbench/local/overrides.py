@@ -27,7 +27,10 @@ SIMILARITY = 0.6
 
 
 def override(manifest: Any, assignments: Sequence[str]) -> Any:
-    """Return a copy of the manifest with every `PATH=VALUE` applied in order; raises UsageError."""
+    """Return a copy of the manifest with every `PATH=VALUE` applied in order; raises UsageError.
+
+    The path begins below `spec`; it can also begin with `spec.`.
+    """
     changed = copy.deepcopy(manifest)
     for assignment in assignments:
         path, equals, value = assignment.partition("=")
@@ -125,8 +128,8 @@ def _assign(spec: Any, keys: Sequence[str | int], value: Any, path: str) -> None
 def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
     """Describe what to write instead of an unknown path.
 
-    The first of these that exists is suggested: a path that ends with the unknown path; in the path's last known field,
-    a field with a similar name, or else all fields; the most similar path; all fields of the spec.
+    The first of these that exists is suggested: a path that ends with the unknown path; in the parent of the first
+    unknown key, a field with a similar name, or else all fields; the most similar path; all fields of the spec.
     """
     known_paths = sorted(_known_paths(BenchmarkRunSpec, spec, ""))
     longer_paths = [known for known in known_paths if known.endswith((f".{path}", f"].{path}"))]

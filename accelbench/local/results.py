@@ -126,7 +126,7 @@ def _find_results(path: Path) -> Iterable[Result]:
 def read_file(path: Path) -> Iterable[Result]:
     """Yield the results in a file of JSON or YAML; raises UnreadableResultError.
 
-    The file has result documents, or BenchmarkResults as kubectl prints them: one, several, or a List.
+    The file has one or more documents: each is a result, a BenchmarkResult, or a List of them as kubectl prints it.
     """
     try:
         text = path.read_text(encoding="utf-8")

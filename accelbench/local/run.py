@@ -119,7 +119,7 @@ def measure(
             continue
         display.start_case(case, number, len(cases))
         log = directory.log_path(case.name)
-        exited = run_case(
+        runner_exit = run_case(
             case,
             log,
             signals=signals,
@@ -129,15 +129,15 @@ def measure(
             processors=processors,
         )
         display.end_case()
-        if exited.result is not None:
-            directory.write_result(exited.result, exited.launches)
-        outcomes.append(_case_outcome(run, case, exited, log, interrupted=signals.received is not None))
+        if runner_exit.result is not None:
+            directory.write_result(runner_exit.result, runner_exit.launches)
+        outcomes.append(_case_outcome(run, case, runner_exit, log, interrupted=signals.received is not None))
     exit_code = exit_for(outcomes) if signals.received is None else EXIT_OF_SIGNAL[signals.received.name]
     return _finish(record, tuple(outcomes), exit_code, directory)
 
 
 def _finish(record: RunRecord, cases: tuple[CaseOutcome, ...], exit_code: Exit, directory: RunDirectory) -> RunOutcome:
-    """Write the time of the end and the exit code to the run's record, and write the Markdown report."""
+    """Add the time of the end and the exit code to the record, write it and the report, and return the outcome."""
     record = record.model_copy(update={"finished": timestamp(datetime.now(UTC)), "exit_code": int(exit_code)})
     directory.write_record(record)
     outcome = RunOutcome(record=record, cases=cases, exit=exit_code)
@@ -188,21 +188,24 @@ def _lacks_comparison(result: Result) -> bool:
     return compared != expected
 
 
-def _case_outcome(run: BenchmarkRun, case: Case, exited: RunnerExit, log: Path, *, interrupted: bool) -> CaseOutcome:
+def _case_outcome(
+    run: BenchmarkRun, case: Case, runner_exit: RunnerExit, log: Path, *, interrupted: bool
+) -> CaseOutcome:
     """Return the outcome of a case from its runner's exit.
 
     Problems of the log are always reported. An incomplete or missing result is reported unless the run was interrupted.
     """
-    trouble = [f"{case.name}: {problem}" for problem in exited.problems]
-    is_complete = exited.result is not None and exited.result.complete
+    trouble = [f"{case.name}: {problem}" for problem in runner_exit.problems]
+    is_complete = runner_exit.result is not None and runner_exit.result.complete
     if not is_complete and not interrupted:
-        end = f"was ended by signal {-exited.code}" if exited.code < 0 else f"ended with status {exited.code}"
-        delivery = "only a checkpoint" if exited.result else "no result"
+        code = runner_exit.code
+        end = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
+        delivery = "only a checkpoint" if runner_exit.result else "no result"
         trouble.append(f"{case.name}: the runner {end} and left {delivery}; its log is {log}")
-        trouble += [f"  {line}" for line in exited.tail]
-    if exited.result is None:
+        trouble += [f"  {line}" for line in runner_exit.tail]
+    if runner_exit.result is None:
         return CaseOutcome(case=case, result=None, trouble=tuple(trouble))
-    return _with_expectations(run, case, exited.result, tuple(trouble))
+    return _with_expectations(run, case, runner_exit.result, tuple(trouble))
 
 
 def _with_expectations(run: BenchmarkRun, case: Case, result: Result, trouble: tuple[str, ...] = ()) -> CaseOutcome:
