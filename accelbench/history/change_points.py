@@ -31,7 +31,7 @@ class SeriesChange:
 
     @property
     def sentence(self) -> str:
-        """Return a sentence that describes the change."""
+        """Return a sentence that describes the change; `ratio` is the time after it / the time before it."""
         slower = f"takes {self.ratio:.3g} times as long"
         faster = f"is {1 / self.ratio:.3g} times as fast"
         change = slower if self.ratio > 1 else faster

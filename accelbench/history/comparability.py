@@ -168,7 +168,7 @@ def find_entry(name: str) -> Entry:
 
 
 def identity(result: Result) -> dict[str, str]:
-    """Return everything of a result that is compared, by name: the settings of its case and its fingerprint."""
+    """Return what is compared of a result, by name: its case's settings except `NOT_COMPARED`, and its fingerprint."""
     case = result.case
     settings = {"unit": result.unit}
     settings |= _settings(case, {*NOT_COMPARED[Case], "parameters", "variants", "measurement", "accelerator"})

@@ -82,7 +82,9 @@ class RunComparison:
 
 
 def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
-    """Compare every variant of every case that both sides have; nothing if a difference that matters is not allowed.
+    """Compare the times of every variant of every case that both sides have.
+
+    If a difference that matters is not allowed, compare nothing, and return the differences.
 
     Args:
         before: The first side, the baseline of every speedup.
@@ -185,7 +187,8 @@ class _Rules:
 def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
     """Return how a case is judged: by the margin and confidence of the first side's first result.
 
-    `comparisons` is the number of comparisons that share the confidence (Bonferroni).
+    `comparisons` is the number of comparisons that share the confidence (Bonferroni). `alpha` is the smallest nominal
+    alpha of the results; in a series, it is the alpha without a correction for repeated tests.
     """
     measurements = [result.case.measurement for result in case.results]
     first = measurements[0]
@@ -223,7 +226,8 @@ def _compare(
 ) -> VariantChange:
     """Compare two samples of a variant: return an interval with a verdict, or why there is none.
 
-    `case_label` is empty if there is only one case. `allowed_names` are the differences that the user allowed.
+    Launches of a side that form two groups are mentioned. `case_label` is empty if there is only one case.
+    `allowed_names` are the differences that the user allowed.
     """
 
     def change(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> VariantChange:

@@ -90,7 +90,7 @@ class Sample:
 
     @property
     def launch_logs(self) -> tuple[float, ...]:
-        """Return the logarithms of all launches."""
+        """Return the logarithms of the launches of all results in one tuple."""
         return tuple(log for result_logs in self.logs_by_result for log in result_logs)
 
     @property
