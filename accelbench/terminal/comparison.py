@@ -34,7 +34,7 @@ def require_scipy() -> None:
 def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Output) -> Exit:
     """Compare each variant of two sides, print the comparison, and return the exit code.
 
-    `allowed` are entries and groups that may differ; a UsageError is raised if one of them is unknown.
+    `allowed` are entries and groups that may differ; a UsageError is raised if one of them is unknown or in `NEVER`.
     """
     known = comparability.allowable_names(result for side in sides for result in side.results)
     for name in allowed:

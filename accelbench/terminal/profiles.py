@@ -236,7 +236,7 @@ def _format_requests(profile: Profile) -> str:
 
 
 def _frequent_reasons(nodes: Sequence[Match]) -> str:
-    """Count the first reason of each node; return the most frequent reasons, one in each line, and `…` for others."""
+    """Count the first reason of each node; return the most frequent ones as lines `3: REASON`, then `…` for others."""
     counts = Counter(reasons[0].message for _, reasons in nodes if reasons)
     lines = [f"{count}: {message}" for message, count in counts.most_common(REASONS)]
     if len(counts) > REASONS:
@@ -245,7 +245,7 @@ def _frequent_reasons(nodes: Sequence[Match]) -> str:
 
 
 def _nodes_table(profile: Profile, nodes: Sequence[Match]) -> Table:
-    """Return a table with a row for each node: whether it fits the profile, and what prevents a case there now."""
+    """Return a table with a row for each node: whether a case fits now, fits when other pods end, or does not fit."""
     table = Table("node", profile.name, box=None)
     table.add_column("why", overflow="fold")
     for node, reasons in nodes:

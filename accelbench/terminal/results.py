@@ -52,7 +52,7 @@ def require_packages(output: ReportOutput) -> None:
 
 
 def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> None:
-    """Print the results that were loaded from `source`; if there are none, say so on standard error."""
+    """Print the results of `source` in the format `output`; if there are none, say so on standard error too."""
     if not loaded.measured:
         ended = loaded.record is not None and loaded.record.exit_code is not None
         click.echo(f"{source}: the run {'ended without a result' if ended else 'has no result yet'}", err=True)
