@@ -45,7 +45,7 @@ def _result_warnings(result: Result, compared_variants: Collection[str]) -> list
 
     If `compared_variants` is not empty, only the intervals of these variants are looked at.
     """
-    incomplete_warning = view.state(result)
+    incomplete_warning = view.warning(result)
     warnings = [f"{incomplete_warning}."] if incomplete_warning else []
     for comparison in result.comparisons:
         if not compared_variants or comparison.variant in compared_variants:

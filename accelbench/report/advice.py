@@ -36,7 +36,7 @@ def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str],
 def on_disturbed_rounds(result: Result) -> tuple[str, ...]:
     """Return sentences about disturbed rounds: those that count, those that were discarded, and what to do.
 
-    What to do is stated only if the discarded rounds prevent a verdict.
+    The first reason follows unless a failed check states it, and what to do only if discarded rounds prevent a verdict.
     """
     lines = []
     if result.noisy:
@@ -94,9 +94,10 @@ def _advice_on_restless_launches(result: Result) -> Iterator[str]:
 
 
 def is_restless(variant: VariantResult, result: Result) -> bool:
-    """Return True if the variant's launches spread more widely than `WIDE_SPREAD`, or form two groups.
+    """Return True if the variant's launches differ widely, or form two groups.
 
-    The answer is False for fewer than `MINIMUM_LAUNCHES` launches.
+    They differ widely if (p95 - p5) / 2 is more than `WIDE_SPREAD` times their geometric mean. The answer is False
+    without these quantiles, or for fewer than `MINIMUM_LAUNCHES` launches.
     """
     quantiles = variant.seconds
     seconds = [float(launch.seconds) for launch in variant.launches]
@@ -109,7 +110,7 @@ def is_restless(variant: VariantResult, result: Result) -> bool:
 
 
 def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
-    """Yield which setting to change if a comparison is undecided: the one that ended the rounds, if a setting did."""
+    """If a comparison is undecided, yield advice to change the setting that ended the rounds; nothing if none did."""
     if not any(map(_is_undecided, result.comparisons)):
         return
     measurement = result.case.measurement

@@ -38,7 +38,7 @@ def summary(result: Result) -> str:
 
 
 def only_needs_rounds(result: Result) -> bool:
-    """Return True if no check failed, and all untested checks need more rounds than the result has."""
+    """Return True if no check failed, some are untested, and all of these need more rounds than the result has."""
     untested = _with_outcome(result, "untested")
     if worst_outcome(result) != "untested" or not untested:
         return False
@@ -103,7 +103,7 @@ def _find_check(name: str) -> ValidityCheck | None:
 
 
 def _remedy(name: str, result: Result) -> str:
-    """Return what to do about a failed check; empty if there is nothing to do.
+    """Return what to do about a failed check; empty if there is nothing to do or the check is unknown.
 
     It is also empty for a disturbance if noise was accepted, or if `advice.on_disturbed_rounds` says what to do.
     """
@@ -118,7 +118,7 @@ def _remedy(name: str, result: Result) -> str:
 
 
 def check_line(check: Check) -> str:
-    """Return a check with its reading: `parity (jax/jit): READING. Required: THRESHOLD.`."""
+    """Return `parity (jax/jit): READING. Required: THRESHOLD.`, without variant or threshold if the check has none."""
     about = f" ({check.variant})" if check.variant else ""
     threshold = f". Required: {check.threshold}." if check.threshold else ""
     return f"{check.name}{about}: {check.reading}{threshold}"

@@ -58,7 +58,7 @@ def verdicts(comparison: RunComparison) -> Table | None:
 
 
 def _verdict_text(change: VariantChange) -> str:
-    """Return the verdict, or the failed checks because of which there is none."""
+    """Return the verdict, or the failed checks because of which there is none, or `no verdict`."""
     if change.verdict is not None:
         return change.verdict
     return f"invalid: {', '.join(change.invalid)}" if change.invalid else "no verdict"
@@ -77,13 +77,13 @@ def _sample_text(change: VariantChange, sample: Sample, digits: int) -> str:
 
 
 def _time_digits(comparison: RunComparison) -> int:
-    """Return how many digits times need so that before / after, as shown, is the shown speedup."""
+    """Return how many digits times need so that shown time before / shown time after is the shown speedup."""
     changes = [change for change in comparison.changes if change.quantity != "relative"]
     return figures.digits_that_agree(_times_and_speedups(changes))
 
 
 def _speedup_digits(comparison: RunComparison) -> int:
-    """Return how many digits both sides' speedups need so that after / before, as shown, is the shown speedup."""
+    """Return how many digits both sides' speedups need so that shown after / shown before is the shown speedup."""
     changes = [change for change in comparison.changes if change.quantity == "relative"]
     return figures.digits_that_agree(
         ((1 / after, 1 / before, speedup) for before, after, speedup in _times_and_speedups(changes)), figures.speedup
@@ -98,7 +98,7 @@ def _times_and_speedups(changes: Iterable[VariantChange]) -> Iterator[tuple[floa
             yield before_seconds, after_seconds, change.interval.estimate
 
 
-def basis(comparison: RunComparison) -> str:
+def sample_sizes(comparison: RunComparison) -> str:
     """Return the sizes of the samples, as `from 6 launches in A and 8 launches in B`; by variant if they differ.
 
     Changes without an interval are left out.
@@ -126,7 +126,7 @@ def _sample_size(sample: Sample, *, is_series: bool) -> str:
 
 
 def differences_table(comparison: RunComparison) -> Table | None:
-    """Return the table of differences, those that matter first; None if nothing differs."""
+    """Return the table of differences, in the order of the comparison; None if nothing differs."""
     heads = ("differs", comparison.before.name, comparison.after.name, "group", "effect")
     columns = tuple(map(TableColumn, heads))
     rows = [
@@ -142,7 +142,7 @@ def differences_table(comparison: RunComparison) -> Table | None:
 
 
 def _format_values(values: Sequence[str]) -> str:
-    """Return the values of one side as the text of a cell; `not recorded` if there are none."""
+    """Return the values of one side in at most `MAXIMUM_CELL` characters; `not recorded` if there are none."""
     text = " | ".join(values) or "not recorded"
     return text if len(text) <= MAXIMUM_CELL else f"{text[: MAXIMUM_CELL - 1]}…"
 
@@ -168,9 +168,9 @@ def sentences(comparison: RunComparison) -> tuple[str, ...]:
 
 
 def refusal(comparison: RunComparison) -> tuple[str, ...]:
-    """Return which differences refuse the comparison, and how to compare anyway.
+    """Return which differences refuse the comparison, and the option that allows them.
 
-    Nothing allows a difference in an entry of `NEVER`.
+    If one of them is in `NEVER`, which no option allows, return this reason instead of an option.
     """
     never_allowed = [difference.name for difference in comparison.refused if difference.group in comparability.NEVER]
     groups: dict[str, list[Difference]] = {}
@@ -210,13 +210,13 @@ class ComparisonReport:
     """Show a comparison of runs on a terminal of 80 columns or more."""
 
     def __init__(self, comparison: RunComparison, changes: Iterable[SeriesChange], notes: Iterable[str]) -> None:
-        """Show `changes`, the change points of series, and `notes` at the end."""
+        """Keep the comparison, `changes` (the change points of series) and `notes`."""
         self.comparison = comparison
         self.changes = tuple(changes)
         self.notes = tuple(notes)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield findings, table, differences, change points and notes."""
+        """Yield the sides, sentences, verdicts, differences, sizes of samples, change points and notes."""
         del console, options
         style = terminal.BAD if self.comparison.refused else ""
         for side in (self.comparison.before, self.comparison.after):
@@ -226,8 +226,8 @@ class ComparisonReport:
         for table in (verdicts(self.comparison), differences_table(self.comparison)):
             if table is not None:
                 yield Padding(terminal.FittedTable(table), (1, 0, 0, 0))
-        if sample_sizes := basis(self.comparison):
-            yield Text(f"\n{sample_sizes}", style="dim")
+        if sizes := sample_sizes(self.comparison):
+            yield Text(f"\n{sizes}", style="dim")
         if self.changes or self.notes or self.comparison.unmatched:
             yield Text()
         yield from (Text(change.sentence) for change in self.changes)

@@ -37,7 +37,8 @@ def tail(result: Result) -> Table | None:
 def first_calls(result: Result) -> Table | None:
     """Return a table of first calls with cold and warm cache, and when they pay back.
 
-    None if no variant has launches with a warm cache and no comparison states when the first call pays back.
+    A variant that reached no phase has no row. None if no variant has launches with a warm cache and no comparison
+    states when the first call pays back.
     """
     answers = {comparison.variant: comparison.pays_back for comparison in result.comparisons if comparison.pays_back}
     if not answers and not any(variant.warm_phases for variant in result.variants):
@@ -65,7 +66,7 @@ def pays_back(answer: Payback, unit: str) -> str:
     """Return when the first call pays back: `after 1,240 steps (1,180 to 1,310)`, `never`, `at once`.
 
     The text is `costs nothing more` if the first calls of variant and baseline differ by less than
-    `NEGLIGIBLE_SECONDS`. It ends with `if ever` if the first call may never pay back.
+    `NEGLIGIBLE_SECONDS`, and `after 1,180 steps at the earliest, if ever` if the first call may never pay back.
     """
     if abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return "costs nothing more"
@@ -119,9 +120,9 @@ def _numbers_table(caption: str, table_name: str, result: Result, *, brief: bool
 
 
 def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
-    """Return a number with its unit; `none` for a quantity of 0, empty if it was not measured.
+    """Return a number of `MEASURED` in the format of its unit; empty if it was not measured.
 
-    A share is shown with `bound`, the limit of the device that it refers to: `54 % compute`.
+    A share is shown with `bound`, the limit of the device that it refers to: `54 % compute`. 0 bytes are `none`.
     """
     value, unit = numbers.value(field), MEASURED[field].unit
     if value is None:
@@ -138,7 +139,7 @@ def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str
 
 
 def spread(result: Result) -> Table | None:
-    """Return a table of outliers and of the sources of variance; no statistic leaves outliers out."""
+    """Return a table of outliers, variance between launches and effective blocks; None if no variant has a spread."""
     columns = (
         TableColumn("variant"),
         TableColumn("launches", number=True),

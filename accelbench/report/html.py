@@ -89,7 +89,10 @@ class _CasePage:
     """Compute what the template shows of one case."""
 
     def __init__(self, identity: str, case: MeasuredCase, *, all_plots: bool) -> None:
-        """Prefix the ids of this case with `identity`; if `all_plots` is False, draw only speedups."""
+        """Keep the case, without invalid numbers; `identity` prefixes its ids.
+
+        If `all_plots` is False, only speedups are drawn.
+        """
         self.id = identity
         self.result = redact_invalid(case.result)
         self.expectations = case.expectations
@@ -129,17 +132,17 @@ class _CasePage:
         return view.verdict_table(self.result).without_empty_columns().with_verdict_first()
 
     @property
-    def basis(self) -> str:
-        """Return sentences about rounds, confidence and the meaning of the times."""
+    def footnotes(self) -> str:
+        """Return sentences about rounds, confidence and the meaning of the times; for a target, about estimates."""
         if self._compiled:
             texts = targets.footnotes([self.result])
         else:
-            texts = (view.basis(self.result), *view.time_notes(self.result))
+            texts = (view.measurement_summary(self.result), *view.time_notes(self.result))
         return " ".join(map(_sentence, texts))
 
     @property
     def work(self) -> Table | None:
-        """Return a table of work, memory and energy, or of the memory that a compiled program will take."""
+        """Return a table of work, memory and energy; for a target, of the memory and FLOP of its programs."""
         return targets.sizes([self.result]) if self._compiled else details.work(self.result)
 
     @property
@@ -149,7 +152,7 @@ class _CasePage:
 
     @property
     def work_note(self) -> str:
-        """Return the source of the device's limits; empty if no share of a limit is shown."""
+        """Return how work is counted, and the source of the device's limits; empty if no share of a limit is shown."""
         sources = {variant.limits for variant in self.result.variants if variant.numbers.share_of_limit}
         descriptions = {
             "measured": "the best matrix product and stream triad of any launch of this case",
@@ -160,7 +163,7 @@ class _CasePage:
 
     @cached_property
     def forest(self) -> "Plot | None":
-        """Draw the speedups with their intervals."""
+        """Draw the speedups with their intervals; None if no speedup has an interval."""
         from accelbench.report.plots import forest
 
         return forest.plot(self.result, f"{self.id}-forest")
@@ -208,7 +211,7 @@ class _CasePage:
 
     @property
     def blocks_caption(self) -> str:
-        """Return the caption of the blocks, or of the launches if the blocks are not available."""
+        """Return the caption of the plot of blocks, or of launches if the blocks are not available."""
         unit = self.result.unit
         if not self._series:
             return (
@@ -343,7 +346,7 @@ def _outcome(comparison: Comparison) -> str:
 
 
 def _verdict_class(verdict: str) -> str:
-    """Return the CSS classes of a verdict: the words before its colon, as `baseline invalid`."""
+    """Return the CSS classes of a verdict: `baseline, invalid: parity` becomes `baseline invalid`."""
     return verdict.partition(":")[0].strip().replace(", ", " ")
 
 

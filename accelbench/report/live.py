@@ -106,18 +106,19 @@ class Lines:
     """Print a line for each launch and each round, for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
-        """Print to a console, which is standard error."""
+        """Keep the console, which is standard error."""
         self._console = console
         self._disturbance_explained = False
         """True once the reason of the case's first disturbed round has been printed."""
         self._success = "measured"
+        """The text for a launch that succeeded: `measured`, or `compiled` in a case for a target."""
         self._case: Case | None = None
         self._valid_rounds = 0
         self._rounds_explained = False
         """True once the reason for more rounds than the minimum has been printed."""
 
     def start_case(self, case: Case, case_number: int, case_count: int) -> None:
-        """Print the case's title and plan; a case for a target has no plan, because nothing is measured."""
+        """Forget the previous case; print this one's title and, unless it is only compiled for a target, its plan."""
         self._disturbance_explained = False
         self._case = case
         self._valid_rounds = 0
@@ -128,7 +129,7 @@ class Lines:
             self._print(plan(case))
 
     def event(self, event: Event) -> None:
-        """Print how a launch or a round ended, a warning about the machine, or once why more rounds follow."""
+        """Print how a launch or round ended, warnings about the machine, or, before a launch, why more rounds start."""
         if isinstance(event, LaunchFinished):
             outcome = self._outcome(event)
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
@@ -157,7 +158,7 @@ class Lines:
                 self._print(f"after round {event.round}: {line}")
 
     def _explain_more_rounds(self) -> Iterator[str]:
-        """Explain once why a round starts although the minimum number of rounds is reached."""
+        """Yield once per case why more rounds than the minimum start; nothing if the number of rounds is fixed."""
         if self._case is None or self._rounds_explained or self._valid_rounds < self._case.measurement.rounds_min:
             return
         self._rounds_explained = True
@@ -167,7 +168,7 @@ class Lines:
     def _disturbance_lines(self, event: RoundFinished) -> tuple[str, ...]:
         """Describe a disturbed round; empty if the round was not disturbed.
 
-        Only for the first disturbed round of a case, the lines contain the reason and advice.
+        For a case's first disturbed round, add the reason, and advice if the round was discarded.
         """
         disturbances = event.quarantined or event.noisy
         if not disturbances:
@@ -219,7 +220,7 @@ class LiveTable:
         self._live.refresh()
 
     def event(self, event: Event) -> None:
-        """Update the table; print warnings above the table, where they stay."""
+        """Print a warning above the table, where it stays; during a case, update the table too."""
         if isinstance(event, MachineSeen):
             for warning in event.warnings:
                 self._live.console.print(Text(f"warning: {warning}", style="yellow"))
@@ -228,12 +229,12 @@ class LiveTable:
             self._live.refresh()
 
     def tick(self) -> None:
-        """Redraw the elapsed time, except while blocks are timed."""
+        """Redraw the elapsed time, except in the phase `steady`: drawing could disturb blocks that are timed."""
         if self._progress is not None and self._progress.phase != "steady":
             self._live.refresh()
 
     def end_case(self) -> None:
-        """Clear the table, where the report follows; keep the case's duration to estimate that of other cases."""
+        """Clear the table, because the report follows; keep the case's duration to estimate that of later cases."""
         if self._progress is not None:
             self._case_durations.append(self._clock() - self._progress.started)
             self._progress = None
@@ -266,7 +267,7 @@ class LiveTable:
 def frame(
     progress: Progress, now: float, remaining_time: Remaining | None, *, case_number: int, case_count: int
 ) -> RenderableType:
-    """Draw one frame; `remaining_time` is that of the whole run."""
+    """Draw one frame; `remaining_time` is the remaining time of the whole run, not of the case."""
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", width=1)
     table.add_column("variant", overflow="fold")
@@ -319,7 +320,7 @@ def round_lines(finished: RoundFinished) -> Iterator[str]:
 
 
 def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[SpeedupEstimate], baseline: str) -> int:
-    """Return how many digits times need so that baseline time / variant time, as shown, is the shown speedup."""
+    """Return how many digits times need so that shown baseline time / shown variant time is the shown speedup."""
     baseline_seconds = seconds.get(baseline)
     quotients = []
     for comparison in comparisons:
@@ -330,7 +331,10 @@ def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[Speed
 
 
 def estimate_text(comparison: SpeedupEstimate) -> str:
-    """Describe a comparison so far: `2.04x (2.01 to 2.07) faster`, `invalid: CHECK` or `no interval yet`."""
+    """Describe a comparison so far: `2.04x (2.01 to 2.07) faster`, `invalid: CHECK` or `no interval yet`.
+
+    `undecided so far` replaces the verdict `inconclusive`; `noisy` follows the interval if noise prevents a verdict.
+    """
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
     if not (comparison.speedup and comparison.lower and comparison.upper):
@@ -363,7 +367,10 @@ def _mark(state: VariantState, progress: Progress) -> Text:
 
 
 def _finding(state: VariantState, progress: Progress) -> Text:
-    """Return a variant's failure or speedup, or that it is the baseline; empty before there is a finding."""
+    """Return a variant's failure, or its speedup so far; empty before there is a comparison.
+
+    For the baseline, return the checks that make it invalid, or `baseline`.
+    """
     if state.failure is not None:
         return Text(failure_text(state.failure, progress.case), style=BAD)
     if state.variant == progress.case.baseline:
@@ -377,7 +384,7 @@ def _finding(state: VariantState, progress: Progress) -> Text:
 
 
 def _phases(current: Phase | None) -> Text:
-    """List the phases of a launch; the current phase is marked, and earlier phases are green."""
+    """List the phases of a launch: earlier phases are green, the current one is cyan; all are dim if there is none."""
     line = Text()
     is_earlier = current is not None
     for phase in PHASES:

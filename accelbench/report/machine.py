@@ -10,6 +10,7 @@ BYTES_PER_GIBIBYTE = 2**30
 def line(fingerprint: Mapping[str, str]) -> str:
     """Return device, CPUs, memory, kernel and versions in one line, as far as the fingerprint has them."""
     texts = [_device(fingerprint), _cpus(fingerprint)]
+    # A container's memory limit replaces the memory of the machine.
     memory = fingerprint.get("memoryLimitBytes") or fingerprint.get("memoryBytes") or ""
     if memory.isdecimal():
         texts.append(f"{float(memory) / BYTES_PER_GIBIBYTE:.0f} GiB")
@@ -23,7 +24,7 @@ def line(fingerprint: Mapping[str, str]) -> str:
 
 
 def _device(fingerprint: Mapping[str, str]) -> str:
-    """Return the name of the device; empty for a CPU, which `_cpus` describes."""
+    """Return the name of the device; empty if it is unknown, and for a CPU, which `_cpus` describes."""
     if fingerprint.get("device.platform", "cpu") == "cpu":
         return ""
     return fingerprint.get("device.name", "")

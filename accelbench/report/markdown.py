@@ -31,18 +31,21 @@ def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutco
 
 
 def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
-    """Return the paragraphs about one measured case."""
+    """Return the paragraphs about one measured case; if nothing was measured, only its title, a warning and notes."""
     result = redact_invalid(result)
     paragraphs = [f"## {escape(view.title(result.case))}"]
-    if warning := view.state(result):
+    if warning := view.warning(result):
         paragraphs.append(f"**{escape(warning)}**")
     if view.nothing_measured(result):
         return [*paragraphs, *_notes(result, *view.remarks(result), *(outcome.sentence for outcome in outcomes))]
     paragraphs += [escape(sentence) for sentence in view.sentences(result)]
     if observation_table := view.observation_table(result):
-        paragraphs += [_table(observation_table), _paragraph([view.basis(result)])]
+        paragraphs += [_table(observation_table), _paragraph([view.measurement_summary(result)])]
     else:
-        paragraphs += [_table(view.verdict_table(result)), _paragraph([view.basis(result), *view.time_notes(result)])]
+        paragraphs += [
+            _table(view.verdict_table(result)),
+            _paragraph([view.measurement_summary(result), *view.time_notes(result)]),
+        ]
         if phases := view.phase_table(result):
             paragraphs.append(_table(phases, first_heading="phases"))
         for table in details.tables(result):

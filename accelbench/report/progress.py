@@ -130,7 +130,7 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
 
 
 def _state_after_round(state: VariantState, event: RoundFinished) -> VariantState:
-    """Return a variant's state with the event's time and comparison; without one for this variant, keep the old one."""
+    """Return `state` with the variant's time and comparison from the event; what the event lacks is unchanged."""
     comparison = next((item for item in event.comparisons if item.variant == state.variant), state.comparison)
     time = next((item for item in event.times if item.variant == state.variant), None)
     if time is None:
@@ -140,9 +140,9 @@ def _state_after_round(state: VariantState, event: RoundFinished) -> VariantStat
 
 
 def remaining(progress: Progress, now: float) -> Remaining | None:
-    """Estimate the remaining seconds of the case; None before a launch has ended.
+    """Estimate the remaining seconds for the minimum and the maximum of rounds; None before a launch has ended.
 
-    An estimate is at most what is left of the case's time limit.
+    Each is at most what is left of the case's time limit.
     """
     durations = [seconds for state in progress.states for seconds in state.wall_seconds]
     if not durations:

@@ -51,7 +51,7 @@ def of_run(run: BenchmarkRun) -> dict[str, Any]:
 
 
 def of_case(case: Case) -> dict[str, Any]:
-    """Return a manifest of this case alone."""
+    """Return a manifest that measures this case alone."""
     measurement = case.measurement
     spec: dict[str, Any] = {
         "series": case.origin.series,
@@ -106,7 +106,7 @@ def _source(case: Case) -> dict[str, Any]:
 
 
 def _percentage(ratio: str) -> str:
-    """Format a ratio as `2.5%`, without rounding it."""
+    """Format a ratio in percent, without rounding it: `0.025` becomes `2.5%`."""
     from decimal import Decimal
 
     return f"{(Decimal(ratio) * 100).normalize():f}%"

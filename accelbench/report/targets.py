@@ -46,7 +46,7 @@ def tables(results: Sequence[Result]) -> tuple[Table, ...]:
 
 
 def memory(results: Sequence[Result]) -> Table | None:
-    """Return a table of whether each program fits, and of its peak memory as a share of the device's memory."""
+    """Return a table of whether each program fits or was not compiled, and of its peak memory on a device."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -111,7 +111,7 @@ def programs(results: Sequence[Result]) -> Table | None:
             continue
         texts = _NumberTexts(variant, compiled)
         contents = (texts.count("program_size"), texts.count("kernels"), texts.count("fusions"), collectives(variant))
-        # Without a compiler, operations were only dispatched.
+        # PyTorch's programs are dispatched and not compiled, so no compiler took time or memory.
         compiler = ("", "") if compiled.dispatched else (compile_time(variant), texts.size("compile_peak_memory_bytes"))
         rows.append((target, variant.name, *contents, *compiler))
     return make_table("The program, each instruction once, and what compiling took", columns, rows)
@@ -125,12 +125,11 @@ def largest_kernels(results: Sequence[Result]) -> Table | None:
         for target, variant, compiled in _programs(results)
         if compiled and compiled.fused
     )
-    table = make_table("The largest kernels, by what they compute", columns, rows)
-    return table if table and len(table.columns) > KEY_COLUMNS else None
+    return make_table("The largest kernels, by what they compute", columns, rows)
 
 
 def sentences(*results: Result) -> tuple[str, ...]:
-    """Return the sentences about all programs, each once."""
+    """Return the sentences about all programs, each once; `Nothing was compiled.` if there are none."""
     all_sentences = [sentence for result in results for sentence in _sentences(result)]
     return tuple(dict.fromkeys(all_sentences)) or ("Nothing was compiled.",)
 
@@ -155,9 +154,9 @@ def _sentences(result: Result) -> Iterator[str]:
 
 
 def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return notes on the numbers: what the sign of an estimate means, and that no time is known.
+    """Return notes on the numbers: what `≈` before an estimate means, and that no time is known.
 
-    For PyTorch's programs, which are dispatched and not compiled, the sign means something else.
+    `≈` has one meaning for compiled programs, and another for PyTorch's, which are dispatched and not compiled.
     """
     programs = [compiled for result in results for compiled in result.compiled]
     notes = []
@@ -192,7 +191,7 @@ def bar(used_bytes: int | None, device_bytes: int | None) -> str:
 def collectives(variant: VariantResult) -> str:
     """Return a program's collective operations by kind, with their bytes on a device: `2 all-reduce (4.19 MB)`.
 
-    The text is `3 others` if `KINDS` lists none of them; empty if collective operations were not counted.
+    The text is `3 others` if `KINDS` lists none of them, `none` if there are 0, and empty if they were not counted.
     """
     numbers = variant.numbers
     if numbers.collectives is None:

@@ -52,19 +52,19 @@ class TerminalReport:
     """Show one case's result in the width of the console."""
 
     def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
-        """Show `expectations` as they were evaluated on this result."""
+        """Keep the result without its invalid numbers, and the outcomes of `expectations` on it."""
         self.result = redact_invalid(result)
         self.expectations = expectations
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the title, findings, a table of verdicts or observations, details, advice, checks and notes.
+        """Yield the title, sentences, a table of verdicts or observations, details, remarks, checks and notes.
 
-        If nothing was measured, yield only the title, the reason, advice, expectations and notes.
+        If nothing was measured, yield only the title, a warning that says so, remarks, expectations and notes.
         """
         del console, options
         result = self.result
         yield Text(view.title(result.case), style="bold")
-        if warning := view.state(result):
+        if warning := view.warning(result):
             yield Text(warning, style="bold yellow")
         if view.nothing_measured(result):
             yield from _remarks(result)
@@ -78,7 +78,7 @@ class TerminalReport:
             yield observation_table(observations)
         else:
             yield Padding(FittedTable(view.verdict_table(result)), (1, 0))
-        yield Text(view.basis(result), style="dim")
+        yield Text(view.measurement_summary(result), style="dim")
         yield from (Text(line, style="dim") for line in view.time_notes(result))
         if result.comparisons or result.variants:
             yield from _phases(result)
@@ -113,7 +113,7 @@ def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
 
 
 def _phases(result: Result) -> Iterable[RenderableType]:
-    """Yield the table of phases, if a variant reached any."""
+    """Yield the table of phases; nothing if no variant reached a phase."""
     table = view.phase_table(result)
     if table is None:
         return
@@ -129,7 +129,7 @@ def _with_short_heading(column: TableColumn) -> TableColumn:
 
 
 def _detail_tables(result: Result) -> Iterable[RenderableType]:
-    """Yield the tables of details, without that of spread, of which `_outliers` shows the severe outliers."""
+    """Yield the tables of the 99th percentile, of first calls, and of work (main columns), as far as they exist."""
     for table in (details.tail(result), details.first_calls(result), details.work(result, brief=True)):
         if table is not None:
             # Use the caption as heading of the first column: above the table it would take another line.
@@ -177,7 +177,7 @@ class FittedTable:
     """Show a table in the width of the console; if words would have to be split, show each row as a list."""
 
     def __init__(self, table: TextTable, *, first_heading: str = "") -> None:
-        """Show `first_heading`, if there is one, instead of the heading of the first column."""
+        """Keep the table; `first_heading`, unless empty, replaces the heading of the first column."""
         self.table = table
         self.first_heading = first_heading or table.columns[0].name
 
@@ -224,7 +224,7 @@ class FittedTable:
         return columns
 
     def _drawn_intervals(self, verdict_index: int) -> tuple[Text, ...]:
-        """Draw each row's interval in the colour of its verdict; `verdict_index` is the column of verdicts."""
+        """Draw each row's interval, if it has one, in the colour of its verdict in column `verdict_index`."""
         axis = axis_for([bounds for bounds in self.table.intervals if bounds], PLOT_COLUMNS)
         verdict_column = self.table.columns[verdict_index]
         cells = []
@@ -247,7 +247,10 @@ class FittedTable:
 
 
 def _style(column: TableColumn, text: str) -> str:
-    """Return the style of a cell; a verdict that is not in `VERDICT_STYLES` gets the style of a failure."""
+    """Return the style of a cell: that of its verdict, `dim` in a column of kind `aside`, else none.
+
+    A verdict that is not in `VERDICT_STYLES` gets the style of a failure.
+    """
     if column.kind == "verdict":
         return VERDICT_STYLES.get(text, BAD)
     return "dim" if column.kind == "aside" else ""
@@ -322,7 +325,7 @@ def _compiled(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> I
     yield Text()
     yield from (Text(line, style="dim") for line in targets.footnotes(results))
     for result, outcomes in cases:
-        if warning := view.state(result):
+        if warning := view.warning(result):
             yield Text(f"{targets.label(result)}: {warning}", style="bold yellow")
         yield from _expectations(outcomes)
         yield from (Text(f"note: {targets.label(result)}: {note}", style="dim") for note in result.notes)
@@ -339,13 +342,13 @@ class Axis:
     width: int
 
     def column(self, value: float) -> int:
-        """Return the index of the character for `value` on the logarithmic scale, at most that of the nearest end."""
+        """Return the index of the character for `value` on the logarithmic scale; 0 below `low`, last above `high`."""
         position = math.log(value / self.low) / math.log(self.high / self.low)
         return min(self.width - 1, max(0, round(position * (self.width - 1))))
 
 
 def axis_for(intervals: Sequence[Bounds], width: int) -> Axis:
-    """Return one axis of `width` characters that contains 1 and all intervals of a table, to compare its rows."""
+    """Return one axis of `width` characters for all rows: it contains 1, all intervals, and `AXIS_MARGIN` beyond."""
     lower = min([1.0, *(bounds.lower for bounds in intervals)])
     upper = max([1.0, *(bounds.upper for bounds in intervals)])
     return Axis(lower / AXIS_MARGIN, upper * AXIS_MARGIN, width)

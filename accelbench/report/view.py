@@ -83,10 +83,10 @@ def title(case: Case, *, all_cases: bool = False) -> str:
     return f"{text}, {case.measurement.precision}, {suffix}"
 
 
-def state(result: Result) -> str:
+def warning(result: Result) -> str:
     """Return a warning if the result is incomplete, or if nothing was measured; otherwise an empty text."""
     if result.complete:
-        return basis(result) if nothing_measured(result) else ""
+        return measurement_summary(result) if nothing_measured(result) else ""
     reasons: dict[StopReason | None, str] = {
         StopReason.INTERRUPTED: "interrupted",
         StopReason.TIME_LIMIT_REACHED: "out of time",
@@ -140,7 +140,7 @@ def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]
     """Return at most three sentences about many comparisons, which are ranked.
 
     They describe the first and the last comparison that has a verdict or is noisy, and between these the number of
-    verdicts of each kind.
+    verdicts of each kind. Without such a comparison, they are those of `_no_speedups`.
     """
     ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not ranked:
@@ -174,9 +174,10 @@ def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _no_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return one sentence: that no comparison has a verdict, and which checks failed, with the number of comparisons.
+    """Return `None of 4 comparisons with jax/jit is valid. The checks that failed: parity, drift (2).`.
 
-    The number is left out for a check that failed for all. If no check failed, return the comparisons' own sentences.
+    The number after a check says for how many comparisons it failed; without a number, for all. If no check failed,
+    return the first `MAXIMUM_SENTENCES` sentences of the comparisons.
     """
     failed_checks = Counter(name for comparison in comparisons for name in comparison.invalid)
     if not failed_checks:
@@ -248,7 +249,7 @@ def tail_rows(result: Result) -> tuple[VariantRow, ...]:
 def _rows(
     result: Result, comparisons: Sequence[Comparison], seconds: Mapping[str, float | None]
 ) -> tuple[VariantRow, ...]:
-    """Return a row for each variant; times have so many digits that their ratios, as shown, are the shown speedups."""
+    """Return a row for each variant; times have so many digits that their shown quotients are the shown speedups."""
     quotients = []
     for comparison in comparisons:
         baseline_seconds, variant_seconds = seconds.get(comparison.baseline), seconds.get(comparison.variant)
@@ -295,7 +296,10 @@ def _row(
 
 
 def _verdict(result: Result, variant: VariantResult, comparison: Comparison | None) -> str:
-    """Return a variant's verdict, or else its failure, `baseline`, or why it has no verdict."""
+    """Return why a variant failed, `baseline`, the failed checks, the verdict, or why there is no verdict.
+
+    The first of these that applies is returned; empty for a variant that was measured and not compared.
+    """
     if variant.failure is not None:
         return f"failed: {variant.failure.reason}"
     if variant.name == result.case.baseline:
@@ -329,7 +333,7 @@ def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
 
 
 def observation_table(result: Result) -> Table | None:
-    """Return the table of everything that was observed; None if the case was timed."""
+    """Return the table of everything that was observed; None if nothing was observed."""
     columns = (TableColumn("variant"), TableColumn("observed"), TableColumn("value"))
     rows = tuple((row.variant, row.name, row.value) for row in observation_rows(result))
     return make_table("What each variant did", columns, rows)
@@ -379,8 +383,11 @@ def _why_stopped(result: Result, stopped: StopReason) -> str:
     }[stopped]
 
 
-def basis(result: Result) -> str:
-    """Return the number of rounds, why there were no more, the confidence, and the wall time."""
+def measurement_summary(result: Result) -> str:
+    """Return `8 rounds (target met), 1 discarded, 95 % confidence over all comparisons, 42 s`.
+
+    The last is the total wall time. `nothing timed` is added to observations; what is unknown is left out.
+    """
     texts = [_describe_rounds(result)]
     if result.quarantined:
         texts.append(f"{len(result.quarantined)} discarded")
@@ -395,7 +402,7 @@ def basis(result: Result) -> str:
 
 
 def _describe_rounds(result: Result) -> str:
-    """Return the number of rounds, and why there were no more: `8 rounds (target met)`."""
+    """Return the number of valid rounds, and why there were no more, if known: `8 rounds (target met)`."""
     rounds = "1 round" if result.rounds == 1 else f"{result.rounds} rounds"
     if result.rounds == 0:
         rounds = "no valid round"
@@ -409,7 +416,7 @@ def _describe_rounds(result: Result) -> str:
 def time_notes(result: Result) -> tuple[str, ...]:
     """Return what the times mean, and a note for each speedup that is not the ratio of two times of the table.
 
-    Such a speedup is over the rounds that both variants have, and one has others too. Empty if no variant has a time.
+    Such a speedup uses only the rounds that both variants have; the times use all. Empty if no variant has a time.
     """
     if not any(variant.seconds for variant in result.variants):
         return ()

@@ -62,8 +62,8 @@ def test_sentences_of_a_report(golden: Golden) -> None:
     texts = []
     for name, result in SUMMARIES.items():
         lines = {
-            "state": (view.state(result),),
-            "basis": (view.basis(result),),
+            "state": (view.warning(result),),
+            "basis": (view.measurement_summary(result),),
             "findings": view.sentences(result),
             "checks": (certificate.summary(result),),
             "remarks": view.remarks(result),

@@ -51,7 +51,8 @@ def plot(
             axes = canvas.place(figure, left=62, right=14, top=top, bottom=bottom)
             axes.set_yscale("log" if logarithmic else "linear")
             _draw_panel(axes, launches, rounds, quarantined, maximum_dots)
-            axes.set_title(variant, loc="left", fontsize=canvas.FONT_SIZE, weight="bold", x=-54 / (width - 76), pad=5)
+            title_x = -54 / (width - 76)  # 54 pixels left of the axes; 76 = 62 + 14
+            axes.set_title(variant, loc="left", fontsize=canvas.FONT_SIZE, weight="bold", x=title_x, pad=5)
         _label_rounds(axes, rounds, maximum=8 if width == canvas.NARROW else 20)
         axes.set_xlabel("round (times are logarithmic)" if logarithmic else "round")
         return figure
@@ -60,7 +61,7 @@ def plot(
 
 
 def _label_rounds(axes: "Axes", rounds: Sequence[int], *, maximum: int) -> None:
-    """Label at most `maximum` rounds below the axes; round number i of `rounds` is drawn from i to i + 1."""
+    """Label at most `maximum` rounds below the axes; the round `rounds[i]` is drawn from i to i + 1."""
     every = math.ceil(len(rounds) / maximum)
     positions = [index + 0.5 for index in range(0, len(rounds), every)]
     scale.set_ticks(axes, positions, lambda position: str(rounds[int(position)]))
@@ -77,6 +78,7 @@ def _draw_panel(
     """Draw a variant's launches side by side: at most `maximum_dots` blocks of each as dots, its time as a line.
 
     If only quantiles of the blocks are known, a vertical line from the lowest to the highest replaces the dots.
+    Launches of discarded rounds are grey.
     """
     values = _values(launches)
     low, high = min(values), max(values)
@@ -140,21 +142,21 @@ def _values(launches: Sequence[LaunchSeries]) -> list[float]:
 def sample_indices(values: Sequence[float], maximum: int) -> list[int]:
     """Return the indices of at most `maximum` values, among them the smallest and the largest value.
 
-    More values are divided into stretches of equal length; the minimum and the maximum of each are chosen.
+    If there are more values, divide them into `maximum // 2` equal parts, and choose the two extremes of each.
     """
     if len(values) <= maximum:
         return list(range(len(values)))
-    stretches = max(1, maximum // 2)
+    parts = max(1, maximum // 2)
     indices: set[int] = set()
-    for number in range(stretches):
-        first, end = number * len(values) // stretches, (number + 1) * len(values) // stretches
+    for part in range(parts):
+        first, end = part * len(values) // parts, (part + 1) * len(values) // parts
         indices.add(min(range(first, end), key=lambda index: values[index]))
         indices.add(max(range(first, end), key=lambda index: values[index]))
     return sorted(indices)
 
 
 def _describe(timed: Mapping[str, Sequence[LaunchSeries]]) -> str:
-    """Describe the plot in words: the range of each variant's times."""
+    """Describe the plot in words: the range of each variant's blocks, or of its launches if a launch has no blocks."""
     ranges = []
     for variant, launches in timed.items():
         values = _values(launches)

@@ -62,7 +62,7 @@ def plot(result: Result, name: str) -> Plot | None:
             _draw_interval(axes, row, y=top + interval_position)
         label = f"{result.case.baseline} = 1x"
         axes.text(1, -0.12, label, ha=_label_alignment(low, high), color=Ink.MUTED.value, clip_on=False)
-        scale.set_ticks(axes, scale.log_ticks(low, high, 5 if width == canvas.NARROW else 7), _ratio)
+        scale.set_ticks(axes, scale.log_ticks(low, high, 5 if width == canvas.NARROW else 7), scale.format_ratio)
         axes.set_xlabel("speedup (logarithmic)")
         return figure
 
@@ -70,7 +70,7 @@ def plot(result: Result, name: str) -> Plot | None:
 
 
 def _finding(row: view.VariantRow) -> str:
-    """Return `2.04x (2.01 to 2.07) faster`; only the verdict if there is no interval."""
+    """Return `2.04x (2.01 to 2.07) faster`; without an interval only the verdict, or `not compared`."""
     if row.bounds:
         return f"{row.speedup} ({row.interval}) {row.verdict}"
     return row.verdict or "not compared"
@@ -99,7 +99,7 @@ def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, y: float, 
 
 
 def _draw_interval(axes: "Axes", row: view.VariantRow, *, y: float) -> None:
-    """Draw the interval as a bar and the estimate as a marker, which is empty for an inconclusive verdict."""
+    """Draw the interval, if there is one, as a bar and the estimate as a marker, empty for `inconclusive`."""
     if row.bounds is None:
         return
     ink, marker = VERDICTS.get(row.verdict, (Ink.BAD, "o"))
@@ -116,10 +116,6 @@ def _label_alignment(low: float, high: float) -> str:
     if position > 0.7:  # noqa: PLR2004 - near the right end
         return "right"
     return "center"
-
-
-def _ratio(value: float) -> str:
-    return f"{value:,.10g}x"
 
 
 def describe(result: Result) -> str:

@@ -64,7 +64,8 @@ def curves(result: Result) -> tuple[Curve, ...]:
 def _curve(comparison: Comparison, result: Result) -> Curve | None:
     """Return the curve of a comparison; None if it has no times, or does not state when the variant pays back.
 
-    None also if the first calls of baseline and variant differ by less than `NEGLIGIBLE_SECONDS`.
+    None also if the first calls of baseline and variant differ by less than `NEGLIGIBLE_SECONDS`. The baseline's first
+    call is the variant's - `extra_seconds`.
     """
     answer = comparison.pays_back
     if answer is None or abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
@@ -83,7 +84,7 @@ def _curve(comparison: Comparison, result: Result) -> Curve | None:
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw the curves of all variants; None if there is no curve."""
+    """Draw each variant's speedup, first call included, over the number of steps; None if there is no curve."""
     drawn_curves = curves(result)
     if not drawn_curves:
         return None
@@ -105,7 +106,7 @@ def plot(result: Result, name: str) -> Plot | None:
         axes = canvas.place(figure, left=52, right=14, top=legend_height, bottom=44)
         axes.set(xscale="log", yscale="log", xlim=(1, last_step), ylim=(low, high))
         scale.set_ticks(axes, scale.log_ticks(1, last_step, 5 if width == canvas.NARROW else 10), _steps)
-        scale.set_ticks(axes, scale.log_ticks(low, high, 8), _ratio, which="y")
+        scale.set_ticks(axes, scale.log_ticks(low, high, 8), scale.format_ratio, which="y")
         axes.grid(color=Ink.RULE.value, linewidth=0.5)
         axes.set_axisbelow(True)
         axes.axhline(1, color=Ink.MUTED.value, linewidth=1)
@@ -121,7 +122,8 @@ def plot(result: Result, name: str) -> Plot | None:
         )
         axes.set_xlabel(f"{result.unit}s, the first one included")
         title = "speedup, first call included"
-        axes.set_title(title, loc="left", fontsize=canvas.FONT_SIZE, color=Ink.MUTED.value, x=-44 / (width - 66))
+        title_x = -44 / (width - 66)  # 44 pixels left of the axes; 66 = 52 + 14
+        axes.set_title(title, loc="left", fontsize=canvas.FONT_SIZE, color=Ink.MUTED.value, x=title_x)
         for index, (curve, speedups) in enumerate(zip(drawn_curves, speedups_by_curve, strict=True)):
             colour, dashes = canvas.series_style(index)
             axes.plot(steps, speedups, color=colour, linestyle=dashes, linewidth=2, label=curve.variant)
@@ -137,7 +139,7 @@ def plot(result: Result, name: str) -> Plot | None:
 
 
 def _last_step(drawn_curves: Sequence[Curve]) -> float:
-    """Return the end of the axis of steps: `AXIS_FACTOR` times the last step at which a variant may pay back.
+    """Return the end of the axis of steps: `AXIS_FACTOR` times the largest `steps` or `upper` of all curves.
 
     It is at least `MINIMUM_AXIS_STEPS` and at most `MAXIMUM_AXIS_STEPS`.
     """
@@ -149,8 +151,8 @@ def _last_step(drawn_curves: Sequence[Curve]) -> float:
 def _draw_answer(axes: "Axes", answer: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
     """Draw a ring at the step at which a variant pays back, and its interval as a bar; nothing without such a step.
 
-    The bar ends at `last_step` if the interval has no upper end. It is `offset_pixels` below the line at 1x, or above
-    if that is negative, so that the bars of several variants do not hide each other.
+    The bar starts at 1 if the interval has no lower end, and ends at `last_step` if it has no upper end. It is
+    `offset_pixels` below the line at 1x, so that bars do not hide each other; a negative offset is above the line.
     """
     from matplotlib.transforms import ScaledTranslation
 
@@ -171,10 +173,6 @@ def _steps(value: float) -> str:
     if power_of_1000 == 0:
         return f"{value:g}"
     return f"{value / 1000**power_of_1000:g} {'kMGT'[power_of_1000 - 1]}"
-
-
-def _ratio(value: float) -> str:
-    return f"{value:,.10g}x"
 
 
 def describe(result: Result) -> str:

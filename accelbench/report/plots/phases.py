@@ -40,7 +40,7 @@ def plot(result: Result, name: str) -> Plot | None:
     longest_seconds = max(sum(times.values()) for times in rows.values())
 
     def make(width: int) -> "Figure":
-        """Draw a bar for each variant; the bar has a coloured piece for each phase."""
+        """Draw a bar for each variant, with a coloured part for each phase, and a legend of the phases."""
         from matplotlib.patches import Patch
 
         # Heights and margins are in pixels.

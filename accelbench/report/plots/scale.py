@@ -16,7 +16,8 @@ _MINIMUM_LOG_RATIO = 1.6
 def log_ticks(low: float, high: float, maximum: int) -> list[float]:
     """Return at most `maximum` round numbers between `low` and `high`, for a logarithmic axis.
 
-    They are evenly spaced if `high / low` is less than `_MINIMUM_LOG_RATIO`.
+    They are evenly spaced if `high / low` is less than `_MINIMUM_LOG_RATIO`. Otherwise they are powers of ten, times
+    the digits of an entry of `_DECADE`: the last one that does not give too many.
     """
     if high / low < _MINIMUM_LOG_RATIO:
         return _even_ticks(low, high, maximum)
@@ -54,7 +55,12 @@ def _even_ticks(low: float, high: float, maximum: int) -> list[float]:
             if len(multiples) <= maximum:
                 # The multiplication has rounding errors: keep 12 digits after the step's first digit.
                 return [round(multiple * step, 12 - exponent) for multiple in multiples]
-    return []
+    return []  # not reached: the largest step has at most `maximum` multiples
+
+
+def format_ratio(value: float) -> str:
+    """Format a ratio as `1,000x`."""
+    return f"{value:,.10g}x"
 
 
 def set_ticks(axes: "Axes", ticks: Sequence[float], label: Callable[[float], str], *, which: str = "x") -> None:
