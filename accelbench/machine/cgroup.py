@@ -41,9 +41,9 @@ def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | Non
 
 
 def _find_mounted(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
-    """Return the group at `path` in the hierarchy of `controller` (cgroup v1), or without one in that of cgroup v2.
+    """Return the group at `path` in the hierarchy of `controller` (cgroup v1); if that is None, in that of cgroup v2.
 
-    None if the hierarchy is not mounted. `mounts` are the lines of /proc/self/mountinfo.
+    None if no such hierarchy is mounted. `mounts` are the lines of /proc/self/mountinfo.
     """
     version = 2 if controller is None else 1
     for mount in mounts:

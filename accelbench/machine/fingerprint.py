@@ -47,7 +47,9 @@ ENVIRONMENT_PREFIXES = (
 def of_host(
     environment: Mapping[str, str] = os.environ, *, root: Path = Path("/"), threads: int | None = None
 ) -> dict[str, str]:
-    """Return the fingerprint of the machine, the container and this Python, without values that cannot be read.
+    """Return the fingerprint of the machine, the container and this Python.
+
+    Values that cannot be read are left out, and long values are cut.
 
     Args:
         environment: This process's environment variables.
@@ -84,7 +86,7 @@ def of_host(
 
 
 def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
-    """Return the versions, device and device settings that launches reported; differing values joined by ` | `."""
+    """Return the versions, device and device settings that launches reported. Different values are joined by ` | `."""
     merged: dict[str, set[str]] = {}
     for facts in launches:
         device = value_or_none(facts.device)
@@ -99,7 +101,7 @@ def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
 
 
 def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the case asks for: precision, seed, and all parameters of the workload, defaults included."""
+    """Return what the case asks for: precision, seed, and all parameters, defaults included. Long values are cut."""
     entries = {"precision": case.measurement.precision, "seed": str(case.measurement.seed)}
     entries |= {f"parameter.{name}": str(value) for name, value in parameters.items()}
     return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in entries.items()}

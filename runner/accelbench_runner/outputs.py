@@ -10,7 +10,7 @@ UNSEEN = "unseen.npz"
 
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
-    """Return the arrays; a complex array becomes real, with real and imaginary part along a new last axis."""
+    """Return the arrays; a complex array (...) becomes a real array (..., 2) of real and imaginary parts."""
     import numpy as np
 
     real_arrays = dict(arrays)

@@ -95,7 +95,7 @@ class Processors(Protocol):
         ...
 
     def usage(self) -> "Usage":
-        """Read the CPU time of all processes, and of this process."""
+        """Read the CPU time of all processes and of this process, and how long this process waited for a CPU."""
         ...
 
     def other_threads_seconds(self) -> float:
@@ -108,7 +108,7 @@ class Processors(Protocol):
 
 
 def contention() -> Contention:
-    """Read throttling, steal and pressure: CPU time that this process could not use. Read before and after a phase."""
+    """Read the totals so far of throttling, steal and pressure: CPU time that this process could not use."""
     steal = sum(times.steal for times in _times_of_allowed_processors())
     return Contention(*_read_throttling(), steal_seconds=steal, pressure_seconds=_pressure_seconds())
 
@@ -124,12 +124,15 @@ class Usage(NamedTuple):
     """Seconds for which this process's live threads waited for a CPU; None if the kernel does not report them."""
 
     def others_seconds_since(self, earlier: "Usage") -> float:
-        """Return the CPU seconds of other processes between two readings, with the kernel's resolution of 10 ms."""
+        """Return the CPU seconds of other processes since an earlier reading, with the kernel's resolution of 10 ms."""
         return (self.all_seconds - earlier.all_seconds) - (self.process_seconds - earlier.process_seconds)
 
 
 def usage() -> Usage:
-    """Read the CPU time of this process, and that of all processes on its CPUs, also outside a container."""
+    """Read the CPU time of all processes on this process's CPUs, its own CPU time, and how long it waited for a CPU.
+
+    All processes are those of the machine, also outside this container.
+    """
     all_seconds = sum(
         cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _times_of_allowed_processors()
     )

@@ -48,10 +48,10 @@ class DeviceMonitor:
         return ""
 
     def prepare(self) -> None:
-        """Read which processes use the device, before the framework initialises it and this process is one of them."""
+        """Read which processes use the device, before this process is one of them; do nothing by default."""
 
     def identify(self, name: str | None) -> Mapping[str, str]:  # noqa: ARG002 - an override may read it
-        """Find the device that the framework has initialised; return its settings for the fingerprint.
+        """Find the device that the framework has initialised; return its settings for the fingerprint, by default none.
 
         `name` is the framework's index or UUID of the device; None means the first visible device.
         """
@@ -61,7 +61,7 @@ class DeviceMonitor:
     def peak_bytes(self, host_bytes: int) -> int | None:  # noqa: ARG002 - the CPUs' monitor returns it
         """Return the program's peak memory on the device, for frameworks that do not report it; None if unknown.
 
-        `host_bytes` is its peak on the host, which is the answer for CPUs.
+        `host_bytes` is the program's peak on the host; a monitor of CPUs returns it.
         """
         return None
 
@@ -74,15 +74,15 @@ class DeviceMonitor:
         return None
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:
-        """Return a call that evicts the caches: it overwrites `EVICTION_BYTES` of device memory; None if not supported.
+        """Return a call that evicts the caches: it overwrites `EVICTION_BYTES` of device memory.
 
-        `overwrite(size)` returns the framework's call that writes `size` bytes.
+        `overwrite(size)` returns the framework's call that writes `size` bytes, or None if it has no such call.
         """
         return overwrite(EVICTION_BYTES)
 
     # Clocks, neighbours and energy.
     def begin(self) -> None:
-        """Begin a timed phase."""
+        """Begin a timed phase; do nothing by default."""
 
     @property
     def watches_blocks(self) -> bool:
@@ -90,10 +90,10 @@ class DeviceMonitor:
         return False
 
     def sample(self) -> None:
-        """Take a reading between blocks."""
+        """Take a reading between blocks; do nothing by default."""
 
     def end(self, seconds: float) -> DeviceReport:  # noqa: ARG002 - an override may read it
-        """End a timed phase; return what happened since `begin`, `seconds` ago."""
+        """End the phase that began `seconds` ago; return what was measured in it, by default nothing."""
         return DeviceReport()
 
 

@@ -151,7 +151,7 @@ class Gpu:
         reading = DeviceReading(
             source="NVML",
             seconds=seconds,
-            held_back_seconds=held_back if held_back or self.samples else None,
+            held_back_seconds=held_back or None,  # None: NVML reports neither counters nor reasons
             other_processes=count_others(self.earlier_pids, _compute_pids(self.handle), os.getpid()),
             clock_megahertz=[min(self.clocks_megahertz), max(self.clocks_megahertz)] if self.clocks_megahertz else None,
         )
@@ -177,7 +177,7 @@ class Gpu:
         return held_back
 
     def _counters(self) -> Counters:
-        """Read the counters that NVML supports."""
+        """Read the nanoseconds of low clocks by cause, and the energy; leave out what NVML does not report."""
         held_back = {}
         for cause, policy in POLICIES.items():
             status = query(pynvml.nvmlDeviceGetViolationStatus, self.physical, policy)
@@ -197,7 +197,7 @@ class NvidiaMonitor(DeviceMonitor):
 
     @property
     def watches_blocks(self) -> bool:
-        """Return True if there is a GPU: NVML reports only the current reasons for low clocks, so they are sampled."""
+        """Return True if there is a GPU: NVML reports only the current clock, so `sample` is called between blocks."""
         return self._gpu is not None
 
     def prepare(self) -> None:
@@ -205,7 +205,7 @@ class NvidiaMonitor(DeviceMonitor):
         self._pids_by_gpu = find_compute_pids()
 
     def identify(self, name: str | None) -> Mapping[str, str]:
-        """Find the GPU with that index or UUID and return its settings; empty if NVML does not find it."""
+        """Find the GPU of this index or UUID, by default the first visible; return its settings, empty if not found."""
         self._gpu = Gpu.open(name, self._pids_by_gpu)
         return self._gpu.settings() if self._gpu else {}
 
@@ -225,7 +225,7 @@ class NvidiaMonitor(DeviceMonitor):
 
 
 def find_compute_pids() -> dict[str, frozenset[int]]:
-    """Return the PIDs of processes that compute on each GPU, by its UUID; call it before this process computes."""
+    """Return the PIDs that compute on each GPU, by the GPU's UUID; call it before this process computes."""
     pids_by_gpu = {}
     for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
@@ -237,10 +237,10 @@ def find_compute_pids() -> dict[str, frozenset[int]]:
 
 
 def count_others(earlier_pids: frozenset[int] | None, current_pids: frozenset[int] | None, own_pid: int) -> int | None:
-    """Count the processes on the device, except this one; None if unknown.
+    """Count the processes that compute on the device, without this one; None if unknown.
 
-    In a container NVML reports the host's PIDs, so `own_pid` is missing. Then this process has one of the new PIDs. If
-    no PID is new, NVML hides some processes, and the number is unknown.
+    In a container NVML reports the host's PIDs, so `own_pid` is missing. Then this process has a PID
+    that is not in `earlier_pids`. If there is none, NVML hides some processes, and the number is unknown.
     """
     if earlier_pids is None or current_pids is None:
         return None

@@ -53,7 +53,7 @@ class ProcessorMonitor(DeviceMonitor):
         return last_level_bytes()
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:  # noqa: ARG002
-        """Return a call that evicts the last-level cache without the framework; None if it cannot be evicted."""
+        """Return a call that evicts the last-level cache; None if the cache's size is unknown or too large."""
         return cache_evictor(last_level_bytes())
 
     def begin(self) -> None:
@@ -62,13 +62,16 @@ class ProcessorMonitor(DeviceMonitor):
         self._usage_before = self.processors.usage()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return the energy of all CPU packages, and how long this process was busy, since `begin`."""
+        """Return the energy of all CPU packages and the `Idle` fact, for the phase of `seconds` since `begin`."""
         usage = self.processors.usage()
         joules = joules_between(self._packages, read_packages())
-        return DeviceReport(energy=measured_energy(joules, seconds, "processors"), idle=self._idle(seconds, usage))
+        return DeviceReport(energy=measured_energy(joules, seconds, "processors"), idle=self._idle_fact(seconds, usage))
 
-    def _idle(self, seconds: float, usage: Usage) -> Idle | None:
-        """Return for how long the process ran or waited for a CPU; None if the kernel does not report waiting."""
+    def _idle_fact(self, seconds: float, usage: Usage) -> Idle | None:
+        """Return the phase's seconds and busy seconds; None if the kernel does not report how long threads waited.
+
+        A thread is busy while it runs or waits for a CPU. The busy seconds of all threads are added.
+        """
         if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
             return None
         # Threads that have exited are missing from the second reading, so the difference can be negative.
@@ -129,7 +132,7 @@ def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
 
 
 def joules_between(before: dict[str, Package], after: dict[str, Package]) -> float | None:
-    """Return the energy that all packages used between two readings; None without a package in both.
+    """Return the energy that all packages used between two readings; None if no package is in both.
 
     The remainder by the counter's range corrects a counter that started again at 0 between the readings.
     """

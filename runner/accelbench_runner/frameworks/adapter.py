@@ -88,7 +88,7 @@ class Execution(ABC):
         ...
 
     def import_compiler(self) -> bool:
-        """Import what only a compiling variant needs; return False if there is nothing to import.
+        """Import what only a compiling variant needs; return False if nothing was imported, as by default.
 
         The launch adds the import's time to the compile time.
         """
@@ -113,10 +113,10 @@ class Execution(ABC):
         ...
 
     def compile_ahead(self, work: Work) -> None:  # noqa: B027 - there may be nothing to compile
-        """Compile what can be compiled before the first call. The first call then reuses the compiled program."""
+        """Compile before the first call, which then reuses the compiled program; do nothing by default."""
 
     def forbid_compiling(self) -> AbstractContextManager[None]:
-        """Return a context that raises RecompiledError before a compilation, if the framework can detect one."""
+        """Return a context that raises RecompiledError before a compilation; by default, it raises nothing."""
         return nullcontext()
 
     @abstractmethod
@@ -140,10 +140,10 @@ class Execution(ABC):
         ...
 
     def drain(self) -> None:  # noqa: B027 - a CPU's calls return when they are done
-        """Wait until the device has finished all work of this process, even if its result was dropped."""
+        """Wait until the device has computed all that this process has queued, used or not; do nothing by default."""
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - an override may read it
-        """Return True if all arrays in `value` are computed; None if the framework cannot find out without waiting."""
+        """Return whether all arrays in `value` are computed; None if the framework cannot find out without waiting."""
         return None
 
     @abstractmethod
@@ -176,7 +176,7 @@ class Accounting:
 
     # Compilation.
     def compilations(self) -> Compilations:
-        """Return the compilations of the framework so far."""
+        """Return what the framework has compiled so far, by default nothing."""
         return Compilations()
 
     def compile_cache(self) -> CompileCache | None:
@@ -200,7 +200,7 @@ class Accounting:
         return None
 
     def arithmetic(self, work: Work) -> Arithmetic:  # noqa: ARG002 - an override may read it
-        """Count the floating-point operations of one call, as its author wrote it and after optimisation."""
+        """Count a call's floating-point operations, as written and after optimisation; by default, count none."""
         return Arithmetic()
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
@@ -243,14 +243,14 @@ class Targets(ABC):
     """Compile programs for devices that this machine does not have; nothing runs."""
 
     def for_target(self, target: Target) -> AbstractContextManager[object]:  # noqa: ARG002 - an override may read it
-        """Return a context in which programs are built for the target.
+        """Return a context in which programs are built for the target; by default, one that changes nothing.
 
         If the framework does not support the target, this raises UnsupportedError before the device is initialised.
         """
         return nullcontext()
 
     def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
-        """Run `build`, if possible with shapes and types in place of arrays. By default arrays are real."""
+        """Run `build` with shapes and types in place of arrays, if the framework can; by default, with real arrays."""
         return build()
 
     @abstractmethod

@@ -114,7 +114,8 @@ class Jax(Adapter):
     def prepare(self, program: Program) -> Work:
         """Set up the call by mode: `jit` unrolls its steps, `scan` loops over them, `op-by-op` compiles nothing.
 
-        A placed program runs as it is: its author has jitted what is to be compiled.
+        Another mode raises UnsupportedError, except for a placed program, which runs as it is: its author has jitted
+        what is to be compiled.
         """
         batches: Any
         mode = self._settings.mode
@@ -159,7 +160,7 @@ class Jax(Adapter):
         if batch_count == 1:
 
             def one_batch(state: Any, batch: Any) -> tuple[Any, Any]:
-                """Scan without stacking a copy of the batch for each step."""
+                """Scan over the steps, all on the same batch, without stacking a copy of it for each step."""
                 final: tuple[Any, Any] = jax.lax.scan(lambda carry, _: program.step(carry, batch), state, length=length)
                 return final
 
@@ -179,7 +180,7 @@ class Jax(Adapter):
             self.compiled.executable = self.compiled.lowered.compile()
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Convert floats to float64, which represents bfloat16 exactly; NumPy has no bfloat16."""
+        """Copy arrays to the host; floats become float64, because NumPy has no bfloat16."""
         converted = {}
         for name, array in arrays.items():
             is_floating = jnp.issubdtype(array.dtype, jnp.floating)
@@ -222,7 +223,7 @@ class Jax(Adapter):
             (jax.device_put(np.float32(1), device) + 1).block_until_ready()
 
     def ready(self, value: Any) -> bool | None:
-        """Return True if every array in `value` is computed; PRNG keys do not report it, so they do not count."""
+        """Return whether every array in `value` is computed; PRNG keys do not count, because they cannot tell."""
         return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 
     def product(self, size: int) -> Callable[[], None]:

@@ -83,7 +83,7 @@ class JaxAccounting(Accounting):
         )
 
     def compile_cache(self) -> CompileCache:
-        """Return the hits and misses so far, including those of operations that are dispatched one by one."""
+        """Return the hits, the misses, and the files that were there before; single dispatched operations count too."""
         return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached_before)
 
     def constants(self) -> list[str]:

@@ -69,7 +69,8 @@ class JaxTargets(Targets):
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
         """Compile one call for the target from shapes and types.
 
-        If the program does not fit in the target's memory, `fits` is 0. If the call is not one program, as in op-by-op
+        If the program does not fit in the target's memory, or this machine's for a target without its own, `fits` is 0.
+        If the call is not one program, as in op-by-op
         mode, this raises UnsupportedError.
         """
         if not hasattr(work.call, "trace"):
@@ -94,7 +95,7 @@ class JaxTargets(Targets):
         size = self._accounting.executable_size() or ExecutableSize()
         contents = xla_programs.inspect(executable.as_text())
         size = size.model_copy(update=memory_plan(executable.memory_analysis(), target.platform))
-        if contents is None:  # the backend gives no HLO text
+        if contents is None:  # the backend gives no HLO text: `fits` stays 1
             return facts, size
         # A TPU's compiler refuses a program that does not fit. A GPU's does not check, so its peak is compared here.
         memory_bytes = facts.device_memory_bytes or math.inf
@@ -103,9 +104,9 @@ class JaxTargets(Targets):
         return facts, size.model_copy(update=contents.size_fields())
 
     def _lower(self, program: Program, work: Work, target: Target) -> None:
-        """Trace and lower the call for the target's devices, with arrays sharded as `program.divided` declares.
+        """Trace and lower the call for the target's devices, and store both results in `self._compiled`.
 
-        A program that declares nothing has its arrays replicated.
+        Arrays are sharded as `program.divided` declares; without a declaration, they are replicated.
         """
         declared = program.divided or Divided()
         devices = mesh(target, declared.mesh)
@@ -192,7 +193,7 @@ device_description_str: "{chip.name}"
 
 
 def shardings_of(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
-    """Return the sharding of each array in a tree: replicated, or split over the mesh axes in `divided`.
+    """Return the sharding of each array in a tree: split over the mesh axes in `divided`, by default replicated.
 
     `("data", None)` splits the first dimension over the axis `data`; such a tuple at an inner node applies to all
     arrays below it. Raises UnsupportedError if a dimension of an array cannot be split evenly.
@@ -210,7 +211,10 @@ def _is_axes(value: Any) -> bool:
 
 
 def _array_sharding(path: Any, array: Any, devices: Mesh, axes: Sequence[Any]) -> NamedSharding:
-    """Return the sharding of the array at `path`; raise UnsupportedError if a dimension cannot be split evenly."""
+    """Return the sharding of an array. For each dimension, `axes` names the mesh axes over which it is split.
+
+    Raises UnsupportedError, with the array's `path` in the tree, if a dimension cannot be split evenly.
+    """
     shape = np.shape(array)
     for size, axis_names in zip(shape, axes, strict=False):  # axes of an inner node can outnumber the dimensions
         mesh_axes = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names or ())
@@ -240,10 +244,10 @@ def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
 
 
 def memory_plan(plan: Any, platform: str) -> dict[str, int]:
-    """Return the bytes of a call's arguments, of its outputs and of its peak memory on a device, by XLA's plan.
+    """Return the bytes of a call's arguments, outputs and peak memory on one device, by XLA's plan.
 
-    If XLA plans no peak, it is the sum of arguments, outputs in new memory, and temporary buffers. XLA's peak for a CPU
-    leaves temporary buffers out, so it is not used.
+    Without a planned peak, the peak is arguments + outputs - aliased outputs + temporary buffers. So it is for a CPU,
+    for which XLA's peak leaves temporary buffers out.
     """
     total = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
     planned_peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes

@@ -187,14 +187,15 @@ class NumPy(Adapter):
         return _map_leaves(self._copy, arrays)
 
     def _copy(self, array: Any) -> Array:
-        """Copy one array, and convert floats to the precision policy's dtype."""
+        """Copy one array, with floats and complex numbers in the precision policy's types."""
         array = cast_complex(np.asarray(array), self._settings.precision)
         return np.array(array, dtype=self._dtype if np.issubdtype(array.dtype, np.floating) else None)
 
     def prepare(self, program: Program) -> Work:
-        """Set up a call that runs its steps in a Python loop; raise UnsupportedError in a mode other than eager.
+        """Set up a call that runs the program's steps in a Python loop.
 
-        While operations are counted, the call gets counting views of its batches. A placed program may have any mode.
+        A mode other than eager raises UnsupportedError, except for a placed program, which runs as it is. While
+        operations are counted, the call gets counting views of its batches.
         """
         call, batches = step_loop(program)
         if self._settings.mode != "eager" and not program.placed:
@@ -218,7 +219,7 @@ class NumPy(Adapter):
         return self.accounting.counting_views(state_copy) if self.accounting.counting else state_copy
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Convert floats to float64, which represents every narrower type exactly."""
+        """Return NumPy arrays; floats become float64, which represents every narrower type exactly."""
         converted = {}
         for name, value in arrays.items():
             array = np.asarray(value)
@@ -267,7 +268,7 @@ def _map_leaves(change: Callable[[Any], Any], tree: Any) -> Any:
     """Apply `change` to every leaf of dictionaries, lists and tuples."""
     if isinstance(tree, Mapping):
         return {key: _map_leaves(change, value) for key, value in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):  # a NamedTuple
         return type(tree)(*(_map_leaves(change, value) for value in tree))
     if isinstance(tree, tuple | list):
         return type(tree)(_map_leaves(change, value) for value in tree)

@@ -78,14 +78,14 @@ class PyTorch(Adapter):
         return self._compiles
 
     def initialise(self) -> None:
-        """Apply the settings and start the backend; a CPU launch never initialises CUDA."""
+        """Apply the settings, start the backend, and initialise the device with a first tensor."""
         torch.set_flush_denormal(True)  # before any thread starts: threads inherit the setting
         torch.set_num_threads(self._settings.threads)
         torch.set_grad_enabled(self._settings.differentiates)
         for library in FP32_BACKENDS.values():
             library.fp32_precision = "tf32" if self._settings.precision == "tf32" else "ieee"
         self._backend.start(compiles=self._compiles)
-        self.put(np.zeros(1))  # the first tensor initialises the device
+        self.put(np.zeros(1))
         self._backend.synchronise()
 
     def put(self, arrays: Any) -> Any:
@@ -100,6 +100,7 @@ class PyTorch(Adapter):
         array = np.asarray(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
         if self._placement.simulation is not None:
+            # Cast no numbers, but an empty array, to find out the dtype.
             empty = cast_complex(np.empty(0, array.dtype), self._settings.precision)
             dtype = dtype or torch.from_numpy(empty).dtype
             return torch.empty(array.shape, dtype=dtype, device=self._placement.device)
@@ -109,7 +110,8 @@ class PyTorch(Adapter):
     def prepare(self, program: Program) -> Work:
         """Set up the call by mode: `eager` runs it as it is, `compile` compiles all its steps into one graph.
 
-        A placed program also runs as it is: its author has called torch.compile where it is wanted.
+        Another mode raises UnsupportedError, except for a placed program, which runs as it is: its author has called
+        torch.compile where it is wanted.
         """
         call, batches = step_loop(program)
         mode, options = self._settings.mode, self._settings.options
@@ -188,8 +190,8 @@ class PyTorch(Adapter):
     def precision(self) -> Precision:
         """Read back the settings, and compute a denormal on the device to see whether it is flushed.
 
-        Every device has denormals in float32. The comparison also runs on the device: the CPU flushes denormals, also
-        one that the device has kept.
+        The denormal is a float32: every device has denormals of this type. It is compared with 0 on the device too,
+        because the CPU would flush it.
         """
         smallest_normal = torch.tensor(np.finfo(np.float32).tiny, device=self._placement.device)
         return Precision(
@@ -208,7 +210,7 @@ class PyTorch(Adapter):
         self._backend.synchronise()
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - a tensor does not report it
-        """Return True if the device's current stream is idle, so that `value` is computed; None on a CPU."""
+        """Return whether the device's current stream is idle, so that `value` is computed; None on a CPU."""
         return self._backend.ready()
 
     def product(self, size: int) -> Callable[[], None]:
@@ -247,8 +249,8 @@ class PyTorch(Adapter):
 def _deep_copy(state: Any) -> Any:
     """Return a deep copy of the state.
 
-    `deepcopy` fails on sparse tensors, which have no storage. So they are cloned, and the memo of `deepcopy` contains
-    the clones.
+    `deepcopy` fails on sparse tensors, which have no storage. So they are cloned first, and `deepcopy` finds the
+    clones in its memo.
     """
     tensors = [leaf for leaf in pytree.tree_leaves(state) if isinstance(leaf, torch.Tensor)]
     clones = {id(tensor): tensor.clone() for tensor in tensors if tensor.layout != torch.strided}

@@ -58,7 +58,7 @@ class TorchAccounting(Accounting):
         self._graphs: Any = None
 
     def listen(self) -> None:
-        """Import Dynamo and Inductor; register to record Dynamo's compilations and to count in Inductor's graphs."""
+        """Import Dynamo and Inductor; register to note compilations and to count operations in graphs."""
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._record_compilation)
         import_module("torch._inductor.compile_fx")
@@ -124,8 +124,8 @@ class TorchAccounting(Accounting):
     def arithmetic(self, work: Work) -> Arithmetic:
         """Count the floating-point operations of one more call as ATen dispatches them; if it fails, count nothing.
 
-        For a variant that compiles, `run` is the count in Inductor's graphs: None if the author compiles parts of the
-        program, or if a size depends on data. On a simulated device, return what was counted there.
+        For a variant that compiles, `run` is the count in Inductor's graphs: None if there are none, if the author
+        compiles parts of the program, or if a size depends on data. On a simulated device, return its counts so far.
         """
         if self._placement.simulation is not None:
             return self._placement.simulation.total()

@@ -22,15 +22,15 @@ class TimedEvents:
         """Host seconds over device seconds, of each block whose events show more than 0 ms."""
 
     def start(self) -> None:
-        """Record the first event, before the work of the block's first call."""
+        """Queue the event that starts the block, before its first call."""
         self._started.record()
 
     def stop(self) -> None:
-        """Record the second event, after the work of the block's last call."""
+        """Queue the event that ends the block, after its last call."""
         self._stopped.record()
 
     def compare(self, host_seconds: float) -> None:
-        """Wait for the second event; store host seconds over device seconds, but nothing for a block of 0 ms."""
+        """Wait for the end event; store the ratio host seconds / device seconds, but none for a block of 0 ms."""
         self._stopped.synchronize()
         milliseconds: float = self._started.elapsed_time(self._stopped)
         if milliseconds > 0:
@@ -153,8 +153,8 @@ def find(name: str) -> HostBackend:
 def _detect_vector_instructions() -> None:
     """Let Inductor find the CPU's vector instructions before anything is compiled.
 
-    For this, Inductor compiles a library for each instruction set, which takes 10 s and is no program's compile time.
-    Meanwhile its cache is the directory that all launches of a case share, so they compile the libraries once.
+    Inductor compiles a library for each instruction set, which takes 10 s and must not count as compile time. During
+    this, Inductor's cache is the directory that all launches of a case share: only the first launch compiles.
     """
     launch_cache = os.environ.get(CACHE)
     if MACHINE_DIRECTORY in os.environ:

@@ -20,7 +20,7 @@ class GraphCounter(CustomGraphPass):  # type: ignore[misc]
         """Number of graphs so far."""
 
     def __call__(self, graph: torch.fx.Graph) -> None:
-        """Add the operations of one graph, or NaN if a size is unknown. Inductor calls this once for each graph."""
+        """Add the operations of a new graph of Inductor; after a graph with an unknown size, the sum stays NaN."""
         self.graphs += 1
         for node in graph.nodes:
             if node.op == "call_function":
@@ -41,7 +41,7 @@ class _UnknownSizeError(Exception):
 
 
 def _example_value(node: Any) -> Any:
-    """Return the example value of a graph's node, or an argument that is no node, with concrete sizes."""
+    """Return the example value of a graph's node, or an argument itself if it is no node. All sizes are concrete."""
     if isinstance(node, torch.fx.Node):
         return tree_map(_with_concrete_sizes, node.meta.get("val"))
     return _with_concrete_sizes(node)

@@ -109,7 +109,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
     def __torch_dispatch__(
         self, operation: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run the operation and count it; if it has no formula, count the operations that it can be decomposed into.
+        """Run and count the operation. If it has no formula and can be decomposed, count what it consists of instead.
 
         Autograd decomposes `matmul` and the like before they arrive here, but inference mode does not.
         """
@@ -118,20 +118,20 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
         if packet is not None and packet not in self._formulas:
             with self:  # the operations that it consists of are dispatched here too
                 result = operation.decompose(*arguments, **keywords)
-            if result is not NotImplemented:
+            if result is not NotImplemented:  # it can be decomposed
                 return result
         result = operation(*arguments, **keywords)
         self.record(operation, arguments, keywords, result)
         return result
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Count an operation that has run, its types, and whether autograd was on."""
+        """Count an operation that has run; note its floating-point types, and whether autograd was on."""
         self.types |= _float_types((arguments, result))
         self.recorded |= torch.is_grad_enabled()
         self.operations += count(operation, arguments, keywords, result)
 
     def total(self) -> Arithmetic:
-        """Return the counts so far. Operations that are dispatched one by one run as they were written."""
+        """Return the counts so far. `run` equals `written`: operations dispatched one by one are not optimised."""
         return Arithmetic(
             written=self.operations,
             run=self.operations,

@@ -80,7 +80,7 @@ class TorchTargets(Targets):
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
         """Dispatch two calls on the simulated device; return whether the second one fits in memory, and its size.
 
-        The memory is the target's, or this machine's for a target without its own; if unknown, the call fits.
+        The memory is the target's, or this machine's for a target without its own. An unknown size or memory fits.
         """
         assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
         size = measure_call(self._account, program, work.call, work.batches)
@@ -123,12 +123,15 @@ class DeviceAccount(DispatchCounter):
     def __torch_dispatch__(
         self, operation: Any, types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run the operation on shapes and record it. If C++ code asks for a tensor's device, answer `HOST`."""
+        """Run the operation on shapes and record it, but tell C++ code that every tensor is on `HOST`, the CPU.
+
+        Otherwise C++ code would call the driver of the simulated device.
+        """
         if operation is DEVICE_QUERY:
             return HOST
         keywords = dict(keywords or {})
         if keywords.get("device") == HOST and operation.overloadpacket.__name__.startswith("new_"):
-            keywords["device"] = arguments[0].device  # C++ passes `HOST`, which it believes to be the tensor's device
+            keywords["device"] = arguments[0].device  # C++ code was told `HOST`
         return super().__torch_dispatch__(operation, types, arguments, keywords)
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
@@ -223,9 +226,9 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 def simulated_device(platform: str) -> Iterator[DeviceAccount]:
     """Return a context in which tensors have no numbers; it yields the account of the simulated device.
 
-    Raises UnsupportedError if the body reads a number, needs a shape that depends on numbers, or uses autocast.
+    Raises UnsupportedError if code in it reads a number, needs a shape that depends on numbers, or uses autocast.
     """
-    # Optimizers then update several tensors in one operation, as they do on a real device.
+    # Let optimizers update several fake tensors in one operation, as they do with real ones.
     if FakeTensor not in optimizer._foreach_supported_types:  # noqa: SLF001 - DTensor registers itself likewise
         optimizer._foreach_supported_types.append(FakeTensor)  # noqa: SLF001
     account = DeviceAccount(torch.device(platform, 0) if platform != HOST.type else HOST)
@@ -244,7 +247,7 @@ def simulated_device(platform: str) -> Iterator[DeviceAccount]:
 def _dispatch(call: Any, state: Any, batches: Any) -> Any:
     """Make the call on tensors without numbers; raise UnsupportedError if the call fails on such tensors.
 
-    Exceptions about missing numbers, autocast or memory, and interrupts, pass through: callers handle them.
+    Interrupts, and exceptions about memory, missing numbers or autocast (a UserWarning), pass through to the caller.
     """
     try:
         return call(state, batches)
@@ -258,10 +261,10 @@ def _dispatch(call: Any, state: Any, batches: Any) -> Any:
 
 
 def measure_call(account: DeviceAccount, program: Program, call: Any, batches: Any) -> ExecutableSize:
-    """Return the memory and the kernels of a program's second call.
+    """Make two calls; return the memory and the number of kernels of the second.
 
-    The first call is not typical: it creates the tensors that an optimizer keeps. Memory that only the initial state
-    or other calls' batches occupy does not count.
+    The first call is not typical: it also creates the tensors that an optimizer keeps. Memory that only the initial
+    state or other calls' batches occupy does not count.
     """
     state = _dispatch(call, program.state, batches)[0]  # no name for the out, so that its memory is freed
     gc.collect()

@@ -9,15 +9,15 @@ class DeviceEvents(Protocol):
     """Time a block by the device's clock, with one event before its first call and one after its last."""
 
     def start(self) -> None:
-        """Record the first event in the device's queue."""
+        """Put the event that starts the block into the device's queue."""
         ...
 
     def stop(self) -> None:
-        """Record the second event in the device's queue."""
+        """Put the event that ends the block into the device's queue."""
         ...
 
     def compare(self, host_seconds: float) -> None:
-        """Store host seconds over device seconds of the block; called after synchronisation."""
+        """Store the ratio host seconds / device seconds of the block; called after synchronisation."""
         ...
 
 

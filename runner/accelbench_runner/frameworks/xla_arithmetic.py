@@ -72,7 +72,8 @@ def _count_instruction(  # noqa: PLR0911 - one return for each kind of instructi
 ) -> float:
     """Count the floating-point operations of one HLO instruction, including the computations that it calls.
 
-    Raises UncountableError if the count depends on data. `shapes` holds the shapes of floating-point results, by name.
+    A reduction counts the numbers of its operand, an elementwise instruction those of its result. `shapes` holds the
+    shapes of floating-point results, by name. Raises UncountableError if the count depends on data.
     """
     line = instruction.line
     result = SHAPE.match(line)
@@ -100,8 +101,8 @@ def _count_instruction(  # noqa: PLR0911 - one return for each kind of instructi
 def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
     """Count 2 operations for each pair of numbers that a product or a convolution multiplies.
 
-    A custom call counts if it is a library's product or convolution, else 0. `line` is the HLO instruction, and
-    `shape` its result's shape.
+    Another custom call counts 0, and so does an instruction without two floating-point operands. `line` is the HLO
+    instruction, and `shape` its result's shape.
     """
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0
@@ -122,15 +123,16 @@ def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shap
 
 
 def _feature_dimension(line: str, kernel_labels: str, result_labels: str) -> int:
-    """Return the index of the feature dimension that the second operand of a convolution shares with its result.
+    """Return which dimension of a convolution's second operand holds the features of the convolution's result.
 
-    `line` is the HLO instruction. If it computes a gradient, the labels are still those of the forward convolution.
+    A label has one letter for each dimension: `o` and `f` are output features, `i` input features. If the HLO
+    instruction `line` computes a gradient, the labels are still those of the forward convolution.
     """
     if "BackwardInput" in line:
-        return kernel_labels.index("i")  # kernel -> gradient of the input
+        return kernel_labels.index("i")  # the second operand is the kernel, the result the input's gradient
     if "BackwardFilter" in line:
-        return result_labels.index("f")  # gradient of the forward result -> gradient of the kernel
-    return kernel_labels.index("o")  # kernel -> forward result
+        return result_labels.index("f")  # the second operand is the forward result's gradient
+    return kernel_labels.index("o")  # the second operand is the kernel
 
 
 def _dimensions(text: str) -> Shape:
@@ -147,7 +149,7 @@ def count_jaxpr(jaxpr: Any) -> float | None:
 
 
 def has_callback(jaxpr: Any) -> bool:
-    """Return True if a jaxpr calls back into Python, whose operations cannot be counted."""
+    """Return True if a jaxpr contains a callback into Python: its operations cannot be counted."""
     return any(
         equation.primitive.name in {"pure_callback", "io_callback"}
         or any(map(has_callback, inner_jaxprs(equation.params)))
@@ -178,7 +180,8 @@ def _count_jaxpr(jaxpr: Any) -> float:
 def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for each kind of primitive
     """Count the floating-point operations of one equation, including the jaxprs that it runs.
 
-    Raises UncountableError if the count depends on data.
+    A reduction counts the numbers of its operand, an elementwise operation those of its result. Raises
+    UncountableError if the count depends on data.
     """
     inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
     first_operand: Any = equation.invars[0].aval if equation.invars else None

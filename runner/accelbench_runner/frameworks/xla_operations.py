@@ -81,7 +81,7 @@ class Module:
         return self._computations.get(computation, ())
 
     def count(self, computation: str) -> Operations:
-        """Count products and convolutions in one run of a computation; raise UncountableError if data decides them."""
+        """Count products and convolutions of one run of a computation; raise UncountableError if data decides it."""
         if computation not in self._operations:
             counts = map(self._count_instruction, self.instructions(computation))
             self._operations[computation] = sum(counts, Operations())
@@ -115,8 +115,8 @@ class Module:
     def _count_kernels(self, instruction: Instruction) -> int:
         """Count the kernels of one instruction, including those of the computations that it calls.
 
-        A fusion, a reduction, a sort, or a call that XLA marks as small on a CPU is one kernel. A loop counts the
-        kernels of its body times its length, a conditional those of the branch with the most.
+        A loop counts the kernels of its body times its length, a conditional those of the branch with the most. Any
+        other instruction outside `NO_KERNELS` is one kernel, such as a fusion or a call that XLA marks as small.
         """
         line = instruction.line
         match instruction.opcode:
@@ -186,13 +186,13 @@ def _library_call(line: str) -> Operations:
 
 
 def is_product_call(line: str) -> bool:
-    """Return True if the name in an HLO custom call is that of a library's matrix product."""
+    """Return True if the target of an HLO custom call is a library's matrix product."""
     match = TARGET.search(line)
     return match is not None and any(name in match[1].lower() for name in ("matmul", "gemm", "dot"))
 
 
 def is_convolution_call(line: str) -> bool:
-    """Return True if the name in an HLO custom call is that of a convolution or its gradient, not of attention."""
+    """Return True if the target of an HLO custom call is a convolution or its gradient, but not attention (`fmha`)."""
     match = TARGET.search(line)
     return match is not None and "conv" in match[1].lower() and "fmha" not in match[1].lower()
 

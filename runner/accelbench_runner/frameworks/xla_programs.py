@@ -65,6 +65,7 @@ class ProgramContents:
         fields = {
             "kernels": self.kernels,
             "fusions": self.fusions,
+            # The total includes kinds outside `COLLECTIVES`.
             "collectives": sum(count for count, _ in self.collectives.values()),
             "collective_bytes": sum(result_bytes for _, result_bytes in self.collectives.values()),
         }
@@ -112,10 +113,10 @@ def _collectives(module: Module) -> Iterator[Instruction]:
 
 
 def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
-    """Yield the kernels of a computation, and those of the computations that it calls, once for each call.
+    """Yield each instruction of a computation for which a kernel runs, and those of called computations for each call.
 
-    A fusion, a reduction, a sort, and a call that XLA marks as small on a CPU are one kernel each. The condition of a
-    loop does not count.
+    A fusion, a reduction, a sort, and a call that XLA marks as small on a CPU are one kernel each, whatever they call.
+    The condition of a loop does not count.
     """
     for instruction in module.instructions(computation):
         match instruction.opcode:
@@ -134,7 +135,7 @@ def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
 
 
 def _runs_no_kernel(opcode: str, line: str) -> bool:
-    """Return True if an instruction that calls no computation runs no kernel."""
+    """Return True if no kernel runs for an instruction of this opcode; a custom call's `line` names its target."""
     if opcode == "custom-call":
         target = TARGET.search(line)
         return target is not None and target[1] in NO_KERNEL_CALLS
@@ -155,7 +156,8 @@ def _walk(module: Module, computation: str) -> Iterator[Instruction]:
 def _name_fusions(module: Module, fusions: Sequence[Instruction]) -> Iterator[str]:
     """Yield a name for each kind of fusion, such as `add, dot x2 (4 kernels)`; at most `MAXIMUM_FUSIONS` names.
 
-    Fusions are of one kind if they contain the same operations. Kinds with the most different operations come first.
+    Fusions are of one kind if they contain the same operations, without `UNNAMED_OPCODES`. Kinds with the most
+    different operations come first. A name has at most `MAXIMUM_CHARACTERS`.
     """
     kernels_by_kind: Counter[tuple[str, ...]] = Counter()
     for fusion in fusions:
