@@ -34,7 +34,7 @@ MAXIMUM_REASONS = 2
 
 
 def judge(request: JudgeRequest) -> Assessment:
-    """Return the assessment of all launches of the request.
+    """Return the assessment of the request's launches; if it is not `timed`, only their outputs are assessed.
 
     Outputs of earlier rounds have been deleted, so their launches keep the parity reading that was stored.
     """
@@ -71,7 +71,7 @@ def judge(request: JudgeRequest) -> Assessment:
 def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
     """Return the assessment of launches that were not timed: only their outputs count.
 
-    No round is disturbed, because other load does not change outputs.
+    The case stops after `CHECKED_ROUNDS` rounds. No round is disturbed, because other load does not change outputs.
     """
     successful = tuple(launch for launch in launches if launch.failure is None)
     rounds = len({launch.round for launch in launches})
@@ -222,17 +222,20 @@ class JudgedCase:
         )
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Compare each variant with the baseline, in the case's order; nothing if the launches only observe."""
+        """Compare each variant with the baseline by the quantity that decides; nothing if the launches only observe."""
         if not self.only_observes:
             yield from self._compare_with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by the quantities that do not decide."""
+        """Compare each variant with the baseline by each quantity after the first, which decides the verdict."""
         for quantity in self.quantities[1:]:
             yield from self._compare_with_baseline(quantity)
 
     def _compare_with_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
-        """Compare each variant with the baseline. A comparison with a verdict also gets the first call's payback."""
+        """Compare each variant with the baseline by `quantity`; None means the quantity that decides the verdict.
+
+        A comparison with a verdict also says after how many steps a slower first call has paid for itself.
+        """
         baseline, measured = self.case.baseline, self._measured_variants(quantity)
         for variant in self.case.variants:
             if variant.name != baseline:
@@ -285,7 +288,7 @@ class JudgedCase:
         return [self._time_interval(name) for name in valid]
 
     def _is_rejected(self, variant: str) -> bool:
-        """Return True if the variant failed a check that further rounds cannot mend."""
+        """Return True if the variant failed a check that is not one of `excused_checks`: later rounds cannot mend it."""
         return any(
             check.name not in self._measured_variants().excused_checks
             for check in self.certificate.failed_checks(variant)

@@ -88,7 +88,8 @@ def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading
 def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
     """Compare a launch's outputs for unseen inputs with their reference; None if the launch has no such outputs.
 
-    The reading also says whether the reference changes with the inputs; if that cannot be computed, it says yes.
+    `changes` is True if the right outputs differ from those for the original inputs. If outputs cannot be read or
+    computed, the reading is a mismatch, and `changes` is True.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable) or dependence.units is None:
@@ -169,7 +170,7 @@ def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
 
 
 def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
-    """Return the arrays that a launch exported; raise OSError, ValueError, zipfile.BadZipFile or another error."""
+    """Return a launch's exported arrays as real numbers; raise OSError, ValueError, zipfile.BadZipFile or others."""
     with (directory / name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return as_real({name: archive[name] for name in archive.files})
 

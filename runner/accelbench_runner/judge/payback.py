@@ -87,7 +87,7 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
 
 
 def _document(estimate: PaybackEstimate, first_call_seconds: float) -> Payback:
-    """Return the estimate as a result stores it: numbers of steps are whole, and only some answers have `steps`.
+    """Return the estimate with whole numbers of steps; only the answers `after` and `until` have `steps`.
 
     `first_call_seconds` is the mean over the variant's launches.
     """

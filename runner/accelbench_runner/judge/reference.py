@@ -222,7 +222,10 @@ def compute(
     step = EPSILON[precision] * step_ulps
 
     def perturbed_inputs() -> Arrays:
-        """Return the batches moved by `step`, and the state by step * sqrt(units): each unit of work rounds it once."""
+        """Return `start` with floats moved by the fraction `step` in the batches, and step * sqrt(units) in the state.
+
+        The state is moved more, because each unit of work rounds the state once.
+        """
         return Arrays(
             state={name: _perturb(array, step * math.sqrt(units), rng) for name, array in start.state.items()},
             batches=tuple(

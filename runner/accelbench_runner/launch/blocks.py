@@ -206,8 +206,8 @@ def measure(
 ) -> Iterator[float]:
     """Yield the seconds of each planned block; pass the last result of each block to `inspect`.
 
-    After `minimum_blocks`, measuring ends once the blocks together took `budget` seconds. If the plan keeps garbage,
-    garbage is collected before each block.
+    Measuring ends early if at least `minimum_blocks` blocks took `budget` seconds together. If the plan keeps garbage
+    during blocks, garbage is collected before each block.
     """
     elapsed = 0.0
     for finished_blocks in range(block_plan.blocks):

@@ -64,8 +64,9 @@ def without_inputs(work: Work) -> Work:
 def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
     """Run the timed program on other inputs; return its operations, and write its outputs to a file for the judge.
 
-    If no other inputs can be made, or if the program raises on them, the result says so. A call of more than
-    `QUICK_SECONDS` is repeated once, and the operations of its export are not counted.
+    The field `unable` says why no other inputs could be made, or that memory was lacking; `raised` is any other
+    exception of the program. A call of more than `QUICK_SECONDS` is repeated only once, and the operations of its
+    export are not counted.
     """
     captured = captured_arrays(subject.step) or adapter.accounting.constants()
     try:
@@ -153,18 +154,18 @@ class ExtraBlock:
 
 
 def make_extra_block(
-    adapter: Adapter, program: Program, work: Work, block: Block, calls: int, seconds: float, unseen_seed: int
+    adapter: Adapter, program: Program, work: Work, block: Block, calls: int, seconds_per_call: float, unseen_seed: int
 ) -> ExtraBlock:
-    """Count the operations of one call and of a long run, and export the result of a block of about `calls` calls.
+    """Count the operations of one call and of a run of many calls, and export the result of a block of `calls` calls.
 
-    The block has at least 2 and at most `MAXIMUM_REPLAYED_CALLS` calls. `seconds` is the time of a call: above
-    `MANY_SECONDS`, the long run is left out; above `QUICK_SECONDS`, the block is left out too.
+    The block has at least 2 and at most `MAXIMUM_REPLAYED_CALLS` calls. A call of more than `MANY_SECONDS` is not made
+    many times, and a call of more than `QUICK_SECONDS` gets no block either.
     """
     counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, lambda _: None))}
-    if seconds > QUICK_SECONDS:
+    if seconds_per_call > QUICK_SECONDS:
         return ExtraBlock(counts)
-    if seconds <= MANY_SECONDS:
-        # A short block is replaced by a random number of calls, which no program can expect.
+    if seconds_per_call <= MANY_SECONDS:
+        # If a block has few calls, the run gets a random number of calls, which no program can expect.
         random_calls = MINIMUM_CALLS + unseen_seed % (MAXIMUM_CALLS - MINIMUM_CALLS)
         many_calls = max(min(calls, MAXIMUM_REPLAYED_CALLS), random_calls)
         counts["many_calls"] = many_calls
@@ -195,7 +196,7 @@ def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlo
 
 
 def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) -> dict[str, int]:
-    """Count by name the operations in `run`, without those that create the fresh state."""
+    """Count by name the operations that `run` dispatches, without those that create the fresh state."""
     state_counts = adapter.accounting.count_dispatched(lambda: work.synchronise(work.fresh()))
     total_counts = adapter.accounting.count_dispatched(run)
     counts = {name: count - state_counts.get(name, 0) for name, count in total_counts.items()}

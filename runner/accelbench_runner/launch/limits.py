@@ -37,8 +37,8 @@ def measure_undisturbed(
 ) -> Limits | None:
     """Measure the device's FLOP/s and bytes/s; None if other processes used the CPUs meanwhile.
 
-    Other processes make these limits too low, and then an honest program looks impossibly fast. A device whose data
-    sheet has them is not measured.
+    Other processes make these limits too low, and then an honest program looks impossibly fast. Also None if a data
+    sheet states the device's limits, or if they cannot be measured.
     """
     import numpy as np
 
@@ -52,14 +52,14 @@ def measure_undisturbed(
 
 
 def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
-    """Return FLOP/s of matrix products and bytes/s of the triad; None if either cannot be measured."""
+    """Return FLOP/s of matrix products and bytes/s of the triad `a <- b + 0.5 a`; None if one cannot be measured."""
     try:
         flops_per_second = _product_rate(adapter, platform.largest_product, clock)
         cache_bytes = adapter.accounting.cache_bytes() or monitor.cache_bytes()
         triad_bytes = _triad_bytes(platform.triad_bytes, cache_bytes, monitor.room_bytes())
         bytes_per_second = _triad_rate(adapter, triad_bytes, clock)
     except (MemoryError, RuntimeError, ZeroDivisionError):
-        return None  # too large for the device, not supported by the type, or too short for the clock
+        return None  # too large for the device, not supported for the float type, or too short for the clock
     if not flops_per_second or not bytes_per_second:
         return None
     return Limits(flops_per_second=flops_per_second, bytes_per_second=bytes_per_second)
@@ -68,7 +68,7 @@ def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock:
 def _product_rate(adapter: Adapter, maximum_rows: int, clock: Clock) -> float:
     """Return the highest FLOP/s of products of square matrices, each with twice as many rows as the one before.
 
-    The last product has at most `maximum_rows` rows, or is the first that takes at least `LONG_SECONDS`.
+    The last product is the first that takes at least `LONG_SECONDS`, or the largest of at most `maximum_rows` rows.
     """
     best_rate, rows = 0.0, SMALLEST_PRODUCT
     while rows <= maximum_rows:
@@ -89,10 +89,10 @@ def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
 
 
 def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | None) -> int:
-    """Return the size of the triad's two arrays together, at least 1 MiB.
+    """Return the bytes of the triad's two arrays together: `CACHE_MULTIPLE` times those of the cache.
 
-    Their size is `CACHE_MULTIPLE` times the cache's, but at most `maximum_bytes`, and at most `ROOM_SHARE` of the free
-    memory. If the cache's size is unknown, `maximum_bytes` counts instead.
+    They are at most `maximum_bytes`, which also replace an unknown cache's multiple, and at most `ROOM_SHARE` of the
+    free memory; but they are never less than 1 MiB.
     """
     size = min(maximum_bytes, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum_bytes
     if free_bytes is not None:

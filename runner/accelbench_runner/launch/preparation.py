@@ -19,10 +19,10 @@ from accelbench_runner.protocol import PhaseEnded, PhaseStarted
 
 
 def import_framework(task: Task) -> tuple[Adapter, float]:
-    """Import the framework and the workload's libraries; return the adapter and the seconds to import its compiler.
+    """Import the framework and the workload's libraries; return the adapter and the seconds to import the compiler.
 
-    The adapter is not initialised yet. Raises UnsupportedError if the framework or a library is not installed, or if
-    the platform lacks the framework or the precision.
+    Without a compiler, the seconds are 0. The adapter is not initialised yet. Raises UnsupportedError if the framework
+    or a library is not installed, or if the platform lacks the framework or the precision.
     """
     framework, precision = frameworks.find(task.kind.framework), task.request.case.measurement.precision
     try:
@@ -57,9 +57,9 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
 
 
 def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
-    """Build the workload's program from its inputs, prepare it on the device, and report facts about it.
+    """Build the program from generated inputs, prepare it on the device, and report facts about the program.
 
-    If the workload measures with cold caches, each block first evicts them, provided that the device's monitor can.
+    If the workload measures with cold caches, each block first evicts them, unless the device's monitor cannot.
     """
     observes = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
@@ -105,7 +105,7 @@ def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[P
 
 
 def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> Facts:
-    """Return the facts about a call's work and memory; of `arrays`, only shapes and types matter."""
+    """Return a call's units, memory and (except for `observe`) cost; of `arrays`, only shapes and types matter."""
     observes = task.measure.protocol == "observe"
     cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
     return Facts(

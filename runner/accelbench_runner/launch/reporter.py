@@ -159,7 +159,7 @@ def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
     if _out_of_memory(error) or (adapter is not None and adapter.out_of_memory(error)):
         reason = FailureReason.OUT_OF_MEMORY
     message = script.format_error(error)[:MAXIMUM_MESSAGE_CHARACTERS]
-    return Failed(reason=reason, message=message, trace=_frames(error)[-MAXIMUM_TRACE_CHARACTERS:])
+    return Failed(reason=reason, message=message, trace=_format_traceback(error)[-MAXIMUM_TRACE_CHARACTERS:])
 
 
 def _out_of_memory(error: BaseException) -> bool:
@@ -167,7 +167,7 @@ def _out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(message in str(error) for message in NO_MEMORY)
 
 
-def _frames(error: BaseException) -> str:
+def _format_traceback(error: BaseException) -> str:
     """Format the traceback: the frames in the user's script or, if there are none, all outside accelbench's own code.
 
     accelbench's workloads do not count as its own code. An error of accelbench's checks has no traceback, because its

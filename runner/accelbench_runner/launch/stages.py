@@ -68,7 +68,7 @@ class Launch:
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
         """Load the task and prepare the monitor. Store accelbench's functions, to see later which were replaced."""
-        self._functions = meddling.functions()
+        self._functions = meddling.functions()  # before the workload's file is loaded, which may replace some
         flags_before = meddling.flags()
         self._task = Task.load(request, reporter, machine)
         self._changed_flags = meddling.changed_flags(flags_before)  # by the workload's file, which is loaded now
@@ -76,7 +76,10 @@ class Launch:
         reporter.probe("watch", self._task.monitor.prepare)
 
     def run(self) -> None:
-        """Run the launch's stages; raise what the variant raises. A warm probe ends after the first call."""
+        """Import the framework, then measure by the workload's protocol; raise what the variant raises.
+
+        A launch with the purpose `probe`, a warm probe, ends after the first call.
+        """
         task = self._task
         adapter, self._import_seconds = import_framework(task)
         self.adapter = adapter
@@ -111,7 +114,7 @@ class Launch:
         self._report_measured(adapter)
 
     def _report_measured(self, adapter: Adapter) -> None:
-        """Report the last facts that a verdict needs. If a probe fails after this, the measurement still counts."""
+        """Report the last facts that a verdict needs, then `Measured`: a probe that fails later does no harm."""
         self._reporter.facts(
             Facts(
                 precision=adapter.precision(),
@@ -129,8 +132,8 @@ class Launch:
     def _measure_steps(self, adapter: Adapter) -> None:
         """Run a protocol that times steps: outputs for parity, times, operations, unseen inputs, and the limits.
 
-        A check runs it too, without the times and the limits. The first rounds alone try unseen inputs and measure the
-        limits.
+        If not `task.timed`, no limits are measured, and no blocks are timed except those of an episode. Only the first
+        rounds try unseen inputs and measure the limits.
         """
         task = self._task
         self._bytes_before_setup = cpu.resident_bytes()
@@ -168,7 +171,7 @@ class Launch:
             self._measure_limits(adapter)
 
     def _measure_limits(self, adapter: Adapter) -> None:
-        """Measure and report the rates that the framework reaches on the device."""
+        """Measure and report the FLOP/s and bytes/s that the framework reaches on the device."""
         task = self._task
 
         def measure() -> Limits | None:
@@ -236,9 +239,9 @@ class Launch:
             )
 
     def _count_calls(self, adapter: Adapter, program: Program, work: Work, extra: dependence.ExtraBlock | None) -> None:
-        """Compare the extra block with untimed calls, and report the call's arithmetic; do nothing without a block.
+        """Compare the extra block with untimed calls, store its counts, and report the call's arithmetic.
 
-        This runs after the timed blocks, because counting takes memory and time.
+        Without a block, do nothing. This runs after the timed blocks, because counting takes memory and time.
         """
         if extra is None:
             return
@@ -253,7 +256,7 @@ class Launch:
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: Work,
     ) -> None:
-        """Run the timed program on inputs that it has not seen; report its operations there and those in `_counts`."""
+        """Run the timed program on unseen inputs; report its operations there, and on the original inputs (`_counts`)."""
         task = self._task
         subject = dependence.Subject(
             workload=task.workload,

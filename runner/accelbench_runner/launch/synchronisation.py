@@ -110,11 +110,11 @@ class LateWork:
     def _least_late_run(
         self, run: Callable[[], tuple[float, float]], maximum_runs: int = MAXIMUM_RUNS
     ) -> WatchedRun | None:
-        """Return the least late run; its late seconds are reduced by the largest that follow matrix products.
+        """Return the run with the fewest late seconds, less the largest number of them that follows matrix products.
 
-        Products leave no work behind: only the pool's threads still spin. `run` makes a run and returns its late
-        seconds and its length in seconds; it is repeated while it seems late, at most `maximum_runs` times in all. None
-        if the products failed.
+        `run` makes a run and returns its late seconds and its length in seconds. While the run seems late, products run
+        as long, and then it is repeated, at most `maximum_runs` times in all. Products leave no work behind: only the
+        pool's threads still spin. None if the products failed.
         """
         runs, baseline_seconds = [], 0.0
         for _ in range(maximum_runs):

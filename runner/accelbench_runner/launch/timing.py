@@ -38,7 +38,8 @@ class Timing:
     def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
         """Time blocks of many calls (protocol `steady`), or of one call each (`latency`).
 
-        Returns the number of calls in a block and, in the first rounds, the extra block that `dependence` checks.
+        Returns the number of calls in a block, and in the first rounds the extra block that `dependence` checks, else
+        None.
         """
         task, adapter = self._task, self._adapter
         if task.measure.protocol == "latency":
@@ -154,6 +155,7 @@ class Timing:
         self._reporter.probe("watch", self._watch.begin)
         with self._reporter.phase("steady") as parts:
             measured_blocks = measure(inspect)
+            # Seconds that were spent on compiling during the blocks.
             for part, seconds_after in adapter.accounting.compilations().seconds.items():
                 seconds = seconds_after - compilations_before.seconds.get(part, 0.0)
                 if seconds > 0:

@@ -43,11 +43,11 @@ def launch_limit(
     rounds_min: int,
     earlier_seconds: Sequence[float],
 ) -> Limit:
-    """Return the limit of a launch.
+    """Return the limit of a launch, which leaves time for other launches if this one hangs.
 
-    If the variant was launched before, a launch that takes more than `HANG_FACTOR` times its longest launch, and more
-    than `HANG_SECONDS`, counts as hung. If not, the launch gets a share of the remaining time, so that a launch that
-    hangs leaves time for the others.
+    If the variant was launched before, the limit is max(`HANG_SECONDS`, `HANG_FACTOR` * longest earlier launch).
+    If not, it is max(time_limit / round_launches, min(remaining_seconds, share)), where share is
+    max(remaining_seconds / launches_left, time_limit / rounds_min).
 
     Args:
         remaining_seconds: Seconds left of the case's time limit.
@@ -105,11 +105,11 @@ class Allowance:
         self.granted_seconds = self.launch_limit.seconds  # until other load extends it
 
     def probe_began(self) -> None:
-        """Apply the limit of probes from now on, in place of the launch's limit."""
+        """Note that a probe starts: until it ends, the limit of probes applies in place of the launch's limit."""
         self._probe_began_at = self.clock()
 
     def probe_ended(self) -> None:
-        """Apply the launch's limit again, without the time that the probe took."""
+        """Note that the probe ended: the launch's limit applies again, without the seconds that the probe took."""
         self._ended_probes_seconds = self.total_probe_seconds
         self._probe_began_at = None
 
@@ -123,8 +123,9 @@ class Allowance:
     def seconds_left(self, elapsed: float) -> float:
         """Return the seconds until the nearest limit, `elapsed` seconds after the launch began; set `nearest_limit`.
 
-        The case has a limit, and the running probe has one; if no probe runs, the launch has one. If other processes
-        took CPU time, the launch's limit is extended.
+        The limits are the case's and, while a probe runs, the probe's; otherwise the case's and the launch's. If the
+        launch's limit is reached, it grows by (launch_seconds * others_share()), if `extended_by_load`; at most to
+        `MAXIMUM_EXTENSION_FACTOR` times itself.
         """
         if self._probe_began_at is None:
             launch_seconds = elapsed - self._ended_probes_seconds

@@ -106,7 +106,7 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
         compiled=_compiled_variants(case, launches),
         certificate=assessment.certificate if assessment else Certificate(),
         fingerprint={**timing.host, **fingerprint.of_launches(launch.facts for launch in launches)},
-        overhead=_overhead([*launches, *timing.discarded], timing),
+        overhead=_time_spent([*launches, *timing.discarded], timing),
         notes=tuple(_notes(case, launches, timing)),
     )
     return limit_size(redact_invalid(result))
@@ -187,7 +187,7 @@ def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each launch that was repeated without a probe, and for each round that was not completed."""
+    """Yield a note for each launch that was repeated without a probe, and for each round with discarded launches."""
     for launch in launches:
         if launch.ended_by and launch.unfinished == "probe":
             yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
@@ -385,8 +385,8 @@ def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Co
 def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: CompiledFor) -> CompiledVariant:
     """Return the result of a launch that compiled its variant for the target.
 
-    `estimates` names the numbers that are only estimated for the target's platform, or for `DISPATCHED`, if operations
-    were dispatched one by one and nothing was compiled.
+    `estimates` names the numbers that are only estimated for the target's platform. If operations were dispatched one
+    by one and nothing was compiled, the platform is `DISPATCHED`.
     """
     size = value_or_none(launch.facts.executable)
     platform = DISPATCHED if outcome.dispatched else target.platform
@@ -405,30 +405,30 @@ def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: Com
     )
 
 
-def _overhead(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str, float]:
-    """Return how the case's time was spent, in seconds.
+def _time_spent(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str, float]:
+    """Return how the case's time was spent, in seconds by activity.
 
-    The entries are the launches' phases and their other work (asides), `process` for starting and ending processes,
-    warm probes, the judge, and `supervisor` for the rest. Their sum is `total`. `blocks` is a part of `steady`.
+    `process` is the launches' time outside their phases and asides: processes start and end. `supervisor` is the rest
+    of `total`. All entries except `total` and `blocks`, which is a part of `steady`, add up to `total`.
     """
-    launch_seconds: dict[str, float] = {}
-    process_seconds = block_seconds = warm_probe_seconds = 0.0
+    activity_seconds: dict[str, float] = {}
+    launch_seconds = block_seconds = warm_probe_seconds = 0.0
     for launch in launches:
-        process_seconds += launch.wall_seconds
+        launch_seconds += launch.wall_seconds
         warm_probe_seconds += launch.warm.wall_seconds if launch.warm else 0.0
         block_seconds += sum(block.seconds for block in launch.blocks)
         for name, seconds in launch.asides.items():
-            launch_seconds[name] = launch_seconds.get(name, 0.0) + seconds
+            activity_seconds[name] = activity_seconds.get(name, 0.0) + seconds
         for phase in launch.phases:
-            launch_seconds[phase.phase] = launch_seconds.get(phase.phase, 0.0) + phase.seconds
+            activity_seconds[phase.phase] = activity_seconds.get(phase.phase, 0.0) + phase.seconds
     return {
         "total": timing.total_seconds,
         "blocks": block_seconds,
-        **launch_seconds,
-        "process": process_seconds - sum(launch_seconds.values()),
+        **activity_seconds,
+        "process": launch_seconds - sum(activity_seconds.values()),
         "warm-probe": warm_probe_seconds,
         "judge": timing.judge_seconds,
-        "supervisor": timing.total_seconds - process_seconds - warm_probe_seconds - timing.judge_seconds,
+        "supervisor": timing.total_seconds - launch_seconds - warm_probe_seconds - timing.judge_seconds,
     }
 
 

@@ -62,7 +62,7 @@ def _problems(case: Case) -> Iterator[str]:
 
 
 def _memory_problem(case: Case, workload: Workload, parameters: Any) -> str | None:
-    """Return why the case does not fit into memory, or why that cannot be computed; None if it may fit.
+    """Return why the case does not fit into memory, or why its cost cannot be computed; None if it may fit.
 
     A case that compiles for a target and declares shapes is not compared with the available memory.
     """

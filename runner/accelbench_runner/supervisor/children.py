@@ -205,8 +205,8 @@ def _wait(
 ) -> Reason | None:
     """Read the pipes until there is a reason to kill the process, and return the reason; None if it ends by itself.
 
-    At its limit, the process gets SIGABRT, and `DUMP_SECONDS` to write its stacks. If it does not exit within the
-    listener's `grace_seconds`, the reason is `dismissed`.
+    The reasons: `limit`, after SIGABRT at the process's limit and up to `DUMP_SECONDS` to write its stacks;
+    `dismissed`, if the process does not exit within the listener's `grace_seconds`; `interrupted`, after a signal.
     """
     dismissed_at = math.inf  # when the process has to have exited by itself
     kill_at = math.inf  # finite once SIGABRT was sent

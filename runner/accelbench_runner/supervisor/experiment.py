@@ -184,10 +184,10 @@ class Supervisor:
         return None
 
     def _launches_that_count(self, launches: Sequence[LaunchRecord], cut_reason: StopReason) -> list[LaunchRecord]:
-        """Return the launches that count, of a round that was cut short. An unfinished launch never counts.
+        """Return those launches of a round that count although the round was cut short; never unfinished launches.
 
-        If the baseline and another variant succeeded, or if comparisons are no longer possible, all finished launches
-        count. Otherwise only the failed launches count.
+        All finished launches count if they contain a pair (the baseline and another variant, both successful), or if
+        comparisons are no longer possible. Otherwise only the failed launches count.
         """
         finished = [launch for launch in launches if not launch.unfinished]
         successful_variants = {launch.variant for launch in finished if not launch.failure}
@@ -224,9 +224,9 @@ class Supervisor:
         return launches, None
 
     def _leaves_no_comparison(self, failure: Failure) -> bool:
-        """Return True if the baseline or all variants but one have failed, so that nothing can be compared.
+        """Return True if the baseline or all variants but one have failed, so that the round need not go on.
 
-        False if the case compares nothing. A failure in a later round or in the steady phase does not end the round.
+        False if the case compares nothing, or if the failure came after the first round or in the phase `steady`.
         """
         if not self.compares or failure.round > 1 or failure.phase == "steady":
             return False
@@ -234,10 +234,10 @@ class Supervisor:
         return self.case.baseline in self._failed or remaining_variants <= 1
 
     def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
-        """Launch `variant`. If a probe of accelbench's own ends the launch, launch it again without that probe.
+        """Launch `variant`. If a probe of accelbench's own ends the launch, launch `variant` again without that probe.
 
-        It is not launched again after the case's time limit. Raises ProbeError if a probe ends a launch that was told
-        to skip it.
+        There is no second launch if the measurement was already complete, after a signal, or after the case's time
+        limit. Raises ProbeError if a probe ends a launch that was told to skip the probe.
         """
         while True:
             record = self._launch_once(variant, round_number, position, directories)
@@ -335,10 +335,11 @@ class Supervisor:
     def _judge(
         self, round_number: int, counted_launches: Sequence[LaunchRecord], directories: Mapping[str, Path]
     ) -> bool:
-        """Have the judge assess `counted_launches` and the launches of earlier rounds.
+        """Have the judge assess `counted_launches` and the launches of earlier rounds; store the assessment.
 
-        The judge may take the rest of the case's time, but at least `JUDGE_SECONDS`. If a signal ends it, it is started
-        once more, for at most `LAST_JUDGE_SECONDS`. Return False without an assessment, or without launches to assess.
+        The judge may take the rest of the case's time, but at least `JUDGE_SECONDS`. After a signal, the judge is
+        started a last time, for at most `LAST_JUDGE_SECONDS`. Return True if there is a new assessment; False if not,
+        or if there are no launches to assess.
         """
         if not counted_launches:
             return False

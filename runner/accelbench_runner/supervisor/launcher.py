@@ -192,8 +192,8 @@ class Launcher:
 def launch_environment(directory: Path) -> dict[str, str]:
     """Create folders for caches and temporary files in `directory`; return environment variables that name them.
 
-    Because every launch gets empty folders, every launch starts with cold caches. The settings of the frameworks are
-    returned too.
+    Every launch starts with cold caches, because its folders are new; a warm probe finds those of its launch. The
+    settings of the frameworks are returned too.
     """
     folders = {"HOME": "home", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}  # Inductor caches headers below TMPDIR
     settings: dict[str, str] = {}

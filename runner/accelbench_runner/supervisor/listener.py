@@ -127,7 +127,7 @@ class LaunchListener:
         self._apply(message)
 
     def _apply(self, message: Message) -> None:
-        """Store what the message reports."""
+        """Store what the message reports. A probe that runs no code of the variant has its own limit."""
         match message:
             case PhaseStarted(phase=phase):
                 self.phase = phase
@@ -135,7 +135,7 @@ class LaunchListener:
             case PhaseEnded(phase=phase, seconds=seconds, parts=parts):
                 self.phases.append(PhaseRecord(phase=phase, seconds=seconds, parts=parts))
             case AsideStarted(name=name, alone=alone):
-                if alone and name in PROBES:  # a probe that runs no code of the variant
+                if alone and name in PROBES:
                     self.probe = name
                     self.allowance.probe_began()
                 else:

@@ -59,11 +59,11 @@ class LogWriter:
         self._omitted_counts: dict[LineKind, int] = {}
 
     def event(self, event: Event) -> None:
-        """Write a progress event. The events of phases are a kind of line of their own."""
+        """Write a progress event as a line of the kind `phase` or `progress`; each has its own maximum bytes."""
         self._write("phase" if isinstance(event, PhaseReached) else "progress", [encode_event(event)])
 
     def document(self, kind: DocumentKind, identifier: str, text: str) -> str:
-        """Write a document and return its digest. If its kind would exceed its maximum bytes, write no line of it."""
+        """Write a document, or nothing if `kind` would exceed its maximum bytes; return the document's digest."""
         self._write(kind, list(encode_document(kind, identifier, text)))
         return digest_of(text)
 
@@ -84,12 +84,12 @@ class LogWriter:
         )
 
     def _write(self, kind: LineKind, lines: Sequence[str]) -> None:
-        """Write the lines. If their kind would exceed its maximum bytes, write none; log a notice the first time."""
+        """Write the lines. If `kind` would exceed its maximum bytes, write none, and log one notice for each kind."""
         data = "".join(f"{line}\n" for line in lines).encode()
         if self._written_bytes[kind] + len(data) > MAXIMUM_BYTES_BY_KIND[kind]:
             is_first_omission = kind not in self._omitted_counts
             self._omitted_counts[kind] = self._omitted_counts.get(kind, 0) + 1
-            if is_first_omission and kind != "notice":
+            if is_first_omission and kind != "notice":  # a notice about notices would exceed the maximum too
                 self.notice(f"{_NAMES[kind]} from here on left out: their share of the log is used up")
             return
         self._written_bytes[kind] += len(data)

@@ -37,7 +37,7 @@ class UnitCost:
 def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
     """Return the values that the launches report, by field of `Numbers`, reduced to one value for each field.
 
-    A field is left out if no launch knows its value.
+    Fields that launches do not report, but that are calculated, are left out, and so are fields without a known value.
     """
     reduced = {}
     for field, description in MEASURED.items():

@@ -90,8 +90,9 @@ def interpret(
 ) -> Outcome:
     """Return the outcome of a launch that has ended.
 
-    A launch that was ended by a signal, a probe or the case's time limit has not failed. `memory_events` were counted
-    while the launch ran; `others_share` is the share of CPU time that other processes took.
+    A launch that a signal, a probe or the case's time limit ended has not failed, unless the kernel had killed it for
+    lack of memory before the time limit. `memory_events` were counted while the launch ran; `others_share` is the share
+    of CPU time that other processes took.
     """
     if not isinstance(listener.final_message, Done):
         if child_exit.killed_for == "interrupted":
@@ -124,7 +125,8 @@ def _outcome_ended_by_probe(
 ) -> Outcome:
     """Return the outcome of a launch that `probe` ended: the variant has not failed.
 
-    If the measurement was complete before, it counts. If not, the launch is unfinished.
+    If the measurement was complete before, the launch counts. If not, it is unfinished: `time-limit` at the case's
+    limit, otherwise `probe`.
     """
     nearest_limit = listener.allowance.nearest_limit
     unfinished: Unfinished = "probe"

@@ -79,9 +79,9 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
 
 def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
-    """Return a warning for each busy process, and one for the rest if the listed processes explain too little of it.
+    """Return a warning for each busy process, and one if these processes explain too little of the CPU time in use.
 
-    If other processes use little now, return at most a warning of a high load average.
+    If all other processes together use little CPU time now, return at most a warning of a high load average.
     """
     available_seconds = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
@@ -142,5 +142,5 @@ def _describe_use(used_processors: float, survey: Survey) -> str:
 
 
 def _describe_processors(survey: Survey) -> str:
-    """Describe the CPUs that launches may use: `4 processors`."""
+    """Describe the CPUs that launches may use: `4 processors`, or `the one processor that launches use`."""
     return f"{survey.processors} processors" if survey.processors > 1 else "the one processor that launches use"

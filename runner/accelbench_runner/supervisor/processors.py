@@ -64,7 +64,7 @@ def set_affinity(requested: int | None = None) -> tuple[int, ...]:
 def choose_cpus(
     busy_shares: Mapping[int, float], count: int, *, cores: Mapping[int, str], rng: random.Random
 ) -> Collection[int]:
-    """Choose `count` CPUs one by one: if possible an idle one, then one on a core without a chosen CPU, then any.
+    """Choose `count` CPUs one by one: idle before busy ones; among these, first on cores without a chosen CPU.
 
     `busy_shares` maps each CPU to the share of time for which it was busy; `cores` maps each CPU to its core's name.
     """
