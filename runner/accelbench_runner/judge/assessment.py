@@ -227,7 +227,7 @@ class JudgedCase:
             yield from self._compare_with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by each quantity after the first, which decides the verdict."""
+        """Compare each variant with the baseline by each quantity but the first; the first one decides the verdict."""
         for quantity in self.quantities[1:]:
             yield from self._compare_with_baseline(quantity)
 
@@ -288,7 +288,7 @@ class JudgedCase:
         return [self._time_interval(name) for name in valid]
 
     def _is_rejected(self, variant: str) -> bool:
-        """Return True if the variant failed a check that is not one of `excused_checks`: later rounds cannot mend it."""
+        """Return True if the variant failed a check that is not one of `excused_checks`: more rounds cannot mend it."""
         return any(
             check.name not in self._measured_variants().excused_checks
             for check in self.certificate.failed_checks(variant)

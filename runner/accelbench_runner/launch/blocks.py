@@ -92,7 +92,7 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
         work.evict()
     out: Any = None
     call, batches = work.call, work.batches
-    events = work.events if calls > 1 else None  # for a single call, recording events would take a noticeable share
+    events = work.events if calls > 1 else None  # for a single call, recording them would take too much of its time
     began = clock.seconds()
     if events:
         events.start()
@@ -137,7 +137,7 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
     for _ in range(readings):
         began = clock.seconds()
         work.synchronise(state)
-        clock.seconds()  # a whole reading; the end of the one before and the beginning of the next make the second
+        clock.seconds()  # one whole reading; the halves of the readings before and after it make the second
         costs.append(clock.seconds() - began)
     return statistics.median(costs)
 

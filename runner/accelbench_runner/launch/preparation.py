@@ -147,7 +147,7 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: fl
     seconds_after_call = adapter.accounting.compilations().seconds
     call_seconds = ended - call_began
     reported_seconds = sum(seconds_after_call.values()) - sum(seconds_before_call.values())
-    compile_seconds_in_call = min(call_seconds, reported_seconds)
+    compile_seconds_in_call = min(call_seconds, reported_seconds)  # so that `first-step` is not negative
     parts = {part: seconds - seconds_at_start.get(part, 0.0) for part, seconds in seconds_after_call.items()}
     if import_seconds:
         parts["import"] = import_seconds

@@ -256,7 +256,7 @@ class Launch:
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: Work,
     ) -> None:
-        """Run the timed program on unseen inputs; report its operations there, and on the original inputs (`_counts`)."""
+        """Run the timed program on unseen inputs; report its operations on these and on the original ones (`_counts`)."""
         task = self._task
         subject = dependence.Subject(
             workload=task.workload,
