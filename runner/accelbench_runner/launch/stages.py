@@ -256,7 +256,7 @@ class Launch:
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: Work,
     ) -> None:
-        """Run the timed program on unseen inputs; report its operations on these and on the original ones (`_counts`)."""
+        """Run the timed program on other inputs; report its operations there, and `_counts` on the original inputs."""
         task = self._task
         subject = dependence.Subject(
             workload=task.workload,
