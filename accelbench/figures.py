@@ -150,7 +150,7 @@ def between(lower: float, upper: float) -> str:
 
 
 def count(value: int, unit: str = "") -> str:
-    """Format a number, rounded to three significant digits, with its unit: `1,240 steps`, `1 step`."""
+    """Format a count, rounded to three significant digits, with its unit if it has one: `1,240 steps`, `1 step`."""
     digits_to_round = max(0, len(str(value)) - 3)
     rounded = round(value, -digits_to_round)
     if not unit:

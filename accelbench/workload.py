@@ -272,7 +272,7 @@ class Workload:
         """Define no parameters."""
 
     def measure(self, parameters: Any) -> Measure:
-        """Return how a step is measured; by default by the protocol `steady`, and compared after one unit of work."""
+        """Return how a step is measured; by default by the protocol `steady`, with outputs compared after one unit."""
         del parameters
         return Measure()
 

@@ -59,9 +59,9 @@ def log_change(values: Sequence[float]) -> float:
 
 
 def trend(values: Sequence[float]) -> float:
-    """Return the first cosine coefficient of the ranks, divided by the root mean square of the next six.
+    """Rank the values; return the ranks' first cosine coefficient divided by the root mean square of the next six.
 
-    The ratio is positive if the values grow, 0 if all values are equal, and infinite if the next six are all 0.
+    The result is positive if the values grow, 0 if all values are equal, and infinite if only the next six are 0.
     `values` has at least `MINIMUM_BLOCKS` items.
     """
     from scipy.fft import dct  # imported here, as most importers of this module do not need scipy

@@ -182,7 +182,7 @@ def _format_seconds(seconds: float) -> str:
 
 
 def _round_steps(steps: float) -> int:
-    """Round up to a whole step, then to three significant digits."""
+    """Round up to a whole step, then to the nearest number with three significant digits."""
     whole = whole_steps(steps)
     dropped_digits = max(0, len(str(whole)) - 3)
     return round(whole, -dropped_digits)

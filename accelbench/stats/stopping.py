@@ -36,7 +36,7 @@ class StoppingRule:
 
     @property
     def alpha(self) -> float:
-        """Return the error probability of each comparison."""
+        """Return the error probability of each comparison; that of all together is 1 - confidence (Bonferroni)."""
         return (1 - self.confidence) / self.comparisons
 
     @property

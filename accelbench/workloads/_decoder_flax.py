@@ -134,7 +134,10 @@ class Training:
     def __init__(
         self, sizes: decoder.Sizes, dtype: Any, learning_rate: float, *, scanned: bool, recomputed: bool
     ) -> None:
-        """Create the decoder's graph and the optimizer, without weights; see `Decoder` for the options."""
+        """Create the decoder's graph and the optimizer, without weights; raise ValueError for float16.
+
+        `Decoder` explains `scanned` and `recomputed`.
+        """
         decoder.check_type(str(dtype))
         self._sizes, self._scanned = sizes, scanned
         # eval_shape computes only the shapes of weights: random initial values would be overwritten.

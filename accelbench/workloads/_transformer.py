@@ -49,7 +49,7 @@ def block_weights(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
 
 
 def block_flops(batch: int, length: int, width: int) -> float:
-    """Count the operations of a block's matrix products, which take nearly all of its time."""
+    """Count the operations of a block's matrix products for x (batch, length, width); all others are negligible."""
     tokens = batch * length
     # 4 products of width x width: queries, keys, values, projection. The perceptron's two are `WIDER` times as large.
     linear_layers = 2.0 * tokens * width**2 * (4 + 2 * WIDER)
@@ -76,17 +76,17 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
     from scipy.special import erf
 
     batch, length, width = x.shape
-    root = math.sqrt(width // heads)  # of the features of a head
+    score_divisor = math.sqrt(width // heads)  # root of the number of features of a head
 
     def split_heads(array: Array) -> Array:
-        return array.reshape(batch, length, heads, -1).swapaxes(1, 2)
+        return array.reshape(batch, length, heads, -1).swapaxes(1, 2)  # (batch, heads, length, features of a head)
 
     def join_heads(array: Array) -> Array:
         return array.swapaxes(1, 2).reshape(x.shape)
 
     normalised1, backward1 = normalise_vjp(x, w["gain1"], w["gain1_bias"])
     q, k, v = map(split_heads, np.split(normalised1 @ w["attend"] + w["attend_bias"], 3, -1))
-    scores = q @ k.swapaxes(2, 3) / root
+    scores = q @ k.swapaxes(2, 3) / score_divisor
     if causal:
         scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
     attention = np.exp(scores - scores.max(-1, keepdims=True))
@@ -107,7 +107,7 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
         d_middle = d_out + d_through_perceptron
         d_heads = split_heads(d_middle @ w["project"].T)
         d_attention = d_heads @ v.swapaxes(2, 3)
-        d_scores = attention * (d_attention - (d_attention * attention).sum(-1, keepdims=True)) / root
+        d_scores = attention * (d_attention - (d_attention * attention).sum(-1, keepdims=True)) / score_divisor
         d_q, d_k, d_v = d_scores @ k, d_scores.swapaxes(2, 3) @ q, attention.swapaxes(2, 3) @ d_heads
         d_qkv = np.concatenate([join_heads(d_q), join_heads(d_k), join_heads(d_v)], -1)
         d_through_attention, d_gain1, d_gain1_bias = backward1(d_qkv @ w["attend"].T)

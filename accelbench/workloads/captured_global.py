@@ -74,8 +74,8 @@ def _without_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _program(compiler: Callable[[Any], Any], arrays: Arrays, tools: Tools) -> Program:
-    """Return a program that sets the global `a` before each call; `compiler` is applied to x + a, which reads it."""
-    global_values = {"a": 0.0}
+    """Return a program that sets the global `a` before each call of x + a; `compiler` is applied to this function."""
+    global_values = {"a": 0.0}  # stands for the globals of a module
     add = compiler(lambda x: x + global_values["a"])
 
     def step(x: Any, a: float) -> tuple[Any, Any]:

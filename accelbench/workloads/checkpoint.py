@@ -99,7 +99,10 @@ class Checkpoint(Workload):
 
     @variant("jax/state-not-returned")
     def state_not_returned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Repeat the article's mistake, without a file: opt_state is not returned, so each step starts anew."""
+        """Repeat the article's mistake, without a file: opt_state is not returned, so each step starts anew.
+
+        Raise ValueError for `asks: time`, because nothing is saved.
+        """
         if parameters.asks == "time":
             raise ValueError("this variant makes no checkpoint to time: set asks: resume")
         return _jax_program(parameters, arrays, tools, lambda tree, _path: tree, complete=False)
@@ -144,7 +147,7 @@ def _jax_program(
     adam = optax.adam(RATE)
 
     def train(state: Any, batch: Any) -> Any:
-        """Apply one step of Adam to w."""
+        """Apply one step of Adam to w; return (w, moments)."""
         w, moments = state
         gradient = jax.grad(lambda w: ((batch["x"] @ w - batch["y"]) ** 2).mean())(w)
         updates, moments = adam.update(gradient, moments, w)

@@ -267,9 +267,10 @@ def _jax_training_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Too
 def _torch_program(
     parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a training or prediction program with torch.nn; `compiled` says what is under torch.compile.
+    """Return a program with torch.nn that trains or, for `work: predict`, predicts.
 
-    A prediction is compiled as a whole, unless `compiled` is `nothing`.
+    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, or if `compiled` is
+    `nothing` not at all.
     """
     import torch
 

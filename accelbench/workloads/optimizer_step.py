@@ -115,7 +115,7 @@ class OptimizerStep(Workload):
 
 
 def _jax_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose state is (weights, optimizer state)."""
+    """Return a program whose state is (weights, optimizer state), and whose batch is the gradients by name."""
     import optax
 
     adam = optax.adam(parameters.learning_rate, b1=BETA1, b2=BETA2, eps=EPSILON)
@@ -134,7 +134,10 @@ def _jax_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: To
 
 
 def _torch_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: Tools, **options: bool) -> Program:
-    """Return a program whose state is (weights, optimizer); `options` choose PyTorch's implementation of Adam."""
+    """Return a program whose state is (weights, optimizer), and whose batch is the gradients by name.
+
+    `options` are arguments of torch.optim.Adam that choose its implementation, such as `fused`.
+    """
     import torch
 
     def step(state: Any, gradients: Any) -> tuple[Any, None]:

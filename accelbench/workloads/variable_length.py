@@ -205,7 +205,7 @@ def _padded_program(arrays: Arrays, tools: Tools, padded_length: Callable[[int],
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any, batches: Sequence[Any], lengths: Sequence[int]) -> Program:
-    """Return a program that observes the share of padding and the number of distinct lengths.
+    """Return a program that observes the share of padding among all tokens and the number of distinct lengths.
 
     `lengths` are the lengths of the texts with their padding, one for each batch.
     """
