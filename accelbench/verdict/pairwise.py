@@ -41,8 +41,8 @@ class MeasuredVariants:
     def excused_checks(self) -> frozenset[str]:
         """Return the names of the checks that may fail without making a variant invalid.
 
-        In a noisy case these are all checks that other load can fail. Otherwise they are the checks that only discard a
-        round.
+        In a noisy case, these are all checks that can fail because of other load. Otherwise they are only the checks
+        whose failure discards a round.
         """
         return noise_check_names() if self.noisy else disturbance_check_names()
 
@@ -100,7 +100,10 @@ class MeasuredVariants:
         return make_comparison(speedup=speedup, **self._decide(interval, variant, baseline))
 
     def _decide(self, interval: Interval, variant: str, baseline: str) -> dict[str, Any]:
-        """Return the fields of a comparison that has an interval: its ends, the verdict if there is one, a sentence."""
+        """Return the fields of a comparison that has an interval: its ends, a sentence, and a verdict unless noisy.
+
+        With fewer than `rule.rounds_min` rounds, the verdict is `inconclusive`.
+        """
         names = {"variant": variant, "baseline": baseline}
         fields: dict[str, Any] = {"lower": decimal_string(interval.lower), "upper": decimal_string(interval.upper)}
         if self.noisy:

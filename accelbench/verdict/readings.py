@@ -93,7 +93,7 @@ def _baseline(result: Result) -> VariantResult | None:
 
 
 def _compile_seconds(variant: VariantResult | None) -> LaunchRange | None:
-    """Return the seconds of the compile phase; None if nothing was compiled."""
+    """Return the seconds of the compile phase; None without a variant, or if nothing was compiled."""
     if variant is None:
         return None
     # The compile phase of an eager variant compiles nothing, and so has no parts.
@@ -149,7 +149,7 @@ def _format_range(ratio: LaunchRange) -> str:
 
 
 def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the variant's peak memory divided by the baseline's; None if either is unknown."""
+    """Return the variant's peak memory divided by the baseline's; None if either is unknown or the baseline's is 0."""
     baseline = _baseline(result)
     peak = variant.numbers.peak_memory_bytes
     baseline_peak = baseline.numbers.peak_memory_bytes if baseline else None

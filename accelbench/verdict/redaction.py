@@ -22,8 +22,8 @@ def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
     """Return the names of the checks that invalidate the timings of `variant`.
 
     They are the failed checks. If none failed, they are those of `parity` and `non-finite` that did not pass. In a
-    noisy result, checks that noise can fail are ignored. The protocols `observe` and `compile` time nothing, so no
-    check invalidates their timings.
+    noisy result, checks that can fail because of other load are ignored. The protocols `observe` and `compile` time
+    nothing, so no check invalidates their timings.
     """
     if result.protocol in {"observe", "compile"}:
         return ()
