@@ -42,10 +42,10 @@ from accelbench_operator.runs.failure import (
     AttemptFailure,
     job_deleted,
     job_refused,
+    log_unreadable,
     pod_gone,
     result_refused,
     unknown_end,
-    unreadable,
 )
 from accelbench_operator.runs.job import (
     NotServedError,
@@ -252,7 +252,7 @@ class Applier:
                 body = _result_body(outcome, plan, pod) if isinstance(outcome, Result) else None
             except Exception as error:
                 logger.exception("%s: the log of its pod cannot be read; the attempt fails", attempt.job)
-                outcome = unreadable(error)
+                outcome = log_unreadable(error)
                 body = None
             del log  # else the traceback of a later error would keep many MB in memory
         if body is not None:

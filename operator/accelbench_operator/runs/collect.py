@@ -20,7 +20,7 @@ from accelbench.api.reasons import FailureReason, StopReason
 from accelbench.api.result import Comparison, Result, SpeedupEstimate, VariantResult
 from accelbench.delivery.killed import NoRunningVariantError, result_of_killed
 from accelbench.delivery.log import DocumentKind, Headline, LogDocuments, read_log
-from accelbench_operator.runs.failure import AttemptFailure, interrupted, without_result
+from accelbench_operator.runs.failure import AttemptFailure, pod_interrupted, without_result
 from accelbench_operator.runs.observed import ObservedPod
 
 READ_KINDS: frozenset[DocumentKind] = frozenset({"checkpoint", "result"})
@@ -48,9 +48,10 @@ def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, is_last: bool
     headline = read_headline(case, pod.message)
     log_state = _describe_log(log, documents)
     result = _delivered_result(case, headline, documents)
+    # At its deadline, a pod has used all its time, so its incomplete result counts.
     was_interrupted = result is not None and not result.complete and pod.pod_reason != DEADLINE_EXCEEDED
     if was_interrupted:
-        failure = interrupted(pod)
+        failure = pod_interrupted(pod)
     else:
         failure = without_result(pod, headline.message if headline else "", log_state)
     if result is not None and (is_last or not was_interrupted):

@@ -348,8 +348,9 @@ def _actions(
     stop: Stop | None,
     now: datetime,
 ) -> tuple[Action, ...]:
-    """Return the first action that applies to each attempt in flight; an attempt may need none.
+    """Return the action for each attempt in flight that needs one.
 
+    It is the first that applies: store the result, confirm a failure, read the queue, read Events, create the Job.
     `recorded_attempts` are those of the status before this decision, `attempts` those after it.
     """
     maximum_retries = plan.policy.infrastructure_retries
@@ -453,17 +454,17 @@ def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
 
 
 def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
-    """Return why the whole run stops: it was cancelled, or its active deadline is over; None if it continues."""
+    """Return the stop of a run that was cancelled, or was active for its maximum time; None if the run continues."""
     if plan.policy.cancel:
         message = "the run was cancelled; stored results are kept"
-        return Stop(ConditionReason.CANCELLED, message, AttemptReason.CANCELLED)
+        return Stop(ConditionReason.CANCELLED, message, discards=AttemptReason.CANCELLED)
     until = _active_until(plan, status)
     # The time may be used up while the run is not active; then `until` is None.
     is_used_up = timedelta(seconds=status.active_seconds) >= _maximum_active_time(plan)
     if is_used_up or (until and now >= until):
         reason = ConditionReason.ACTIVE_DEADLINE_EXCEEDED
         message = reason.explain("the run was active for longer than its deadline")
-        return Stop(reason, message, AttemptReason.ACTIVE_DEADLINE_EXCEEDED)
+        return Stop(reason, message, discards=AttemptReason.ACTIVE_DEADLINE_EXCEEDED)
     return None
 
 

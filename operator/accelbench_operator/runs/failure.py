@@ -76,7 +76,7 @@ def unknown_end(message: str) -> AttemptFailure:
     return _failure(AttemptReason.RESULT_LOST, f"cannot find out what became of it: {message}")
 
 
-def unreadable(error: Exception) -> AttemptFailure:
+def log_unreadable(error: Exception) -> AttemptFailure:
     """Return the failure of an attempt whose log causes an unexpected error in the operator."""
     detail = f"the operator cannot read what its pod brought: {type(error).__name__}: {error}"
     return _failure(AttemptReason.RUNNER_ERROR, detail)
@@ -93,7 +93,7 @@ def disruption_of(pod: ObservedPod) -> str:
     return f"pod {pod.key.name}{location}: {pod.disruption.rstrip('. ')}"
 
 
-def interrupted(pod: ObservedPod) -> AttemptFailure:
+def pod_interrupted(pod: ObservedPod) -> AttemptFailure:
     """Return the failure of a pod that was evicted, preempted or deleted during the measurement."""
     if pod.disruption:
         return _failure(AttemptReason.DISRUPTED, disruption_of(pod))
@@ -110,7 +110,7 @@ def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFai
     """
     log_command = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"
     if pod.disruption:
-        return interrupted(pod)
+        return pod_interrupted(pod)
     if pod.exit_code == INVALID_CASE_EXIT:
         return _failure(AttemptReason.INVALID_CASE, message or "the runner refused the case")
     if pod.exit_code == INTERNAL_ERROR_EXIT:

@@ -30,7 +30,7 @@ from accelbench_operator.runs.known import (
     read_status,
 )
 from accelbench_operator.runs.objects import RunObjects, owned_by_runs
-from accelbench_operator.runs.status import differs_only_in_progress, finished_at, shortened
+from accelbench_operator.runs.status import differs_only_in_progress, finished_at, shortened_status
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class Reconciler:
     async def reconcile(self, key: Key) -> float | None:
         """Take one step of a run, or delete the Jobs of a run that is being deleted.
 
-        Return after how many seconds the next step is due, None if only after a change.
+        Return the seconds until the next step, or None if none is needed before something changes.
         """
         if key in self._terminating:
             await self._delete_jobs(key)
@@ -117,7 +117,8 @@ class Reconciler:
     async def _step(self, key: Key) -> float | None:
         """Read the run if needed, decide, write the status, then carry out the actions.
 
-        Return after how many seconds the next step is due, None if only after a change.
+        Return the seconds until the next step, or None if none is needed before something changes. The next step
+        follows at once if the run or the store was outdated, or if the run has just finished.
         """
         if key in self._idle and not self._objects.has_jobs(key.uid):
             return None
@@ -209,9 +210,9 @@ class Reconciler:
         return loaded
 
     def _delay_write_until(self, known: KnownRun, now: datetime) -> datetime | None:
-        """Return until when to delay writing a status that differs only in progress.
+        """Return until when to delay writing a status that differs only in progress, `PROGRESS_DELAY` from its start.
 
-        None if the status must be written now, or is the same as the written one.
+        None if that time is over, if the status differs in more, or if it is the same as the written one.
         """
         if known.status == known.written_status or not differs_only_in_progress(known.written_status, known.status):
             known.unwritten_since = None
@@ -267,9 +268,9 @@ class Reconciler:
         return {key.uid for key, phase in self.phases.items() if phase in UNFINISHED}
 
     def _seconds_until_next_step(self, decision: Decision, write_at: datetime | None) -> float | None:
-        """Return after how many seconds the run's next step is due; None if only after a change.
+        """Return the seconds until the run's next step; None if none is needed before something changes.
 
-        After an action that may have changed the store, the next step is due at once.
+        After an action other than a deletion it is 0: the action may have changed the store.
         """
         if any(not isinstance(action, DeleteJob | DeleteRun) for action in decision.actions):
             return 0.0
@@ -286,7 +287,7 @@ class Reconciler:
         except (InvalidError, TooLargeError) as error:
             # The CRD may be of another release and lack a field, or the status may be too large for the API server.
             await self._post_event(key, Transition("Warning", "StatusRefused", error.message))
-            await self._put(key, known, {}, shortened(known.status))
+            await self._put(key, known, {}, shortened_status(known.status))
         for _, attempt in newly_failed(before, known.status):
             self._on_failed_attempt(attempt)
         for transition in transitions(before, known.status):

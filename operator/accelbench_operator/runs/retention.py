@@ -99,7 +99,7 @@ def _surplus_over_total(
 async def keep_deleting(
     find: Callable[[], Awaitable[Iterable[Summary]]], delete: Callable[[Summary], Awaitable[None]]
 ) -> None:
-    """Delete the results that `find` returns every `PERIOD_SECONDS`, until cancelled; log an error and continue."""
+    """Call `find` every `PERIOD_SECONDS` and delete what it returns, until cancelled; log errors and continue."""
     while True:
         await asyncio.sleep(PERIOD_SECONDS)
         try:

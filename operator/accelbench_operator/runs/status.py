@@ -113,7 +113,7 @@ def _without_progress(attempt: Attempt) -> Attempt:
     return attempt.model_copy(update={"job_uid": None, "pod": None, "node": None, "image": None})
 
 
-def shortened(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
+def shortened_status(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
     """Return a smaller status: without comparisons and headline, and with messages of at most `SHORT_MESSAGE`."""
     attempts = [
         attempt.model_copy(update={"message": _truncate(attempt.message, SHORT_MESSAGE)}) for attempt in status.attempts

@@ -104,7 +104,10 @@ class Summary:
         return self.noisy and all(comparison.verdict or comparison.noisy for comparison in self.comparisons)
 
     def outcome(self, comparison: Comparison) -> str:
-        """Return the verdict of a comparison of this result; without one, `failed`, `invalid`, `noisy` or `none`."""
+        """Return the verdict of one of this result's comparisons; without one, `failed`, `invalid`, `noisy` or `none`.
+
+        It is `failed` if one of the two variants failed or was not compiled.
+        """
         if comparison.verdict:
             return comparison.verdict
         compared_names = {comparison.variant, comparison.baseline}
