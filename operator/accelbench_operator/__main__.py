@@ -59,7 +59,7 @@ async def _run_operator(operator: Operator, exposition: Exposition) -> None:
 
 
 async def _write_first_metrics(exposition: Exposition, operator: Operator) -> None:
-    """Render the metrics of all results before the first scrape, because the first time takes a second or more."""
+    """Render all metrics once after the first lists: the first time takes a second or more. An error is only logged."""
     await operator.synced.wait()
     # Objects that were listed at the start stay in memory; frozen ones are not scanned by the garbage collector.
     gc.freeze()

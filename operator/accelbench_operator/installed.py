@@ -34,9 +34,9 @@ class NotAtWorkError(Exception):
 async def run_checks(
     api: KubernetesApi, settings: Settings, *, wait_seconds: float = WAIT_SECONDS
 ) -> AsyncIterator[str]:
-    """Yield a line for each check that passes; raise NotAtWorkError or ApiError at the first that fails.
+    """Yield a line for each check that passes: the CRDs, the permission to list runs, the leader.
 
-    `wait_seconds` is the maximum wait for a leader.
+    Raise NotAtWorkError or ApiError at the first that fails; wait for a leader at most `wait_seconds`.
     """
     await _wait_for_crds(api, time.monotonic() + PUBLISH_SECONDS)
     yield f"the API server has the CRDs of {GROUP}/{VERSION} as this release writes them"

@@ -74,7 +74,7 @@ class Operator:
         self._live = LiveCases(api, self._objects.pods, self._name_of_unfinished_run, self._leading)
 
     async def run(self) -> None:
-        """Run all tasks until cancelled; reconcile nothing before the CRDs fit and all objects have been listed."""
+        """Run all tasks until cancelled; reconcile nothing before the CRDs fit and every first list was answered."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._measure_lag())
             for reflector in self.controllers.reflectors:
@@ -187,7 +187,7 @@ class Operator:
         """Return the results beyond the retention limits, to delete them; empty while another replica leads."""
         if not self._leading():
             return ()
-        # A run whose phase is unknown may be in progress.
+        # Results of runs in progress are kept. A run whose phase is unknown may be in progress.
         uids_without_phase = self.controllers.keys.keys() - {key.uid for key in self._runs.phases}
         in_progress = frozenset(self._runs.in_progress() | uids_without_phase)
         summaries = tuple(self._objects.summaries())

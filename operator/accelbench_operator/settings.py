@@ -152,7 +152,7 @@ def _metrics_authorization(environment: Mapping[str, str]) -> bool:
 
 
 def _class_name(environment: Mapping[str, str]) -> str:
-    """Return the class of the runs to reconcile; raise SettingsError unless it can be the value of a label."""
+    """Return the class of the runs to reconcile; raise SettingsError unless it is lower case and fits into a label."""
     name = environment.get("ACCELBENCH_CLASS_NAME", "").strip() or DEFAULT_CLASS
     # A label's value has at most 63 characters.
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
@@ -161,7 +161,7 @@ def _class_name(environment: Mapping[str, str]) -> str:
 
 
 def _whole_number(environment: Mapping[str, str], name: str, default: int, *, minimum: int) -> int:
-    """Return the variable's number, or `default`; raise SettingsError if it is not whole or below `minimum`."""
+    """Return the variable's number, or `default` if unset; raise SettingsError unless it is `minimum` or more."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or int(text) < minimum:
         raise SettingsError(f'{name}="{text}": must be a whole number, {minimum} or more')

@@ -31,7 +31,7 @@ async def find_skew(api: KubernetesApi) -> str:
 
 
 def describe_skew(document: Mapping[str, Any]) -> str:
-    """Return what the CRDs in an OpenAPI document lack, with the remedy; empty if they lack nothing."""
+    """Return which fields the CRDs in an OpenAPI document lack, with the remedy; empty if they lack nothing."""
     served_schemas = {}
     for schema in document["components"]["schemas"].values():
         for kind_name in kinds_of(schema):

@@ -48,7 +48,7 @@ class Controller(Protocol):
         """Forget an object that was deleted."""
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take the next step for an object; return the seconds until its next reconcile, None: not before a change."""
+        """Take the next step for an object. Return the seconds until its next reconcile; None to wait for a change."""
 
     def reset(self) -> None:
         """Forget everything that may have changed while another replica led."""
@@ -139,7 +139,7 @@ class Controllers:
             group.create_task(self._prune())
 
     async def _reconcile(self, key: Key) -> float | None:
-        """Reconcile the object; return the seconds until its next reconcile, None: not before a change.
+        """Reconcile the object. Return the seconds until its next reconcile; None to wait for a change.
 
         If this replica does not lead, do nothing and return None. If the objects that the object may own are not listed
         yet, do nothing and return `RETRY_UNLISTED_SECONDS`.
@@ -155,7 +155,7 @@ class Controllers:
             return await self._controllers[key.kind].reconcile(key)
 
     def _queue_owner(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Queue the owner of an object that has appeared, changed or disappeared."""
+        """Queue the owner of an object that appeared (`before` is None), changed, or disappeared (`after` is None)."""
         stored = after or before
         if stored is None:
             return

@@ -148,7 +148,7 @@ class Election(LeaderElection):  # type: ignore[misc]
         return succeeded
 
     async def run_until_cancelled(self) -> None:
-        """Take part until cancelled. Each time that the Lease is lost, `run` returns: report it, and start again."""
+        """Take part until cancelled. Whenever the Lease is lost, `run` returns: notify, and take part again."""
         while True:
             await self.run()
             self._notify()

@@ -61,7 +61,7 @@ class KeyedQueue(Generic[Key]):
         """Create an empty queue.
 
         Args:
-            work: Handles a key, and returns after how many seconds to handle it again, or None.
+            work: Handles a key; returns after how many seconds to handle it again, or None to wait until it is added.
             clock: Returns seconds of a monotonic clock.
         """
         self._work = work
@@ -108,7 +108,7 @@ class KeyedQueue(Generic[Key]):
 
     @property
     def oldest_seconds(self) -> float:
-        """Return how long ago the first key became due that waits or that a worker handles; 0.0 if none is due."""
+        """Return how many seconds ago the earliest of the waiting and handled keys became due; 0.0 if none is."""
         now = self._clock()
         earliest = min((*self._due_at.values(), *self._in_work.values()), default=now)
         return max(0.0, now - earliest)
@@ -211,7 +211,7 @@ class KeyedQueue(Generic[Key]):
             heapq.heappush(self._heap, entry)
 
     async def _sleep(self, seconds: float | None) -> None:
-        """Wait until a key is added or work on a key ends, for at most `seconds`; None for no limit."""
+        """Wait at most `seconds` (None: no limit) until a key is added, the work on a key ends, or the queue ends."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()

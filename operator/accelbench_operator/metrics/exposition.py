@@ -31,7 +31,7 @@ class Exposition:
     """Write scrapes in the format that the request accepts: text or OpenMetrics."""
 
     def __init__(self, *collectors: Collector) -> None:
-        """Export the metrics of `collectors`, and of this process, together with each snapshot."""
+        """Prepare to export the metrics of `collectors` and of this process with each snapshot."""
         self._collectors = (*collectors, process_registry())
         self._results: dict[str, ResultsText] = {}
         """By media type, without its version: all versions have the same text."""
@@ -88,7 +88,7 @@ class Tls:
         return context
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Read the certificate, its key and the client authority anew into `context`, for new connections."""
+        """Load the certificate, its key and the client authority into `context`; new connections then use them."""
         context.load_cert_chain(self.certificate, self.key)
         if self.client_ca:
             context.load_verify_locations(self.client_ca)
@@ -122,7 +122,7 @@ async def serve_metrics(
 ) -> AsyncIterator[None]:
     """Serve `/metrics` while the context is open; raises OSError if the port or a file of `tls` cannot be used.
 
-    `authorize` decides whether a request may read the metrics. Certificates are renewed every `renew_seconds`.
+    `authorize` decides whether a request may read the metrics. Changed certificates are loaded every `renew_seconds`.
     """
 
     async def answer_scrape(request: web.Request) -> web.StreamResponse:
@@ -134,7 +134,7 @@ async def serve_metrics(
         # aiohttp's content_type takes no parameters; the version of Prometheus's format is one.
         response = web.Response(body=_yield_chunks(scrape), headers={"Content-Type": scrape.content_type})
         response.enable_compression()
-        # aiohttp sends it after this function returns, so a client that has disconnected is not an error here.
+        # aiohttp sends the response after this function returns, so a client that disconnects causes no error here.
         return response
 
     application = web.Application()

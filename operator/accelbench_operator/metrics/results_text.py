@@ -33,7 +33,7 @@ class ResultsText:
     """Write results, and keep the text for the next scrape."""
 
     def __init__(self, encode: Encode) -> None:
-        """Write results with `encode`, the Prometheus client's function for the format."""
+        """Prepare to write results with `encode`, the Prometheus client's function for the format."""
         self._encode = encode
         # Without results, a metric's text is only its head (HELP and TYPE).
         self._heads = tuple(self._write_family(family) for family in result_families(()))
