@@ -224,7 +224,7 @@ def to_structural_schema(node: Mapping[str, Any], definitions: Mapping[str, Any]
     if "const" in node:
         schema["enum"] = [node["const"]]
     if "description" in schema:
-        schema["description"] = " ".join(schema["description"].split())
+        schema["description"] = " ".join(schema["description"].split())  # on one line
     if isinstance(node.get("properties"), dict):
         schema["properties"] = {}
         for name, field in node["properties"].items():
@@ -234,7 +234,7 @@ def to_structural_schema(node: Mapping[str, Any], definitions: Mapping[str, Any]
         schema["additionalProperties"] = to_structural_schema(node["additionalProperties"], definitions, f"{path}[]")
     if "items" in node:
         schema["items"] = to_structural_schema(node["items"], definitions, f"{path}[]")
-        schema.setdefault("x-kubernetes-list-type", "atomic")
+        schema.setdefault("x-kubernetes-list-type", "atomic")  # without keys, an update replaces the whole list
     return schema
 
 

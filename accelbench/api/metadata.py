@@ -119,7 +119,7 @@ def _check_label_key(key: str) -> Iterator[str]:
         with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         yield f"a valid label key {_KEY_REQUIREMENT} {with_prefix}"
         return
-    for prefix in prefixes:
+    for prefix in prefixes:  # at most one
         if not prefix:
             yield "prefix part must be non-empty"
         else:

@@ -109,7 +109,7 @@ class Profile(Document):
         return _count_slice_chips(self.node_selector)
 
     def admits(self, namespace: str) -> bool:
-        """Return True if runs in `namespace` may use the profile."""
+        """Return True if the profile lists no namespaces, or lists this one: then its runs may use the profile."""
         return not self.namespaces or namespace in self.namespaces
 
     @model_validator(mode="after")
@@ -136,7 +136,7 @@ class Profile(Document):
 
 
 def _count_slice_chips(node_selector: Mapping[str, str]) -> int:
-    """Return how many chips the TPU slice has that these labels select.
+    """Return the number of chips of the TPU slice that the node selector asks for.
 
     Raises:
         ValueError: The labels are invalid, or no host has such a slice.

@@ -146,7 +146,7 @@ class _Loader(yaml.SafeLoader):
     }
 
     def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
-        """Return the next mapping; raises ComposerError if it has the same key twice."""
+        """Return the next mapping; raises ComposerError if it has the same scalar key twice."""
         node = super().compose_mapping_node(anchor)
         previous_keys = set()
         for key, _ in node.value:

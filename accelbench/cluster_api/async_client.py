@@ -87,7 +87,7 @@ class AsyncClient:
         await self._json("DELETE", path, body=body)
 
     async def text(self, path: str, query: Mapping[str, Any]) -> str:
-        """Get a text, such as a container's log."""
+        """Return the text at `path`, such as a container's log, with invalid UTF-8 replaced."""
         content = await self._request_bytes("GET", path, query=query)
         return content.decode(errors="replace")
 

@@ -38,7 +38,7 @@ MISSING_GROUP_MESSAGES = ("404 page not found", "could not find the requested re
 
 
 def connect(context: str | None = None, kubeconfig: Path | None = None, namespace: str | None = None) -> "Client":
-    """Connect to the cluster of a kubeconfig. A pod without a kubeconfig connects to the pod's cluster.
+    """Connect to the cluster of a kubeconfig; in a pod without one and without `context`, to the pod's cluster.
 
     Args:
         context: A context of the kubeconfig; None: the current context.

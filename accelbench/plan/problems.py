@@ -183,7 +183,10 @@ def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[
 
 
 def _why_no_variant(workload: Workload, use: str) -> str:
-    """Describe why the workload lacks the variant `use`: framework unknown, not offered, mode missing, or unknown."""
+    """Describe why the workload has no variant `use`.
+
+    The framework is unknown, the workload does not offer the framework or the mode, the mode is missing, or unknown.
+    """
     framework, _, mode = use.partition("/")
     variants = workload.variants().values()
     uses = ", ".join(variant.use for variant in variants)
