@@ -131,7 +131,7 @@ class Usage(NamedTuple):
 def usage() -> Usage:
     """Read the CPU time of all processes on this process's CPUs, its own CPU time, and how long it waited for a CPU.
 
-    All processes are those of the machine, also outside this container.
+    The first number includes processes outside this container.
     """
     all_seconds = sum(
         cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _times_of_allowed_processors()

@@ -23,7 +23,7 @@ class DeviceReport(NamedTuple):
 
 
 def measured_energy(joules: float | None, seconds: float, scope: EnergyScope) -> Energy | None:
-    """Return the energy of a phase; None if its counter is missing, or did not advance.
+    """Return the `Energy` fact of a phase; None if `joules` is None, or not more than 0.
 
     0 J is not a measurement: every device draws power, so a counter without a difference was not updated in the phase.
     """

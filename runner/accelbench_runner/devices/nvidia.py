@@ -239,8 +239,8 @@ def find_compute_pids() -> dict[str, frozenset[int]]:
 def count_others(earlier_pids: frozenset[int] | None, current_pids: frozenset[int] | None, own_pid: int) -> int | None:
     """Count the processes that compute on the device, without this one; None if unknown.
 
-    In a container NVML reports the host's PIDs, so `own_pid` is missing. Then this process has a PID
-    that is not in `earlier_pids`. If there is none, NVML hides some processes, and the number is unknown.
+    In a container NVML reports the host's PIDs, so `own_pid` is missing. Then this process has a PID that is
+    not in `earlier_pids`. If there is none, NVML hides some processes, and the number is unknown.
     """
     if earlier_pids is None or current_pids is None:
         return None
@@ -257,7 +257,7 @@ def _count_gpus() -> int:
 
 
 def _find_handle(name: str) -> Any:
-    """Find a GPU's handle by UUID, its beginning, or index; the first GPU's for an empty name; None if not found.
+    """Find a GPU's handle by UUID, its beginning, or index; for another name, the first GPU's. None if not found.
 
     An index is CUDA's, which equals NVML's if all GPUs are of one model.
     """

@@ -38,7 +38,8 @@ def read() -> Reading:
 def busiest(before: Reading, after: Reading) -> list[ProcessUsage]:
     """Return the processes that used most CPU time between two readings, busiest first.
 
-    At most `MAXIMUM_PROCESSES` are returned. A process that started after the first reading counts from 0.
+    At most `MAXIMUM_PROCESSES` are returned. A process that started after the first reading counts from 0; one that
+    has ended does not count.
     """
     active = []
     for key, usage in after.items():

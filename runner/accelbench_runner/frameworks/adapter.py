@@ -46,7 +46,7 @@ class AdapterSettings:
     """Model of the device, for frameworks that cannot report it."""
 
     def describe_device(self, backends: Iterable[str], models: Iterable[str], count: int) -> Device:
-        """Return the `Device` fact of arrays on `count` devices, whose backends and models the framework has named.
+        """Return the `Device` fact of `count` devices, from the framework's names of their backends and models.
 
         accelbench's name of the platform replaces `self.backend`, and `self.model` replaces an empty model.
         """
@@ -140,7 +140,7 @@ class Execution(ABC):
         ...
 
     def drain(self) -> None:  # noqa: B027 - a CPU's calls return when they are done
-        """Wait until the device has computed all that this process has queued, used or not; do nothing by default."""
+        """Wait until the device has done all queued work, even work whose result was dropped; do nothing by default."""
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - an override may read it
         """Return whether all arrays in `value` are computed; None if the framework cannot find out without waiting."""
@@ -291,7 +291,7 @@ def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
 
 
 def count_cached_files(variable: str) -> int:
-    """Count the files in the compile cache, whose directory an environment variable names; 0 if it is not set."""
+    """Count the files in the compile cache, whose directory the environment `variable` names; 0 if that is not set."""
     directory = os.environ.get(variable)
     if not directory:
         return 0

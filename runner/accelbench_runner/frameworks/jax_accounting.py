@@ -83,7 +83,7 @@ class JaxAccounting(Accounting):
         )
 
     def compile_cache(self) -> CompileCache:
-        """Return the hits, the misses, and the files that were there before; single dispatched operations count too."""
+        """Return the hits, the misses, and the number of earlier files; operations dispatched one by one count too."""
         return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached_before)
 
     def constants(self) -> list[str]:
@@ -151,6 +151,7 @@ class JaxAccounting(Accounting):
         with tempfile.TemporaryDirectory() as directory:
             with jax.profiler.trace(directory, profiler_options=options):
                 call()
+            # An event is named `PjitFunction(name)`.
             events = _profiled_events(Path(directory))
             return Counter(name.removeprefix(PROGRAM).removesuffix(")") for name in events if name.startswith(PROGRAM))
 
@@ -171,7 +172,7 @@ class JaxAccounting(Accounting):
         return None
 
     def describe_emulation(self) -> str:
-        """Describe several CPU devices in this process, which XLA_FLAGS or jax_num_cpu_devices make; empty if none."""
+        """Describe how XLA_FLAGS or jax_num_cpu_devices gives this process several CPU devices; else empty."""
         devices = jax.local_devices()
         is_emulated = devices[0].platform == "cpu" and len(devices) > 1
         return f"XLA makes {len(devices)} devices of one host's processor" if is_emulated else ""

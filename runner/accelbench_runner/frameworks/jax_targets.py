@@ -46,7 +46,7 @@ class JaxTargets(Targets):
         self._compiled, self._accounting = compiled, accounting
 
     def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
-        """Run `build` under tracing: all arrays are shapes, even those that it computes, such as optimiser states."""
+        """Run `build` under tracing: all arrays are shapes, even those that `build` computes."""
         results: list[tuple[Program, Work]] = []
 
         def build_and_return_arrays() -> Any:
@@ -70,8 +70,7 @@ class JaxTargets(Targets):
         """Compile one call for the target from shapes and types.
 
         If the program does not fit in the target's memory, or this machine's for a target without its own, `fits` is 0.
-        If the call is not one program, as in op-by-op
-        mode, this raises UnsupportedError.
+        If the call is not one program, as in op-by-op mode, this raises UnsupportedError.
         """
         if not hasattr(work.call, "trace"):
             raise UnsupportedError(
@@ -236,7 +235,7 @@ def shape_structs(tree: Any, shardings: Any) -> Any:
 
 
 def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
-    """Return the call, compiled so that the next state is sharded like the state; XLA could choose otherwise."""
+    """Return the call, jitted so that the next state is sharded like the state; XLA could choose otherwise."""
     donated = (0,) if program.donate else ()
     function = call.__wrapped__  # the function inside jax.jit
     out_shardings = (state_sharding, None)  # XLA chooses the sharding of the out
@@ -246,8 +245,8 @@ def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
 def memory_plan(plan: Any, platform: str) -> dict[str, int]:
     """Return the bytes of a call's arguments, outputs and peak memory on one device, by XLA's plan.
 
-    Without a planned peak, the peak is arguments + outputs - aliased outputs + temporary buffers. So it is for a CPU,
-    for which XLA's peak leaves temporary buffers out.
+    On a CPU, or without a planned peak, the peak is arguments + outputs - aliased outputs + temporary buffers. XLA's
+    peak for a CPU leaves temporary buffers out.
     """
     total = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
     planned_peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes

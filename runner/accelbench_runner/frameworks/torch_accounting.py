@@ -58,7 +58,7 @@ class TorchAccounting(Accounting):
         self._graphs: Any = None
 
     def listen(self) -> None:
-        """Import Dynamo and Inductor; register to note compilations and to count operations in graphs."""
+        """Import Dynamo and Inductor; register to note compilations and to count operations in Inductor's graphs."""
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._record_compilation)
         import_module("torch._inductor.compile_fx")

@@ -46,7 +46,7 @@ class HostBackend:
         self.device = torch.device(name)
 
     def start(self, *, compiles: bool) -> None:
-        """If the variant compiles, find the CPU's vector instructions once."""
+        """Start the backend: if the variant compiles, let Inductor find the CPU's vector instructions."""
         if compiles:
             _detect_vector_instructions()
 

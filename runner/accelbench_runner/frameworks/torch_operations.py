@@ -51,7 +51,7 @@ FUSED = {
 
 @cache
 def flop_formulas() -> Mapping[Any, Callable[..., float]]:
-    """Import PyTorch's formulas on first use: the import takes 0.1 s, which no timed phase should contain."""
+    """Return PyTorch's formulas, imported on first use: that takes 0.1 s, which no timed phase should contain."""
     formulas: Mapping[Any, Callable[..., float]] = import_module("torch.utils.flop_counter").flop_registry
     return formulas
 

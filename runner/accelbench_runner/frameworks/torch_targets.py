@@ -80,7 +80,8 @@ class TorchTargets(Targets):
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
         """Dispatch two calls on the simulated device; return whether the second one fits in memory, and its size.
 
-        The memory is the target's, or this machine's for a target without its own. An unknown size or memory fits.
+        The memory is the target's, or this machine's for a target without its own. If the memory
+        or the peak is unknown, the call fits.
         """
         assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
         size = measure_call(self._account, program, work.call, work.batches)
@@ -135,7 +136,7 @@ class DeviceAccount(DispatchCounter):
         return super().__torch_dispatch__(operation, types, arguments, keywords)
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Count the operation, its allocations, and its kernel if it runs one on the device."""
+        """Count the operation, its allocations, and a kernel if it uses the device; a view or `NO_KERNEL` runs none."""
         super().record(operation, arguments, keywords, result)
         results = [leaf for leaf in pytree.tree_leaves(result) if self._is_on_device(leaf)]
         for tensor in results:

@@ -49,7 +49,7 @@ def count_hlo(text: str) -> float | None:
     module = Module(text)
     if not module.entry:
         return None
-    shapes = {}
+    shapes = {}  # of floating-point results, by name
     for line in text.splitlines():
         if match := SHAPE.match(line):
             name, dimensions = match[1], match[3]

@@ -81,7 +81,7 @@ class Module:
         return self._computations.get(computation, ())
 
     def count(self, computation: str) -> Operations:
-        """Count products and convolutions of one run of a computation; raise UncountableError if data decides it."""
+        """Count products and convolutions in a run of a computation; raise UncountableError if they depend on data."""
         if computation not in self._operations:
             counts = map(self._count_instruction, self.instructions(computation))
             self._operations[computation] = sum(counts, Operations())
@@ -116,7 +116,7 @@ class Module:
         """Count the kernels of one instruction, including those of the computations that it calls.
 
         A loop counts the kernels of its body times its length, a conditional those of the branch with the most. Any
-        other instruction outside `NO_KERNELS` is one kernel, such as a fusion or a call that XLA marks as small.
+        other instruction, such as a fusion or a call that XLA marks as small, is one kernel, or none by its opcode.
         """
         line = instruction.line
         match instruction.opcode:

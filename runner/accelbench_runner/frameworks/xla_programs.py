@@ -76,7 +76,7 @@ class ProgramContents:
 
 
 def inspect(text: str) -> ProgramContents | None:
-    """Return the contents of an optimised module in HLO's text format; None if the text contains no module."""
+    """Return the kernels, fusions and collectives of an optimised HLO module; None if the text contains no module."""
     module = Module(text)
     if not module.entry:
         return None
@@ -98,7 +98,8 @@ def inspect(text: str) -> ProgramContents | None:
 def _collectives(module: Module) -> Iterator[Instruction]:
     """Yield one instruction for each collective, such as `all-reduce`.
 
-    A TPU's program lists a collective up to three times (start, update, done), with the same channel.
+    A TPU's program lists a collective up to three times (start, update, done), with the same channel:
+    only the first counts.
     """
     yielded_channels = set()
     for instruction in _walk(module, module.entry):
@@ -174,7 +175,7 @@ def _name_fusions(module: Module, fusions: Sequence[Instruction]) -> Iterator[st
 
 
 def result_bytes(instruction: Instruction) -> int:
-    """Return the bytes of a collective's result on one device.
+    """Return the bytes of a collective's result on one device; 0 if the instruction shows no type.
 
     The result type of a `-start` instruction is a tuple of the operand, the result and a context. Only the result
     counts. The type of `all-reduce-start` is the result itself.
