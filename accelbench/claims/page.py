@@ -320,9 +320,9 @@ def _device(result: Result) -> str:
     if result.case.accelerator.platform != "cpu":
         return device_name(result)
     # Virtual machines can report the same name for models with different vector extensions.
-    processor, vectors = result.fingerprint.get("cpu", ""), result.fingerprint.get("cpuVectors", "")
+    cpu_model, vectors = result.fingerprint.get("cpu", ""), result.fingerprint.get("cpuVectors", "")
     last_extension = vectors.rpartition(", ")[2]
-    return f"{processor} ({last_extension})" if vectors else processor
+    return f"{cpu_model} ({last_extension})" if vectors else cpu_model
 
 
 def _has_several_devices(results: Iterable[Result]) -> bool:

@@ -109,8 +109,8 @@ def settle(
 def _can_decide(claim: Claim, manifest: ClaimManifest, hardware: Hardware) -> bool:
     """Return True if the manifest's run can decide the claim.
 
-    If it compiles for targets, one of these must be of the claim's hardware. Otherwise `hardware` must be of the
-    claim's hardware and, if the claim is about one machine, all results of its run must be from that machine.
+    If the manifest compiles for targets, one of these must be of the claim's hardware. Otherwise `hardware` must be of
+    the claim's hardware and, if the claim is about one machine, the manifest needs a run with all results from there.
     """
     if manifest.targets:
         return any(hardware_of_target(target) in claim.hardware for target in manifest.targets)
@@ -238,5 +238,5 @@ def _suite_findings(claim: Claim, cases: MeasuredCases, *, all_complete: bool) -
         return [ClaimFinding("undecided", f"{suite.condition(majority)}: {missing}.") for majority in claim.majorities]
     results = [result for result, _ in cases]
     # The majorities of a claim share its error probability.
-    condition_count = len(claim.majorities)
-    return [suite.evaluate(majority, results, conditions=condition_count) for majority in claim.majorities]
+    count = len(claim.majorities)
+    return [suite.evaluate(majority, results, majority_count=count) for majority in claim.majorities]

@@ -17,18 +17,18 @@ from accelbench.verdict.expectations import compare_with_bounds, describe_bounds
 from accelbench.verdict.rule import checks_against_verdict
 
 
-def evaluate(majority: Majority, results: Sequence[Result], *, conditions: int) -> ClaimFinding:
+def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: int) -> ClaimFinding:
     """Decide if most speedups lie within the bounds, from the complete results of all cases.
 
-    Met if more than half lie inside, not met if at least half lie outside. Undecided otherwise, and if one result
-    cannot be used. The claim has `conditions` majorities, which share its error probability (Bonferroni).
+    Met if more than half of their intervals lie inside, not met if at least half lie outside. Undecided otherwise, and
+    if one result does not count. All `majority_count` majorities of the claim share its error probability (Bonferroni).
     """
     subject = condition(majority)
     outcomes, readings = [], []
     for result in results:
         logs = _log_speedups(result, majority.variant, majority.over)
         reason = _why_unusable(majority, result, len(logs))
-        interval = None if reason else student_interval(logs, _alpha(result, conditions))
+        interval = None if reason else student_interval(logs, _alpha(result, majority_count))
         if interval is None:
             reason = reason or "the rounds say nothing"
             return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {reason}.")

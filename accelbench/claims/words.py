@@ -84,7 +84,8 @@ def parameters_of(result: Result) -> Mapping[str, str]:
 def distinguishing_name(result: Result, results: Sequence[Result]) -> str:
     """Return what distinguishes the result from the others: workload, swept values, other parameters, device.
 
-    Swept values are always named, everything else only if `results` differ in it.
+    Swept values are always named, another parameter only if results of this workload differ in it. The device is named
+    if results were measured on several platforms.
     """
     case, parameters = result.case, parameters_of(result)
     names = []

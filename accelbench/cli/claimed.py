@@ -59,7 +59,7 @@ class ClaimRun:
 
 
 def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additional: bool = False) -> Iterator[ClaimRun]:
-    """Yield a run for each manifest that decides the claim or, with `additional`, for each manifest in `beside`.
+    """Yield the run of each manifest in `claim.manifests` or, with `additional`, in `claim.beside`.
 
     A run that compiles for targets always decides the claim. Any other run decides it only if it can run on `hardware`,
     and the claim is about this hardware and not about one machine. Raises InvalidSpecError and InvalidLedgerError.

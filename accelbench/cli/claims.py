@@ -132,7 +132,7 @@ def _pending_runs(
 ) -> "list[tuple[ClaimRun, dict[str, Result]]]":
     """Return the runs that lack a case, each with its complete results; with `again`, no earlier result counts.
 
-    Several rows can share a run. If it was measured for an earlier row, it is not pending.
+    Several rows can share a run. A run in one of `measured_directories` was measured for an earlier row: not pending.
     """
     from accelbench.cli import claimed
     from accelbench.plan.cases import count_cases
@@ -160,7 +160,7 @@ def _print_verdict(settled_claim: "SettledClaim", runs: "Sequence[ClaimRun]") ->
 
 
 def _explain_untestable(claim: "Claim") -> str:
-    """Return why this hardware, or any hardware, cannot settle the claim."""
+    """Return why the claim cannot be settled on any hardware or, if the article names its machine, on this one."""
     from accelbench.claims.ledger import UNNAMED
 
     if claim.machine == UNNAMED:

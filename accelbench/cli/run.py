@@ -24,9 +24,9 @@ def _check_processor_count(count: int | None) -> int | None:
     """Return `count`, a number of CPUs or None; raise BadParameter if this process cannot use that many."""
     import os
 
-    usable_processors = len(os.sched_getaffinity(0))
-    if count is not None and not 1 <= count <= usable_processors:
-        raise click.BadParameter(f"{count}; this machine offers 1 to {usable_processors}")
+    usable_cpus = len(os.sched_getaffinity(0))
+    if count is not None and not 1 <= count <= usable_cpus:
+        raise click.BadParameter(f"{count}; this machine offers 1 to {usable_cpus}")
     return count
 
 

@@ -66,8 +66,8 @@ def follow(
 ) -> Manifest:
     """Wait until the run has finished, and return it; show its progress meanwhile.
 
-    Raises TimedOutError when `clock` reaches `deadline`, DeletedError if the run is deleted before, ApiError, and the
-    exception of a signal.
+    Raises TimedOutError when `clock` reaches `deadline`, DeletedError if the run is deleted before it has finished,
+    ApiError, and the exception of a signal.
     """
     follower = _Follower(client, run, display, print_message, clock)
     follower.start_watch()
@@ -208,7 +208,7 @@ class _Follower:
             return
         self.end_displayed_case()
         self._displayed_pod = pod
-        case_number = 1  # the operator's release can plan other cases than this one
+        case_number = 1  # for a case that only the operator's release plans
         if case.name in self._case_names:
             case_number = self._case_names.index(case.name) + 1
         self._display.start_case(case, case_number, len(self._case_names))
@@ -280,7 +280,7 @@ class _Follower:
     def _watch_run(self, run: Manifest) -> None:
         """Hand every state of the run to the main thread, until the run is deleted or `stopped` is set.
 
-        Whenever a watch ends, list the run and watch again.
+        Whenever a watch ends or fails for a while, list the run and watch again. Raise every other error.
         """
         metadata = run["metadata"]
         collection, selector = RUN.path(metadata["namespace"]), f"metadata.name={metadata['name']}"

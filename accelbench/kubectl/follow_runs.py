@@ -26,10 +26,11 @@ class FollowError(Exception):
 
 
 def print_created(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
-    """Print each run in the chosen format, and a sentence that says if it was created or existed before.
+    """Print each run, and a sentence that says if it was created or existed before.
 
-    With the format `name`, only runs that existed before have the sentence. It goes to standard error for these runs,
-    or if standard output is for JSON, names or a verdict.
+    The run is printed in the format `name` and, without `wait`, in JSON. In the format `name`, only runs that existed
+    before have the sentence. It goes to standard error for these runs, or if standard output is for JSON, names or
+    results.
     """
     import json
 
@@ -94,14 +95,14 @@ def _follow_run(client: Client, run: Manifest, deadline: float | None, output: R
         return Exit.NOT_MEASURED
     except ClusterError as error:
         raise FollowError(error.message) from error
-    _print_verdict(client, finished_run, output)
+    _print_results(client, finished_run, output)
     code = exit_of(finished_run)
     if code is not Exit.SUCCESS:
         print_message(outcome_text(finished_run))
     return Exit.NOT_MEASURED if code is None else code  # None is for the type checker: the run has finished
 
 
-def _print_verdict(client: Client, run: Manifest, output: RunOutput) -> None:
+def _print_results(client: Client, run: Manifest, output: RunOutput) -> None:
     """Print the results of a finished run as JSON or as tables.
 
     Print nothing in the format `name`, nor tables of a run without results.

@@ -50,7 +50,7 @@ def exit_of(run: Mapping[str, Any]) -> Exit | None:
     """Return the exit code of a run; None if it has not finished.
 
     If a case failed, return the worst code of the attempts that have ended. Without such an attempt, or for a reason
-    that this release does not know, the code is `NOT_MEASURED`.
+    that has no code of its own, return `NOT_MEASURED`.
     """
     if not is_finished(run):
         return None

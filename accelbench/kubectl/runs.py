@@ -143,7 +143,7 @@ def _results_with_label(client: Client, label: str, name: str) -> list[Benchmark
 
     A label has only the first `MAXIMUM_LABEL_CHARACTERS` of a name, so results of a longer name can be among them.
     """
-    value = name[:MAXIMUM_LABEL_CHARACTERS].strip("-.")
+    value = name[:MAXIMUM_LABEL_CHARACTERS].strip("-.")  # Kubernetes allows neither at an end of a label's value
     if not value:
         return []
     items = client.items(RESULT.path(client.namespace), labelSelector=f"{label}={value}")

@@ -128,7 +128,10 @@ def _read_lines(output: IO[bytes], on_tick: Callable[[], None], has_ended: Calla
 
 
 def _read_exit(code: int, log: Path) -> RunnerExit:
-    """Return the runner's exit with what its log has: the result or else the last checkpoint, launches, messages."""
+    """Return the runner's exit with what its log has: the result or else the last checkpoint, launches, problems.
+
+    `tail` has the last messages: lines that are no documents of accelbench.
+    """
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         log_content = read_log(lines)
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:

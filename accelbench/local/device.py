@@ -68,8 +68,8 @@ def _with_time_to_compile(run: BenchmarkRun) -> BenchmarkRun:
 def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> str:
     """Return the name of the platform of the run's profile.
 
-    Raises InvalidSpecError if this machine has no device of the platform, or if the platform does not support the run's
-    precision or one of its variants. `root` is the directory below which device files are looked for.
+    Raises InvalidSpecError if the platform has device files and none exists below `root`, or if the platform does not
+    support the run's precision or one of its variants.
     """
     profile_name = run.spec.accelerator.profile
     platform = platforms.find(profile_of(run).platform)

@@ -130,7 +130,7 @@ def test_a_majority_is_more_than_half_each_by_its_whole_interval(
     speedups: tuple[float, ...], outcome: str, said: str
 ) -> None:
     results = [a_result(jit=speedup, seed=seed) for seed, speedup in enumerate(speedups)]
-    found = suite.evaluate(Majority(variant=JIT, over=EAGER, at_least="2", at_most="3"), results, conditions=1)
+    found = suite.evaluate(Majority(variant=JIT, over=EAGER, at_least="2", at_most="3"), results, majority_count=1)
     assert found.outcome == outcome
     assert found.sentence.startswith(f"most speedups of jax/jit over pytorch/eager at least 2 and at most 3: {outcome}")
     assert said in found.sentence
@@ -138,7 +138,7 @@ def test_a_majority_is_more_than_half_each_by_its_whole_interval(
 
 def test_a_majority_without_one_of_its_cases_is_undecided() -> None:
     majority = Majority(variant=JIT, over=EAGER, at_least="2", at_most="3")
-    found = suite.evaluate(majority, [a_result(jit=2.5), a_result(jit=2.5, rounds=2)], conditions=1)
+    found = suite.evaluate(majority, [a_result(jit=2.5), a_result(jit=2.5, rounds=2)], majority_count=1)
     assert (found.outcome, found.sound) == ("undecided", False)
     assert "it has 2 of at least 5 rounds" in found.sentence
 
