@@ -44,7 +44,7 @@ def judge(request: JudgeRequest) -> Assessment:
         for launch in request.launches
     )
     if not request.timed:
-        return check(request.case, launches, parity)
+        return assess_outputs(request.case, launches, parity)
     successful = [launch for launch in launches if launch.failure is None]
     split = split_disturbed(request.case, successful)
     evidence = Evidence(case=request.case, launches=split.counted, quarantined=split.quarantined)
@@ -64,11 +64,11 @@ def judge(request: JudgeRequest) -> Assessment:
             for round_number, reasons in sorted(split.noisy.items())
         ),
         spread=spreads(split.counted, 1 - float(request.case.measurement.confidence)),
-        stop=judged.stop(),
+        stop=judged.stop_reason(),
     )
 
 
-def check(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
+def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
     """Return the assessment of launches that were not timed: only their outputs count.
 
     The case stops after `CHECKED_ROUNDS` rounds. No round is disturbed, because other load does not change outputs.
@@ -193,7 +193,7 @@ class JudgedCase:
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
-        """Return each variant's seconds per unit by undisturbed round, as `quantity` of its launch's blocks.
+        """Return each variant's seconds per unit by undisturbed round: the `quantity` of the blocks in that round.
 
         None means the quantity that decides the verdict.
         """
@@ -252,7 +252,7 @@ class JudgedCase:
         sentence = " ".join(filter(None, [comparison.sentence, finding.sentence]))
         return comparison.model_copy(update={"pays_back": finding.document, "sentence": sentence})
 
-    def stop(self) -> StopReason | None:
+    def stop_reason(self) -> StopReason | None:
         """Return why measuring may end now; None if another round is needed.
 
         Measuring ends if too few variants are valid to compare them, if every deciding interval is as narrow as the

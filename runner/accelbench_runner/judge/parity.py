@@ -44,7 +44,7 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
             readings[key] = _add_remedy(reading, launch)
         except Exception as error:  # noqa: BLE001 - the reference is a workload author's code
             readings[key] = mismatch(units, f"the reference cannot be computed: {script.format_error(error)}")
-        unseen = read_unseen(request, launch, Path(directory)) if launch else None
+        unseen = compare_unseen(request, launch, Path(directory)) if launch else None
         if unseen is not None:
             readings[key] = readings[key].model_copy(update={"unseen": unseen})
     return _add_agreement_hint(request, readings)
@@ -85,7 +85,7 @@ def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading
     }
 
 
-def read_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
+def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
     """Compare a launch's outputs for unseen inputs with their reference; None if the launch has no such outputs.
 
     `changes` is True if the right outputs differ from those for the original inputs. If outputs cannot be read or

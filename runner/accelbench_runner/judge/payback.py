@@ -40,7 +40,7 @@ def payback(
     first_call_seconds = statistics.mean(cost.first_call for cost in variant_costs)
     name, unit = _variant_and_unit(variant.values())
     return PaybackFinding(
-        document=_document(estimate, first_call_seconds),
+        document=_payback_document(estimate, first_call_seconds),
         sentence=payback_sentence(estimate, name, unit),
     )
 
@@ -86,7 +86,7 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
     return LaunchCost(first_call=first_call_seconds - steps_in_call * step_seconds, step=step_seconds)
 
 
-def _document(estimate: PaybackEstimate, first_call_seconds: float) -> Payback:
+def _payback_document(estimate: PaybackEstimate, first_call_seconds: float) -> Payback:
     """Return the estimate with whole numbers of steps; only the answers `after` and `until` have `steps`.
 
     `first_call_seconds` is the mean over the variant's launches.

@@ -184,7 +184,10 @@ class Launch:
         return make_first_call(self._task, adapter, work, self._import_seconds)
 
     def _compute_outputs(self, adapter: Adapter, program: Program, work: Work) -> None:
-        """Make the first call, then as many more as parity needs, and write the last call's outputs for the judge."""
+        """Make the first call, and more until parity has enough units; write the last call's outputs for the judge.
+
+        Report the compile cache and the compiler's peak memory after the first call.
+        """
         state, out = self._first_call(adapter, work)
         self._reporter.facts(
             Facts(

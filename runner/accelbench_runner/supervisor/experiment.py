@@ -157,7 +157,7 @@ class Supervisor:
         try:
             is_judged = self._judge(round_number, counted_launches, directories)
         finally:
-            if not is_judged:  # there is no assessment, or an error was raised
+            if not is_judged:  # no assessment, or an error: then only failures count
                 counted_launches = [launch for launch in launches if launch.failure]
             self._store_round(counted_launches, launches)
             for launch_directory in directories.values():
@@ -178,7 +178,7 @@ class Supervisor:
             comparisons=assessment.comparisons,
         )
         self.log.event(event)
-        # Later rounds do not repeat failed launches, so their time says nothing about how long a round takes.
+        # Later rounds do not launch a failed variant, so the time of a failed launch says nothing about their length.
         failed_seconds = sum(launch.wall_seconds for launch in launches if launch.failure)
         self._round_seconds.append(self.clock() - began - failed_seconds)
         return None
@@ -202,7 +202,7 @@ class Supervisor:
     ) -> tuple[list[LaunchRecord], StopReason | None]:
         """Launch the variants in the order of `directories`; return the records, and why the round was cut short.
 
-        The reason is None if every variant was launched and no launch was ended early.
+        The reason is a signal, the time limit, or that nothing is left to compare; None if the round is complete.
         """
         launches: list[LaunchRecord] = []
         for position, variant in enumerate(directories):

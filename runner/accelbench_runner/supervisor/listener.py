@@ -73,7 +73,7 @@ class LaunchListener:
         """Bytes printed in the phases whose steps repeat."""
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Parse `data` if it comes from the channel for messages; forward it if the launch printed it."""
+        """Parse `data` from the channel for messages. Forward other data, and count it in phases whose steps repeat."""
         if channel == "messages":
             self._receive_messages(data)
             return
@@ -105,7 +105,7 @@ class LaunchListener:
                 self.protocol_error = f"its last message is cut off: {_excerpt(self._incomplete_line)}"
 
     def grace_seconds(self) -> float | None:
-        """Return how many seconds the launch may take to exit; None while it may still send a message."""
+        """Return the seconds in which the launch must exit: 0 after a protocol error; None while messages may come."""
         if self.protocol_error:
             return 0.0
         return EXIT_SECONDS if self.final_message or self._messages_closed else None
@@ -115,7 +115,7 @@ class LaunchListener:
         return self.allowance.seconds_left(elapsed)
 
     def _parse(self, line: bytes) -> None:
-        """Parse one message and store what it reports. Ignore it after the final message or an error."""
+        """Store what a message reports, or why it cannot be read. Ignore it after the final message or an error."""
         if self.final_message or self.protocol_error:
             return
         try:

@@ -62,7 +62,7 @@ def _fact(launch: LaunchRecord, path: str) -> Any:
 
 
 def worst_parity(launches: Sequence[LaunchRecord]) -> float | None:
-    """Return the largest ratio of error to tolerance over all launches; None if no outputs were compared."""
+    """Return the largest error / tolerance of all launches, at most `LARGEST_RATIO`; None if none was compared."""
     ratios = [launch.parity.worst_ratio for launch in launches if launch.parity]
     return min(max(ratios), LARGEST_RATIO) if ratios else None
 

@@ -43,8 +43,8 @@ def allowed_threads(available: int, quota: float | None, requested: int | None =
 def set_affinity(requested: int | None = None) -> tuple[int, ...]:
     """Choose the case's CPUs, and bind this process and its later children to them; return the CPUs' numbers.
 
-    At most `requested` CPUs are used; None means as many as the container may use. If that is not all, each CPU's use
-    is observed for `OBSERVATION_SECONDS`, and idle ones are chosen first.
+    At most `requested` CPUs are used; None means as many as the container may use. If not all CPUs are used, their
+    use is observed for `OBSERVATION_SECONDS`, and idle ones are chosen first.
     """
     available = os.sched_getaffinity(0)
     threads = allowed_threads(len(available), cgroup.cpu_quota(cgroup.find("cpu")), requested)
