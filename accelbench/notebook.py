@@ -72,7 +72,7 @@ class ComparedFunctions:
         return self.results[0]
 
     def __repr__(self) -> str:
-        """Return the sentences about each result, and a line with the directory of the results."""
+        """Return lines: the sentences that summarise each result, then the directory of the results."""
         sentences = [sentence for result in self.results for sentence in view.sentences(result)]
         return "\n".join([*sentences, self._directory_line()])
 

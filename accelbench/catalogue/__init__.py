@@ -95,9 +95,9 @@ def _from_package(point: EntryPoint) -> Workload:
 
 
 def _load_entry_point(point: EntryPoint) -> Workload:
-    """Load a workload's class, or a module with one, and return an instance.
+    """Load a workload's class, or a module that defines it, and return an instance of the class.
 
-    Raises InvalidWorkloadError if loading fails, or if the class is invalid or has another name.
+    Raises InvalidWorkloadError if loading fails, or if the class is invalid or has another name than the entry point.
     """
     try:
         loaded = point.load()
@@ -130,7 +130,7 @@ def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -
 def options_model(kind: VariantKind) -> type[frameworks.Options]:
     """Return the model of a variant's options: those of its mode.
 
-    It has no fields for a variant of a method marked `@variant`, nor for a mode that is unknown here.
+    It has no fields for a variant of a method marked `@variant`, nor for a mode that the framework does not have.
     """
     if not kind.plain:  # marked with `@variant`
         return frameworks.Options

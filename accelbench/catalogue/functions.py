@@ -58,7 +58,7 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
         for member in vars(module).values()
         if inspect.isclass(member) and issubclass(member, Workload) and member.__module__ == module.__name__
     ]
-    if not classes and (function_workload := _find_functions(module)):
+    if not classes and (function_workload := _workload_of_functions(module)):
         return function_workload
     if len(classes) != 1:
         class_names = ", ".join(kind.__name__ for kind in classes) or "none"
@@ -69,7 +69,7 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
     return classes[0]
 
 
-def _find_functions(module: ModuleType) -> type[FunctionWorkload] | None:
+def _workload_of_functions(module: ModuleType) -> type[FunctionWorkload] | None:
     """Make a workload of the module's functions that are named like frameworks; None if there are none.
 
     Raises:
@@ -269,7 +269,7 @@ def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
         # the signature (state, batch), which inspect would otherwise take from the wrapped function.
         vars(step).update(__signature__=inspect.signature(step), __wrapped__=unpickled_function)
         batches = [tools.put(dict(batch)) for batch in arrays.batches]
-        initial_versions = [_freeze(batch) for batch in batches]
+        initial_versions = [_freeze_and_read_versions(batch) for batch in batches]
 
         def export(_state: Any, out: Any) -> Mapping[str, Any]:
             """Return the function's results by name; raises InvalidWorkloadError if a call changed a batch in place."""
@@ -282,7 +282,7 @@ def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
     return build
 
 
-def _freeze(batch: Mapping[str, Any]) -> dict[str, int | None]:
+def _freeze_and_read_versions(batch: Mapping[str, Any]) -> dict[str, int | None]:
     """Make NumPy arrays read-only, and return the version of each PyTorch tensor by name; None for other arrays.
 
     PyTorch increases a tensor's version at each change in place.
@@ -321,7 +321,7 @@ def _require_callable_with(function: Callable[..., Any], batch: NamedArrays) -> 
 def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
     """Return a function's results by name.
 
-    A dictionary has its own names. A single array is named `y`. The arrays of a tuple or list are named `y0`, `y1`.
+    A dictionary keeps its names. A single array is named `y`. The arrays of a tuple or list are named `y0`, `y1`.
 
     Raises:
         InvalidWorkloadError: A name is not a string, or a result is not an array.

@@ -101,7 +101,10 @@ def digest(arrays: Arrays) -> str:
 
 
 def working_set(arrays: Arrays, float_bytes: int) -> int:
-    """Return the bytes of state and batches, without temporaries; each real floating-point number has `float_bytes`."""
+    """Return the bytes of state and batches, without temporaries.
+
+    A real floating-point number counts `float_bytes`, any other number as many bytes as in its NumPy array.
+    """
     import numpy as np
 
     total_bytes = 0

@@ -151,7 +151,7 @@ def digest_of(text: str) -> str:
 
 
 def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[str]:
-    """Yield the log lines, without line ends, of a document whose JSON is `text`.
+    """Yield the log lines, without line ends, of a document: slices of its JSON `text`, compressed and in Base64.
 
     `identifier` is unique among the documents of its kind, and has no spaces.
     """
@@ -184,7 +184,7 @@ def parse_event(line: str) -> Event | None:
         return None
     try:
         return _event.validate_json(line[len(prefix) :])
-    except ValueError:  # pydantic's own, and UnicodeEncodeError for half a surrogate pair
+    except ValueError:  # pydantic's ValidationError, or UnicodeEncodeError for half a surrogate pair
         return None
 
 
@@ -232,7 +232,7 @@ class LogDocuments:
     problems: tuple[str, ...] = ()
 
     def latest(self, kind: DocumentKind, digest: str | None = None) -> Result | None:
-        """Return the last document of `kind`, and of `digest` if given, that is a valid result; None without one."""
+        """Return the last valid result among the documents of `kind`, and of `digest` if given; None without one."""
         for document in reversed(self.documents):
             if document.kind != kind or digest not in {None, document.digest}:
                 continue

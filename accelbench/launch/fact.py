@@ -51,7 +51,7 @@ def value_or_none(fact: T | Unreadable) -> T | None:
 
 
 def is_reported(fact: object) -> bool:
-    """Return True if the launch reported a value for the fact, valid or not."""
+    """Return True if the launch reported a value for the fact, valid or not, or if the fact's probe failed."""
     return not isinstance(fact, Unreadable) or fact.reported
 
 

@@ -112,9 +112,9 @@ class LaunchCheck:
                 else:
                     missing_facts.append(missing_fact)
             if findings:
-                yield _check(self, most_severe(findings, disturbance=self.disturbance), variant)
+                yield _as_check(self, most_severe(findings, disturbance=self.disturbance), variant)
             else:
-                yield _check(self, untested(missing_facts[0]), variant)
+                yield _as_check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
         """Return the fact that the check needs if the launch did not report it; None if it did, or if none is needed.
@@ -153,7 +153,7 @@ class CaseCheck:
     def checks(self, evidence: Evidence) -> Iterator[Check]:
         """Evaluate the evidence, and yield a Check for each finding."""
         for variant, finding in self.evaluate(evidence):
-            yield _check(self, finding, variant)
+            yield _as_check(self, finding, variant)
 
 
 ValidityCheck = LaunchCheck | CaseCheck
@@ -202,7 +202,7 @@ def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = Fals
     return Finding(finding.outcome, f"round {round_number}: {finding.reading}{more}")
 
 
-def _check(check: ValidityCheck, finding: Finding, variant: str | None) -> Check:
+def _as_check(check: ValidityCheck, finding: Finding, variant: str | None) -> Check:
     """Return the check's finding as a result stores it, with its reading cut to a maximum length."""
     return Check(
         name=check.name,

@@ -33,6 +33,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)
+    # The arrays that the step uses besides its arguments.
     captured = f"; captured: {', '.join(dependence.captured)}" if dependence.captured else ""
     if dependence.raised:
         return failed(f"it raises on inputs that it was not built from: {dependence.raised}{captured}")

@@ -22,7 +22,8 @@ MINIMUM_NAMED_SHARE = 0.01
 
 
 def neighbours_share(neighbours: Neighbours) -> float:
-    """Return the share of the launch's CPU time that other processes used, at least 0."""
+    """Return the CPU time that other processes used, over that offered to the launch; at least 0."""
+    # `busy_seconds` is slightly negative if the kernel's ticks missed some.
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
 
 

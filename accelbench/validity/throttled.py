@@ -35,7 +35,7 @@ def quota_share(launch: LaunchRecord) -> float | None:
 
 
 def steal_share(launch: LaunchRecord) -> float:
-    """Return the CPU time that the hypervisor gave to others, over the CPU time of the launch; 0 if unknown."""
+    """Return the CPU time that the hypervisor gave to others, over that offered to the launch; 0 if unknown."""
     throttling, neighbours = launch.facts.throttling, launch.facts.neighbours
     if isinstance(throttling, Unreadable) or isinstance(neighbours, Unreadable):
         return 0.0

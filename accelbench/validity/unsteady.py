@@ -36,7 +36,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _drift(launch: LaunchRecord) -> Drift | None:
-    """Return the drift of the times of the launch's blocks; None if it has fewer than two blocks."""
+    """Return the drift of the seconds per unit over the launch's blocks; None if there are fewer than two."""
     return launch_drift([block.seconds / block.units for block in launch.blocks])
 
 
@@ -69,7 +69,7 @@ def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
 
 
 def _describe_change(log_change: float) -> str:
-    """Describe the logarithm of a ratio of times: `3 % slower`."""
+    """Describe the logarithm of a later time over an earlier one: `3 % slower`."""
     percentage = 100 * abs(math.expm1(log_change))
     direction = "slower" if log_change > 0 else "faster"
     return f"{percentage:.2g} % {direction}"
