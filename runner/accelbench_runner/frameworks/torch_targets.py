@@ -80,8 +80,8 @@ class TorchTargets(Targets):
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
         """Dispatch two calls on the simulated device; return whether the second one fits in memory, and its size.
 
-        The memory is the target's, or this machine's for a target without its own. If the memory
-        or the peak is unknown, the call fits.
+        The memory is the target's, or this machine's for a target without its own. If the memory or the
+        call's peak is unknown, the call fits.
         """
         assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
         size = measure_call(self._account, program, work.call, work.batches)

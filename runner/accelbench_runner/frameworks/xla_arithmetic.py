@@ -101,8 +101,8 @@ def _count_instruction(  # noqa: PLR0911 - one return for each kind of instructi
 def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
     """Count 2 operations for each pair of numbers that a product or a convolution multiplies.
 
-    Another custom call counts 0, and so does an instruction without two floating-point operands. `line` is the HLO
-    instruction, and `shape` its result's shape.
+    A custom call that is neither counts 0, and so does an instruction without two floating-point operands. `line` is
+    the HLO instruction, and `shape` its result's shape.
     """
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0

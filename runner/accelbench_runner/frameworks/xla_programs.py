@@ -98,8 +98,8 @@ def inspect(text: str) -> ProgramContents | None:
 def _collectives(module: Module) -> Iterator[Instruction]:
     """Yield one instruction for each collective, such as `all-reduce`.
 
-    A TPU's program lists a collective up to three times (start, update, done), with the same channel:
-    only the first counts.
+    A TPU's program lists a collective up to three times (start, update, done), with the same channel. Only
+    the first counts.
     """
     yielded_channels = set()
     for instruction in _walk(module, module.entry):
