@@ -123,17 +123,17 @@ def _plot_trainings(lines: Sequence[_Line]) -> "Plot":
     # A range can begin at 0 or have no upper end; a logarithmic axis can show neither.
     shown_ratios = [ratio for ratio in ratios if 0 < ratio < math.inf]
     axis_minimum, axis_maximum = min(shown_ratios) / MARGIN_FACTOR, max(shown_ratios) * MARGIN_FACTOR
-    first_measured = next((line for line in lines if line.measured_ratios), None)
+    first_measured_line = next((line for line in lines if line.measured_ratios), None)
     left_margin = max(canvas.text_width(line.name) for line in lines) + 16
 
     def draw_figure(width: int) -> "Figure":
-        """Draw the figure, `width` pixels wide."""
+        """Draw the figure of all `lines`, `width` pixels wide."""
         # In pixels: the legend is above the axes, and their label below.
         top_margin, bottom_margin = 46, 50
         drawing = canvas.figure(width, top_margin + LINE_HEIGHT * len(lines) + bottom_margin)
         axes = canvas.place(drawing, left=left_margin, right=16, top=top_margin, bottom=bottom_margin)
         axes.set(xscale="log", xlim=(axis_minimum, axis_maximum), ylim=(len(lines), 0), yticks=[])
-        axes.axvline(1, color=Ink.MUTED.value, linewidth=1)
+        axes.axvline(1, color=Ink.MUTED.value, linewidth=1)  # equally fast
         for index, line in enumerate(lines):
             y = index + 0.5
             # The range that confirms the claim, cut at the ends of the axis; it fills 70 % of the line's height.
@@ -145,7 +145,7 @@ def _plot_trainings(lines: Sequence[_Line]) -> "Plot":
             if line.measured_ratios:
                 lowest, measured, highest = line.measured_ratios
                 axes.plot([lowest, highest], [y, y], color=Ink.SERIES_1.value, linewidth=3, solid_capstyle="butt")
-                label = "here" if line is first_measured else None
+                label = "here" if line is first_measured_line else None
                 axes.plot([measured], [y], "o", markersize=8, color=Ink.SERIES_1.value, label=label)
             axes.annotate(
                 line.name, (0, y), xycoords=axes.get_yaxis_transform(), xytext=(-12, 0),

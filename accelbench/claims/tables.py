@@ -236,9 +236,9 @@ def _program_row(result_name: str, program: CompiledVariant, variant: VariantRes
 def _list_fusions(kinds: Sequence[str]) -> str:
     """Return the first `MAXIMUM_FUSIONS` kinds of fusion as a text, and how many more there are, if any."""
     texts = list(kinds[:MAXIMUM_FUSIONS])
-    more = len(kinds) - MAXIMUM_FUSIONS
-    if more > 0:
-        texts.append(f"{more} more kinds" if more > 1 else "1 more kind")
+    omitted_count = len(kinds) - MAXIMUM_FUSIONS
+    if omitted_count > 0:
+        texts.append(f"{omitted_count} more kinds" if omitted_count > 1 else "1 more kind")
     return "; ".join(texts)
 
 
