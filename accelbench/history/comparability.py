@@ -41,7 +41,7 @@ class Entry:
     absent: str = ""
     """Value of a side without the entry; empty: it was not recorded."""
 
-    def describes(self, name: str) -> bool:
+    def applies_to(self, name: str) -> bool:
         """Return True if this entry applies to `name`.
 
         The names are equal, or the entry's name ends with a dot and `name` begins with it.
@@ -163,7 +163,7 @@ def find_entry(name: str) -> Entry:
 
     If no entry applies, return a new entry whose group is `name`.
     """
-    entries = [entry for entry in ENTRIES if entry.describes(name)]
+    entries = [entry for entry in ENTRIES if entry.applies_to(name)]
     return max(entries, key=lambda entry: len(entry.name), default=Entry(name, group=name))
 
 

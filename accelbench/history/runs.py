@@ -84,7 +84,7 @@ class RunComparison:
 def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
     """Compare the times of every variant of every case that both sides have.
 
-    If a difference that matters is not allowed, compare nothing, and return the differences.
+    If a difference that matters is not allowed, nothing is compared.
 
     Args:
         before: The first side, the baseline of every speedup.
@@ -188,7 +188,7 @@ def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
     """Return how a case is judged: by the margin and confidence of the first side's first result.
 
     `comparisons` is the number of comparisons that share the confidence (Bonferroni). `alpha` is the smallest nominal
-    alpha of the results; in a series, it is the alpha without a correction for repeated tests.
+    alpha of the results; in a series, the alpha without a correction for repeated tests.
     """
     measurements = [result.case.measurement for result in case.results]
     first = measurements[0]
