@@ -110,7 +110,10 @@ def is_restless(variant: VariantResult, result: Result) -> bool:
 
 
 def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
-    """If a comparison is undecided, yield advice to change the setting that ended the rounds; nothing if none did."""
+    """Yield which setting to change so that there are more rounds; nothing if all comparisons are decided.
+
+    It is the setting that ended the rounds; nothing if something else ended them.
+    """
     if not any(map(_is_undecided, result.comparisons)):
         return
     measurement = result.case.measurement

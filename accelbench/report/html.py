@@ -68,7 +68,7 @@ def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, A
     if manifest is None and len(cases) == 1:
         manifest = reproduce.of_case(cases[0].result.case)
     results = [case.result for case in cases]
-    processors = reproduce.processors_asked_for(results[0]) if results else None
+    processors = reproduce.processors_option(results[0]) if results else None
     sentences = overview_sentences(results)
     all_plots = len(cases) <= MAXIMUM_DRAWN_CASES
     page_text: str = template.render(

@@ -140,7 +140,7 @@ def _state_after_round(state: VariantState, event: RoundFinished) -> VariantStat
 
 
 def remaining(progress: Progress, now: float) -> Remaining | None:
-    """Estimate the remaining seconds for the minimum and the maximum of rounds; None before a launch has ended.
+    """Estimate the seconds until the minimum and the maximum number of rounds; None before a launch has ended.
 
     Each is at most what is left of the case's time limit.
     """

@@ -16,7 +16,7 @@ END = "END-OF-MANIFEST"
 def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
     """Return a shell command that runs the manifest.
 
-    `processors` is the number of CPUs that the run may use; None: all.
+    `processors` is the number of CPUs that the run may use; None: all. A comment names the directory of a script.
     """
     manifest_text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
     script = manifest["spec"]["workload"].get("script")
@@ -26,7 +26,7 @@ def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
     return f"{comment}accelbench run -{options} <<'{END}'\n{manifest_text}{END}"
 
 
-def processors_asked_for(result: Result) -> int | None:
+def processors_option(result: Result) -> int | None:
     """Return the number of CPUs that the run used, for the option `--processors`.
 
     The answer is None if the number is unknown, if the run used all CPUs, or if it had a container's CPU limit.

@@ -137,7 +137,8 @@ def sentences(*results: Result) -> tuple[str, ...]:
 def _sentences(result: Result) -> Iterator[str]:
     """Yield sentences about each program, and about each variant that was not compiled because it failed.
 
-    A program has a headline, the compiler's message if it refused, and the reason why it is not divided among devices.
+    A program has a headline, the compiler's message if it refused, and why it is not divided, if there are several
+    devices and it is not.
     """
     compiled_variants = {compiled.variant for compiled in result.compiled}
     for compiled in result.compiled:

@@ -348,7 +348,7 @@ class Axis:
 
 
 def axis_for(intervals: Sequence[Bounds], width: int) -> Axis:
-    """Return one axis of `width` characters for all rows: it contains 1, all intervals, and `AXIS_MARGIN` beyond."""
+    """Return an axis of `width` characters for 1 and all intervals, with a factor of `AXIS_MARGIN` at both ends."""
     lower = min([1.0, *(bounds.lower for bounds in intervals)])
     upper = max([1.0, *(bounds.upper for bounds in intervals)])
     return Axis(lower / AXIS_MARGIN, upper * AXIS_MARGIN, width)

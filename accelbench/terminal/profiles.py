@@ -226,7 +226,10 @@ def _overview_table(matches: ProfileMatches) -> Table:
 
 
 def _format_requests(profile: Profile) -> str:
-    """Return what a case of the profile requests: devices, by their resource or DeviceClass, CPU and memory."""
+    """Return what a case of the profile requests, as `1 nvidia.com/gpu, 4 cpu, 16 GiB memory`.
+
+    `1 of CLASS` is first if the profile has a DeviceClass.
+    """
     requests = profile_requests(profile)
     devices = [name for name in requests if name == profile.resource]
     texts = [format_amount(name, requests[name]) for name in (*devices, "cpu", "memory")]

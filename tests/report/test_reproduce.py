@@ -50,8 +50,8 @@ def test_processors_that_were_asked_for_are_asked_for_again(
     fingerprint: dict[str, str], processors: int | None
 ) -> None:
     result = sample.result().model_copy(update={"fingerprint": fingerprint})
-    assert reproduce.processors_asked_for(result) == processors
-    command = reproduce.command(reproduce.of_case(result.case), reproduce.processors_asked_for(result))
+    assert reproduce.processors_option(result) == processors
+    command = reproduce.command(reproduce.of_case(result.case), reproduce.processors_option(result))
     assert command.partition("\n")[0].startswith(
         "accelbench run - --processors 2 <<" if processors else "accelbench run - <<"
     )

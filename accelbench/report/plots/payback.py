@@ -128,7 +128,7 @@ def plot(result: Result, name: str) -> Plot | None:
             colour, dashes = canvas.series_style(index)
             axes.plot(steps, speedups, color=colour, linestyle=dashes, linewidth=2, label=curve.variant)
             offset = BAR * (index - (len(drawn_curves) - 1) / 2)
-            _draw_answer(axes, curve.pays_back, colour, last_step, offset_pixels=offset)
+            _draw_payback(axes, curve.pays_back, colour, last_step, offset_pixels=offset)
         figure.legend(
             loc="upper left", bbox_to_anchor=(0, 1), ncols=legend_columns, frameon=False, handlelength=2.2,
             columnspacing=1.4, handletextpad=0.5, borderpad=0.3, labelcolor=Ink.TEXT.value,
@@ -148,7 +148,7 @@ def _last_step(drawn_curves: Sequence[Curve]) -> float:
     return min(MAXIMUM_AXIS_STEPS, max([MINIMUM_AXIS_STEPS, *(count * AXIS_FACTOR for count in steps)]))
 
 
-def _draw_answer(axes: "Axes", answer: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
+def _draw_payback(axes: "Axes", answer: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
     """Draw a ring at the step at which a variant pays back, and its interval as a bar; nothing without such a step.
 
     The bar starts at 1 if the interval has no lower end, and ends at `last_step` if it has no upper end. It is
@@ -177,12 +177,12 @@ def _steps(value: float) -> str:
 
 def describe(result: Result) -> str:
     """Describe the plot in words: when each variant pays back, and its speedup in the long run."""
-    answers, limits = [], []
+    answers, long_run_speedups = [], []
     for curve in curves(result):
         answers.append(f"{curve.variant} pays back {details.pays_back(curve.pays_back, result.unit)}")
-        baseline_step, variant_step = curve.step_seconds
-        limits.append(f"{curve.variant} {figures.speedup(baseline_step / variant_step)}")
+        baseline_seconds, variant_seconds = curve.step_seconds
+        long_run_speedups.append(f"{curve.variant} {figures.speedup(baseline_seconds / variant_seconds)}")
     return (
         f"Speedup over {result.case.baseline} with the first call counted: {'; '.join(answers)}. "
-        f"In the long run: {'; '.join(limits)}."
+        f"In the long run: {'; '.join(long_run_speedups)}."
     )

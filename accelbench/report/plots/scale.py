@@ -38,7 +38,7 @@ def log_ticks(low: float, high: float, maximum: int) -> list[float]:
 
 def linear_ticks(high: float, maximum: int) -> list[float]:
     """Return 0 and at most `maximum` other round numbers up to `high`."""
-    just_above_zero = high * 1e-9
+    just_above_zero = high * 1e-9  # so that `_even_ticks` does not return 0 too
     return [0.0, *_even_ticks(just_above_zero, high, maximum)]
 
 
