@@ -21,7 +21,7 @@ WIDER = 4
 
 
 def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
-    """Draw for all blocks weights (layers, in, out) with biases (layers, out), and gains with biases (layers, width).
+    """Draw the weights (layers, in, out) and biases (layers, out) of all blocks, and gains with biases (layers, width).
 
     Standard deviations keep the scale of x. Each layer adds two products to x, so `residual_scale` makes these smaller.
     """

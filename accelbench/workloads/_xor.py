@@ -86,6 +86,7 @@ def jax_train_sample(compiler: Callable[[Any], Any]) -> Any:
         return jax.tree.map(lambda parameter, gradient: parameter - learning_rate * gradient, layers, gradients)
 
     def train(layers: Any, x: Any, y: Any, learning_rate: Any) -> tuple[Any, Any]:
+        """Train on one sample; return the new layers and the loss before this step."""
         loss, gradients = jax.value_and_grad(mean_squared_error)(layers, x, y)
         return update(layers, gradients, learning_rate), loss
 

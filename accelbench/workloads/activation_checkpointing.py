@@ -138,6 +138,7 @@ def _jax_scanned_program(
         stacked[name] = flat.reshape(segments, segment_layers, *array.shape)
 
     def apply_layers(x: Any, layers: Any) -> tuple[Any, None]:
+        """Apply the layers to x; return the result and None, as the body of a scan must."""
         for layer in layers:
             x = network.jax_layer(x, layer)
         return x, None

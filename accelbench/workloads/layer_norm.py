@@ -52,7 +52,7 @@ class LayerNorm(Workload):
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
         """Count seven operations for each number; a fused kernel reads x once and writes it once.
 
-        They are two sums, for mean and variance, then subtract the mean, square, scale, multiply by gain, add bias.
+        The seven are: two sums, for mean and variance, then subtract the mean, square, scale, times gain, plus bias.
         """
         size = parameters.rows * parameters.features
         return Cost(flops=7.0 * size, bytes=2.0 * size * float_bytes)

@@ -87,6 +87,7 @@ class LinearRegression(Workload):
         step = _jax_step(parameters)
 
         def train(w: Any, batch: Any) -> tuple[Any, Any]:
+            """Run `steps` steps on the same batch; return w and the last loss."""
             w, losses = jax.lax.scan(lambda w, _: step(w, batch), w, length=parameters.steps)
             return w, losses[-1]
 
@@ -134,6 +135,7 @@ def _jax_step(parameters: LinearRegression.Parameters) -> Any:
     import jax
 
     def step(w: Any, batch: Any) -> tuple[Any, Any]:
+        """Return w after one step of gradient descent, and the loss before it."""
         loss, gradient = jax.value_and_grad(_jax_loss)(w, batch)
         return w - parameters.rate * gradient, loss
 

@@ -89,6 +89,7 @@ class LoopUnrolling(Workload):
         import jax.numpy as jnp
 
         def add(total: Any, element: Any) -> tuple[Any, Any]:
+            """Return the new total twice: as the carry of the scan and as its output."""
             return total + element, total + element
 
         def add_and_sine(carry: Any, element: Any) -> tuple[Any, None]:

@@ -85,6 +85,7 @@ class Maxsim(Workload):
         del parameters
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:
+            """Score all documents; return the next query and the scores (documents,)."""
             scores = (batch["documents"] @ query.T).max(axis=1).sum(axis=-1)
             return _next_query(query, scores.mean()), scores
 
@@ -95,6 +96,7 @@ class Maxsim(Workload):
         del parameters
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:
+            """Score all documents; return the next query and the scores (documents,)."""
             scores = (batch["documents"] @ query.T).amax(dim=1).sum(dim=-1)
             return _next_query(query, scores.mean()), scores
 

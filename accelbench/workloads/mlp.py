@@ -85,7 +85,10 @@ class Mlp(Workload):
         return Arrays(state=network, batches=({"inputs": inputs, "targets": targets},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Predict or train in NumPy for `units` steps; gradients come from the chain rule, written by hand."""
+        """Run `units` steps in NumPy: for `work: predict`, return the last inputs; else the network and the last loss.
+
+        Gradients come from the chain rule, written by hand.
+        """
         import numpy as np
 
         if parameters.work == "predict":
@@ -229,6 +232,7 @@ def _jax_prediction_program(parameters: Mlp.Parameters, arrays: Arrays, tools: T
     graph, weights = _jax_network(parameters, arrays.batches[0], tools)
 
     def predict(inputs: Any, weights: Any) -> tuple[Any, None]:
+        """Return the next inputs, which end with the predicted outputs."""
         outputs = nnx.merge(graph, weights)(inputs)
         return _append_outputs(jnp.concatenate, inputs, outputs), None
 
@@ -285,6 +289,7 @@ def _torch_program(
         layer.weight, layer.bias = torch.nn.Parameter(weights.T.contiguous()), torch.nn.Parameter(biases)
 
     def predict(inputs: Any, model: Any) -> tuple[Any, None]:
+        """Return the next inputs, which end with the predicted outputs."""
         return _append_outputs(torch.cat, inputs, model(inputs)), None
 
     if not train:

@@ -121,11 +121,13 @@ def _jax_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: To
     adam = optax.adam(parameters.learning_rate, b1=BETA1, b2=BETA2, eps=EPSILON)
 
     def step(state: Any, gradients: Any) -> tuple[Any, None]:
+        """Apply one step of Adam; return the next (weights, optimizer state), and no output."""
         weights, optimizer_state = state
         updates, optimizer_state = adam.update(gradients, optimizer_state, weights)
         return (optax.apply_updates(weights, updates), optimizer_state), None
 
     def export(state: Any, _: Any) -> dict[str, Any]:
+        """Return weights and moments with the names of the reference; optax names the moments mu and nu."""
         weights, (moments, *_) = state
         return _arrays_by_name(weights, moments.mu, moments.nu)
 

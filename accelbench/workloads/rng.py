@@ -132,6 +132,7 @@ class Rng(Workload):
             thread_keys = [jax.random.fold_in(key, thread) for thread in range(parameters.threads)]
 
             def draw_mask(thread: int) -> Any:
+                """Split the thread's key into its next key and one for this mask; draw the mask."""
                 thread_keys[thread], mask_key = jax.random.split(thread_keys[thread])
                 return mask_of(mask_key)
 
@@ -149,6 +150,7 @@ def _draw_in_threads(parameters: Rng.Parameters, draw_mask: Callable[[int], Any]
     barrier = Barrier(parameters.threads)
 
     def draw_masks(thread: int) -> list[Any]:
+        """Wait until all threads have started, then draw the masks of one thread."""
         barrier.wait()
         return [draw_mask(thread) for _ in range(parameters.draws)]
 

@@ -52,6 +52,7 @@ def _program(arrays: Arrays, tools: Tools) -> Program:
     side_effects: list[str] = []
 
     def step(x: Any, _batch: Any) -> tuple[Any, Any]:
+        """Append to the list, the side effect; return x + 1 as the next state."""
         side_effects.append("called")
         return x + 1, None
 

@@ -128,6 +128,7 @@ class TrainingCurve(Workload):
             """Return a compiled function that trains an epoch."""
 
             def train_epoch(state: Any, stacked_mini_batches: Any) -> tuple[Any, Any]:
+                """Scan the mini-batches; return the state and the mean loss."""
                 state, losses = jax.lax.scan(step, state, stacked_mini_batches)
                 return state, losses.mean()
 

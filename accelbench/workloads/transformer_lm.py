@@ -114,7 +114,7 @@ class TransformerLm(Workload):
         return Arrays(state=weights, batches=({"tokens": text, "targets": text},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Train in NumPy for `units` steps; gradients come from the chain rule, written by hand."""
+        """Train in NumPy for `units` steps, with gradients by the chain rule; return the weights and the last loss."""
         weights, loss = decoder.train(arrays.state, arrays.batches[0], parameters, parameters.learning_rate, units)
         return {**weights, "loss": loss}
 

@@ -108,7 +108,10 @@ class Vit(Workload):
         return Arrays(state=weights, batches=({"images": images, "labels": rng.integers(p.classes, size=p.batch)},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Predict or train in NumPy for `units` steps; gradients come from the chain rule, written by hand."""
+        """Run `units` steps in NumPy; return what the programs export.
+
+        For `work: predict`, these are the changed images and the last logits; else the weights and the last loss.
+        """
         import numpy as np
 
         if parameters.work == "predict":
@@ -227,6 +230,7 @@ def _jax_program(
         return transformer.jax_normalise(x[:, 0], outside["gain"], outside["gain_bias"]) @ outside["head"]
 
     def split_and_put(weights: NamedArrays) -> Any:
+        """Split the weights into those outside the blocks and those of the blocks; place them on the device."""
         return tools.put(shared.split_stacked(weights) if stacked else shared.split_blocks(weights, parameters.layers))
 
     if parameters.work == "predict":
@@ -330,6 +334,7 @@ def _prediction_program(arrays: Arrays, tools: Tools, logits_of: Callable[[Any, 
     """
 
     def step(images: Any, w: Any) -> tuple[Any, Any]:
+        """Predict; return slightly changed images as the next state, and the logits."""
         logits = logits_of(w, images)
         return images + NUDGE * logits.mean(), logits
 

@@ -80,7 +80,7 @@ class Xor(Workload):
         return Arrays(state=state, batches=({"inputs": inputs, "targets": targets},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Train in NumPy for `units` epochs, with gradients by the chain rule; return the losses of the last epoch."""
+        """Train in NumPy for `units` epochs; return weights, biases and the losses (4,) of the last epoch."""
         import numpy as np
 
         w1, b1, w2, b2 = (arrays.state[name].copy() for name in ("weights1", "biases1", "weights2", "biases2"))
