@@ -74,8 +74,8 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
 def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
     """Return the names of the checks that may fail without affecting the number.
 
-    They are the disturbance checks and the check of this number, if other load cannot change it. There are none for
-    other numbers and for observations (None).
+    For a number that other load cannot change, they are the disturbance checks and the number's own check. For other
+    numbers, and for observations (None), there are none.
     """
     if number is None or not number.undisturbed:
         return frozenset()

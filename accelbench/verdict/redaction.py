@@ -40,7 +40,7 @@ def step_seconds(variant: VariantResult) -> float | None:
 
 
 def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, float] | None:
-    """Return the two times whose ratio is the speedup, baseline first; None if a variant has no time.
+    """Return the two times whose ratio is the speedup, baseline first; None without a time or a common round.
 
     Each time is the geometric mean over the rounds that both variants have.
     """
