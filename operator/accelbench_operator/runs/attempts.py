@@ -87,8 +87,8 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
     if job and job.is_suspended and not job.has_ended:
         # If a pod had started, the queue has evicted the Job: another pod will follow, and the case starts again.
         return _queued_state(job, plan, observed, now)
-    # Times do not show that a pod is of an earlier admission: they are whole seconds, and the deletion time moves when
-    # the kubelet ends the pod.
+    # The missing finalizer shows that the pod is of an earlier admission. Times do not: they are whole seconds, and
+    # the deletion time moves when the kubelet ends the pod.
     if job and not job.has_ended and pod and pod.is_untracked:
         return _readmitted_state(attempt, job, pod, plan, observed, now)
     job_is_gone = job is None and bool(attempt.job_uid)  # the UID is recorded once the Job was observed

@@ -60,7 +60,9 @@ class Decision:
 def decide(
     plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, now: datetime, generation: int
 ) -> Decision:
-    """Return the next step of a run.
+    """Return the decision on a run: the status to write, the actions, and when to decide again.
+
+    A finished or refused run only loses the Jobs that nobody needs and, after its time to live, is deleted.
 
     Args:
         plan: The run's plan, or why it is refused.
@@ -229,7 +231,7 @@ def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: dat
 def _first_pending_reason(
     attempts: Iterable[Attempt], states: Mapping[str, AttemptState], waits: Mapping[str, _Wait]
 ) -> str:
-    """Return why the first case that waits does so: in its attempt, or before its next one; empty if none waits."""
+    """Return why the first waiting case waits: in its attempt in flight or before its next one; empty if none waits."""
     for attempt in attempts:
         state = states.get(attempt.case)
         if state and state.pending_reason and _in_flight(attempt):
@@ -428,6 +430,7 @@ def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], n
     start = datetime.fromisoformat(status.active_start_time)
     ends = [pod.ended_at or now for pod in pods if pod.started_at]
     elapsed = max(ends, default=now) - start
+    # A node's clock may be wrong, so the end may seem to be before the start.
     seconds = status.active_seconds + max(0, round(elapsed.total_seconds()))
     return status.model_copy(update={"active_start_time": None, "active_seconds": seconds})
 

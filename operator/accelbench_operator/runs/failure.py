@@ -56,7 +56,7 @@ def job_deleted(name: str) -> AttemptFailure:
 def pod_gone(job: ObservedJob, disruption: str = "") -> AttemptFailure:
     """Return the failure of a Job whose pod and log were deleted before the result was stored.
 
-    It is DISRUPTED if `disruption` describes one of the pod or the Job's own failure names one, else POD_LOST.
+    It is DISRUPTED if the pod had a `disruption` (empty if none was seen) or the Job names one, else POD_LOST.
     """
     if disruption or DISRUPTION in job.failure:
         cause = disruption or job.failure.rstrip(". ")
@@ -101,7 +101,9 @@ def pod_interrupted(pod: ObservedPod) -> AttemptFailure:
 
 
 def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFailure:
-    """Return the failure of a pod that has ended without a result: a disruption, else what its exit code means.
+    """Return the failure of a pod that has ended without a result.
+
+    It is the first that applies: a disruption, the meaning of the exit code, a failed start, or a lost result.
 
     Args:
         pod: The pod.

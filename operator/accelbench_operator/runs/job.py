@@ -49,7 +49,7 @@ def pod_deadline_seconds(time_limit_seconds: int) -> int:
 
 def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
     """Return the labels of a case's objects, by which the operator selects them."""
-    # The value of a label is short, and ends with a letter or a digit.
+    # A label's value has at most `MAXIMUM_LABEL` characters, and begins and ends with a letter or a digit.
     return {
         labels.MANAGED_BY: labels.MANAGER,
         labels.RUN: run.metadata.name[:MAXIMUM_LABEL].strip("-."),

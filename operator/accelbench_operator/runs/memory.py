@@ -52,7 +52,7 @@ class RunMemory:
     @property
     def obstacles(self) -> Mapping[str, Obstacle]:
         """Return the latest obstacle of each attempt, by the name of its Job."""
-        # `_obstacles` has the latest last, so it replaces earlier ones of the same Job.
+        # The latest is last in `_obstacles`, so it replaces the earlier ones of the same Job.
         return {job: obstacle for (job, _), obstacle in self._obstacles.items()}
 
     def record(self, job: str, wait: Wait, message: str, now: datetime) -> None:

@@ -35,7 +35,7 @@ def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
 def _merge_value(key: str, base: Any, patch: Any) -> Any:
     """Return the value of a field that `patch` sets; `base` is None if only `patch` has the field.
 
-    Containers are merged by name, and `merge_pod_template` says how all other fields are merged.
+    Containers are merged by name, and resources so that requests equal limits. `merge_pod_template` describes the rest.
     """
     if key == "containers":
         # A patch cannot add containers.
@@ -64,7 +64,8 @@ def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
 def _fill_value(key: str, value: Any, default: Any) -> Any:
     """Return the value of a field that both the template and the defaults set; what the template has stays.
 
-    Containers, maps and lists with a merge key get the default entries that they lack. `_APPENDED_DEFAULTS` get all.
+    Containers, resources, maps, and lists with a merge key get the default entries that they lack. The lists of
+    `_APPENDED_DEFAULTS` get all default entries.
     """
     if key == "containers":
         return [add_defaults(container, _find_named(default, container["name"])) for container in value]

@@ -210,7 +210,7 @@ class Reconciler:
         return loaded
 
     def _delay_write_until(self, known: KnownRun, now: datetime) -> datetime | None:
-        """Return until when to delay writing a status that differs only in progress, `PROGRESS_DELAY` from its start.
+        """Return when to write a status that differs only in progress: `PROGRESS_DELAY` after it first differed.
 
         None if that time is over, if the status differs in more, or if it is the same as the written one.
         """
@@ -280,7 +280,10 @@ class Reconciler:
         return max(0.0, (min(times) - self._clock()).total_seconds())
 
     async def _write(self, key: Key, known: KnownRun) -> None:
-        """Write the status, or if it is refused, a shorter one without foreign fields. Then report what has changed."""
+        """Write the status, or if it is refused, a shorter one without foreign fields.
+
+        Then report the failed attempts, and create an Event for each transition.
+        """
         before = known.written_status
         try:
             await self._put(key, known, known.foreign_fields, known.status)

@@ -306,7 +306,7 @@ def _why_invalid(result: Summary) -> str:
 
 
 def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
-    """Yield the status row of each comparison of a result; reuse the row in `known_rows` by result and variant."""
+    """Yield the status row of each comparison; `known_rows` has the rows to reuse, by result and variant."""
     for comparison in result.comparisons:
         known_row = known_rows.get((result.name, comparison.variant))
         if known_row:

@@ -196,7 +196,7 @@ def summarize(
 
 
 def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSummary:
-    """Return the summary of a variant; unless `has_failed`, its failure only says why it was not compiled."""
+    """Return the summary of a variant; the reason of its failure is `failure` if `has_failed`, else `not_compiled`."""
     reason = variant.failure.reason if variant.failure else None
     numbers: dict[str, float] = {}
     for field_name, number in MEASURED.items():
