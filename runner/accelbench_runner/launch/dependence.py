@@ -132,8 +132,8 @@ class _Trial:
         return _export_arrays(self.adapter, self.export, self.work, result)
 
     def count_export(self, result: Any) -> dict[str, int]:
-        """Count the operations of an export."""
-        self.export_result(result)  # compiles the export, so that only its operations are counted
+        """Count by name the operations that exporting `result` dispatches."""
+        self.export_result(result)  # compiles the export first, so that compiling is not counted
         return self.adapter.accounting.count_dispatched(lambda: self.export_result(result))
 
 

@@ -89,10 +89,9 @@ def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
 
 
 def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | None) -> int:
-    """Return the bytes of the triad's two arrays together: `CACHE_MULTIPLE` times those of the cache.
+    """Return the bytes of the triad's two arrays together: `CACHE_MULTIPLE` * `cache_bytes`, or else `maximum_bytes`.
 
-    They are at most `maximum_bytes`, which also replace an unknown cache's multiple, and at most `ROOM_SHARE` of the
-    free memory; but they are never less than 1 MiB.
+    The arrays take at most `maximum_bytes`, and at most `ROOM_SHARE` of the free memory; but never less than 1 MiB.
     """
     size = min(maximum_bytes, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum_bytes
     if free_bytes is not None:

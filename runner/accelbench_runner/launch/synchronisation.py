@@ -110,7 +110,7 @@ class LateWork:
     def _least_late_run(
         self, run: Callable[[], tuple[float, float]], maximum_runs: int = MAXIMUM_RUNS
     ) -> WatchedRun | None:
-        """Return the run with the fewest late seconds, less the largest number of them that follows matrix products.
+        """Return the run with the fewest late seconds, less the most late seconds of matrix products of that length.
 
         `run` makes a run and returns its late seconds and its length in seconds. While the run seems late, products run
         as long, and then it is repeated, at most `maximum_runs` times in all. Products leave no work behind: only the
@@ -131,7 +131,7 @@ class LateWork:
         return WatchedRun(seconds=seconds, late_seconds=max(0.0, late_seconds - baseline_seconds))
 
     def _first_product(self) -> Callable[[], None]:
-        """Return a call that computes a matrix product, after a first call that compiles it."""
+        """Compile a matrix product by a first call, and return the function that computes it."""
         product = self._adapter.product(PRODUCT)
         product()
         self._adapter.drain()

@@ -212,7 +212,7 @@ def _launches_that_count(launches: Sequence[LaunchRecord], quarantined_rounds: A
 
 
 def _comparisons(launches: Iterable[LaunchRecord], assessed: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Return the judge's comparisons, without verdicts on variants that failed after the judge's assessment."""
+    """Return the judge's comparisons; remove a verdict if its variant or baseline failed after the assessment."""
     failures = {launch.variant: launch.failure for launch in launches if launch.failure}
     return tuple(_without_finding_after_failure(comparison, failures) for comparison in assessed)
 

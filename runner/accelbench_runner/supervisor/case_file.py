@@ -23,7 +23,7 @@ class InvalidCaseError(ValueError):
 
 
 def read_case(path: Path) -> Case:
-    """Return the case document at `path`; raise InvalidCaseError."""
+    """Return the case document at `path`; raise InvalidCaseError if it cannot be read or has a problem."""
     try:
         case = Case.model_validate_json(path.read_bytes())
     except OSError as error:

@@ -119,7 +119,7 @@ class Supervisor:
         return self._assessment.rounds if self._assessment else 0
 
     def _stop_reason(self) -> StopReason | None:
-        """Return why no further round may start; None if one may."""
+        """Return why no further round may start: a signal, the judge, failures, rounds or time; None if one may."""
         if self.interruption.signal is not None:
             return StopReason.INTERRUPTED
         if self._assessment and self._assessment.stop:
@@ -142,8 +142,8 @@ class Supervisor:
     def _run_round(self, round_number: int) -> StopReason | None:
         """Launch every variant that has not failed, judge the round, and log a checkpoint.
 
-        Return None, or why the round was cut short or could not be judged. If a round was quarantined, the next round
-        has the same order of variants.
+        Return None, or why the round was cut short or could not be judged; without an assessment, only its failed
+        launches count. If a round was quarantined, the next round has the same order of variants.
         """
         began = self.clock()
         variants = [variant.name for variant in self.case.variants if variant.name not in self._failed]

@@ -84,7 +84,7 @@ class LogWriter:
         )
 
     def _write(self, kind: LineKind, lines: Sequence[str]) -> None:
-        """Write the lines. If `kind` would exceed its maximum bytes, write none, and log one notice for each kind."""
+        """Write the lines. If `kind` would exceed its maximum bytes, write none, and log a notice the first time."""
         data = "".join(f"{line}\n" for line in lines).encode()
         if self._written_bytes[kind] + len(data) > MAXIMUM_BYTES_BY_KIND[kind]:
             is_first_omission = kind not in self._omitted_counts
