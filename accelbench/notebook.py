@@ -212,7 +212,7 @@ def _check_options(name: str, processors: int | None) -> None:
 
 
 def _read_run(script: Path, variants: Sequence[str], settings: Mapping[str, object]) -> tuple[BenchmarkRun, str]:
-    """Return the run of a script and its platform; raises ValueError if it is invalid or cannot run on this machine."""
+    """Return a script's run and its platform; raises ValueError if the run is invalid or impossible on this machine."""
     assignments = [f"{path}={_format_yaml(value)}" for path, value in settings.items()]
     try:
         [run] = read_target(str(script), variants, assignments)

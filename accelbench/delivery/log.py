@@ -166,7 +166,7 @@ def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[
 def encode_event(event: Event) -> str:
     """Return the log line of `event`, without line end; raises ValueError if it is too long.
 
-    From a `RoundFinished` that is too long, the last comparisons are dropped one by one before.
+    The last comparisons of a `RoundFinished` are dropped first, one by one, until the line is short enough.
     """
     while True:
         line = f"{MARK} event {event.to_json()}"

@@ -29,9 +29,9 @@ def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
 
 
 def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
-    """Return False if the check needs times or outputs that the launches do not have.
+    """Return False if the check needs times, outputs or the requested device, and the launches do not have them.
 
-    Launches that only observe have neither. Without `timed`, launches have outputs but no times.
+    Launches that only observe have neither times nor outputs. Without `timed`, launches have outputs alone.
     """
     if evidence.only_observed:
         return check.observed

@@ -52,8 +52,8 @@ def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
 def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: LimitsSource) -> Finding:
     """Fail if the fastest launch reaches more than `MAXIMUM_MULTIPLE` times the device's FLOP/s or bytes/s.
 
-    Bytes are compared only if they come from memory. Untested if nothing can be compared, or instead of failed if fewer
-    than `MINIMUM_LAUNCHES` launches measured the limits.
+    Bytes are compared only if they come from memory. Untested if nothing can be compared. Untested too, and not failed,
+    if fewer than `MINIMUM_LAUNCHES` launches measured the limits.
     """
     fastest = min(timed_launches, key=_seconds)
     seconds = _seconds(fastest)

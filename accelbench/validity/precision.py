@@ -30,7 +30,7 @@ FULL_PRECISION_SETTINGS = {"ieee", "highest", "float32"}
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
     """Fail if the precision that was set, the arrays' type or a setting for float32 products does not fit the request.
 
-    Fail too if they are unreadable. If they fit, judge the types inside the step, and the program's own settings.
+    Fail too if they are unreadable. If they fit, judge the step's types and the program's environment variables.
     """
     requested = case.measurement.precision
     precision = launch.facts.precision

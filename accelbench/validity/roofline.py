@@ -46,9 +46,9 @@ class RooflinePoint:
 def roofline_point(seconds: float, flops: float, bytes_moved: float, roof: Roof, *, from_memory: bool) -> RooflinePoint:
     """Compare a computation of `flops` operations and `bytes_moved` in `seconds` with the device's limits.
 
-    `bound` is the limit at which the device needs the longest time, and `share` is that time divided by `seconds`. Both
-    are None if a limit that applies is unknown. Without `from_memory`, the bytes may come from a cache, so that the
-    memory's rate is no limit.
+    `bound` is compute or memory, whichever needs the longer time at the device's limit; `share` is that time divided by
+    `seconds`. Both are None if no limit applies, or if one that does is unknown. Without `from_memory`, the bytes may
+    come from a cache, so that the memory's rate is no limit.
     """
     memory_applies = bytes_moved > 0 and from_memory
     needed_seconds: dict[Bound, float] = {}

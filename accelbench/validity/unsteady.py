@@ -43,9 +43,9 @@ def _drift(launch: LaunchRecord) -> Drift | None:
 def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
     """Fail if the mean drift of a variant's launches differs significantly from 0 and exceeds `maximum`.
 
-    `maximum` is a relative change of block times, such as 0.01. Fail also if more than half of the launches drift
-    evidently by more than it; launches with too few blocks are left out, and at least two must remain. Untested if
-    neither rule has enough launches.
+    `maximum` is a relative change of block times, such as 0.01. Fail also if more than half of at least two launches
+    drift evidently by more than that; launches with too few blocks are left out. Untested if the mean is not
+    significant and fewer than two launches have enough blocks.
     """
     limit = math.log1p(maximum)
     common = common_drift([drift.log_change for drift in drifts])

@@ -27,10 +27,11 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
-    """Fail if an output was not ready, or if the host's time of a block is shorter than the device's.
+    """Fail if an output was not ready, or if the host timed a block at less than `MINIMUM_RATIO` of the device's time.
 
-    Fail also if work continued too long after the calls in every launch, at least two: another program can delay one
-    launch. With one launch, this is untested. Without a readable fact, the variant fails, unless all probes failed.
+    Fail also if work continued too long after all short runs of calls, or after all long ones. With a single launch
+    this is untested, because another program may have delayed it. Without a readable fact, fail unless all probes
+    failed.
     """
     facts = [launch.facts.synchronisation for launch in launches]
     readings = [fact for fact in facts if not isinstance(fact, Unreadable)]

@@ -88,16 +88,16 @@ def _describe_skipped_work(dependence: Dependence) -> str:
     Compared are the total of each call, the number of each product in each call, and the total of a block. If the first
     call runs no operation, the later calls are described too.
     """
-    first = Counter(dependence.dispatched).total()
+    first_total = Counter(dependence.dispatched).total()
     # `again` counts runs of one, two, three calls: the differences are the operations of the second and third call.
     totals = [Counter(counts).total() for counts in dependence.again]
-    later = [after - before for before, after in pairwise(totals)]
-    if not later:
+    later_totals = [after - before for before, after in pairwise(totals)]
+    if not later_totals:
         return ""
-    largest_is_too_small = max(later) < MINIMUM_BUSIEST_LATER_SHARE * first
-    smallest_is_too_small = min(later) < MINIMUM_LATER_SHARE * min(first, max(later))
-    if not first or largest_is_too_small or smallest_is_too_small:
-        return f"{first} operations in a call, {', '.join(map(str, later))} in those after it"
+    largest_is_too_small = max(later_totals) < MINIMUM_BUSIEST_LATER_SHARE * first_total
+    smallest_is_too_small = min(later_totals) < MINIMUM_LATER_SHARE * min(first_total, max(later_totals))
+    if not first_total or largest_is_too_small or smallest_is_too_small:
+        return f"{first_total} operations in a call, {', '.join(map(str, later_totals))} in those after it"
     first_products = {name: count for name, count in dependence.dispatched.items() if name in PRODUCTS}
     for before, after in pairwise(dependence.again):
         later_products = {name: after.get(name, 0) - before.get(name, 0) for name in first_products}
@@ -106,8 +106,8 @@ def _describe_skipped_work(dependence: Dependence) -> str:
             return f"a later call runs {shortfall}"
     # `many` counts a block of `many_calls` calls: as many as are timed, or a random number.
     block_operations = Counter(dependence.many).total()
-    if dependence.many_calls and block_operations < MINIMUM_LATER_SHARE * dependence.many_calls * min(later):
-        return f"{block_operations} operations in {dependence.many_calls} calls, at {min(later)} in a call"
+    if dependence.many_calls and block_operations < MINIMUM_LATER_SHARE * dependence.many_calls * min(later_totals):
+        return f"{block_operations} operations in {dependence.many_calls} calls, at {min(later_totals)} in a call"
     return ""
 
 
