@@ -71,7 +71,7 @@ class MeasuredVariants:
         logs = self.log_speedups(variant, baseline)
 
         def make_comparison(sentence: str, **fields: Any) -> Comparison:
-            """Return the comparison with these fields; if there is a quantity, the sentence begins with it."""
+            """Return the two variants' comparison with these fields; the sentence begins with the quantity, if any."""
             return Comparison(
                 variant=variant,
                 baseline=baseline,
@@ -120,7 +120,10 @@ class MeasuredVariants:
         return fields | {"sentence": " ".join([sentence, *self._remarks(variant, baseline)])}
 
     def _remarks(self, variant: str, baseline: str) -> Iterator[str]:
-        """Yield a sentence for each variant whose times fall into two groups, and one about untested checks."""
+        """Yield a sentence for each variant whose times form two groups more than `rule.target` apart.
+
+        Then yield one about untested checks, if there are any.
+        """
         for name in (variant, baseline):
             if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
                 yield gap.sentence(name)
