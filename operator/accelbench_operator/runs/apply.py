@@ -366,7 +366,7 @@ class Applier:
         return stored is not None
 
     def _put_job(self, body: Manifest, run_uid: str) -> None:
-        """Put a Job that was just read into the store; raise ForeignObjectError if the run does not control it."""
+        """Put a Job from a response into the store; raise ForeignObjectError if the run does not control the Job."""
         job = observe_job(body)
         if job is None or not is_controlled_by(body, run_uid):
             name = body["metadata"]["name"]
@@ -383,9 +383,9 @@ class Applier:
             self._store.put(pod, fresh=True)
 
     def _put_result(self, body: Manifest, run_uid: str) -> None:
-        """Put the summary of a result that was just read into the store.
+        """Put the summary of a result from a response into the store.
 
-        Raise ForeignObjectError if it cannot be read or belongs to another run.
+        Raise ForeignObjectError if the result is invalid or belongs to another run.
         """
         name = body["metadata"]["name"]
         try:

@@ -94,7 +94,7 @@ def disruption_of(pod: ObservedPod) -> str:
 
 
 def pod_interrupted(pod: ObservedPod) -> AttemptFailure:
-    """Return the failure of a pod that was evicted, preempted or deleted during the measurement."""
+    """Return the failure of a pod that was evicted or preempted (DISRUPTED) or deleted (INTERRUPTED) as it measured."""
     if pod.disruption:
         return _failure(AttemptReason.DISRUPTED, disruption_of(pod))
     return _failure(AttemptReason.INTERRUPTED, f"pod {pod.key.name} was deleted while it measured")

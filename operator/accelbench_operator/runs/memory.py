@@ -27,7 +27,7 @@ class Obstacle:
 
     @property
     def should_report(self) -> bool:
-        """Return True if there were `REPORTED_TRIES` tries: a single failure is over before anybody reads about it."""
+        """Return True after `REPORTED_TRIES` tries or more: a single failure is over before anybody reads about it."""
         return self.tries >= REPORTED_TRIES
 
     def is_final(self, now: datetime) -> bool:
