@@ -93,7 +93,7 @@ async def run(settings: Settings, write: Callable[[str], object]) -> None:
 
 
 def main() -> int:
-    """Check the installation; return the exit code: 0 if all checks pass, else 1."""
+    """Check the installation. Return the exit code: 0 if all checks pass; else print the error and return 1."""
     try:
         asyncio.run(run(read_settings(os.environ), print))
     except (NotAtWorkError, ApiError, SettingsError, InvalidProfilesError) as error:

@@ -47,7 +47,7 @@ class Operator:
         self.telemetry = Telemetry()
         api.observe_duration = self._observe_request
         self.store = Store()
-        self._objects = RunObjects(self.store, self._observe_start)
+        self._objects = RunObjects(self.store, self._record_waits)
         self._series = settings.metrics_series
         self._retention = settings.retention
         self._election = (
@@ -106,7 +106,7 @@ class Operator:
         return take_part(self._election) if self._election else nullcontext()
 
     def readiness_problems(self) -> tuple[str, ...]:
-        """Return the reasons why this replica is not ready, a sentence each; empty if it is ready."""
+        """Return why this replica is not ready: what is not listed yet, and why the CRDs do not fit; else empty."""
         reasons = []
         unlisted_paths = [str(reflector) for reflector in self.controllers.reflectors if not reflector.synced.is_set()]
         if unlisted_paths:
@@ -162,7 +162,7 @@ class Operator:
         """Record the duration of a request to the API server."""
         self.telemetry.request.labels(verb, resource).observe(seconds)
 
-    def _observe_start(self, job: ObservedJob | None, pod: ObservedPod) -> None:
+    def _record_waits(self, job: ObservedJob | None, pod: ObservedPod) -> None:
         """Record the seconds from the Job's creation to the pod's, and from the pod's to its container's start.
 
         The first is left out if the Job is unknown, the second if the container has not started.

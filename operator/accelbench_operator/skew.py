@@ -21,7 +21,7 @@ Schema = Mapping[str, Any]
 
 
 async def find_skew(api: KubernetesApi) -> str:
-    """Return what the cluster's CRDs lack, with the remedy; empty if they lack nothing. Raise ApiError."""
+    """Return what the cluster's CRDs lack, or that there are none, with the remedy; empty if they lack nothing."""
     try:
         document = await api.get(SCHEMAS_PATH)
     except NotFoundError:

@@ -138,12 +138,12 @@ class Election(LeaderElection):  # type: ignore[misc]
             logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not is_expected)
             succeeded = False
         if succeeded:
-            # If the last renewal has expired, report that first: keys that became due meanwhile were skipped, and only
-            # a new start of leading queues them again.
+            # If the last renewal expired, first notify that this replica does not lead: keys that became due since then
+            # were skipped, and only a new start of leading queues them again.
             self._notify()
             self._renewed_at = began
         elif self.observed_record and self.observed_record.holder_identity != self.election_config.lock.identity:
-            self._renewed_at = float("-inf")
+            self._renewed_at = float("-inf")  # another replica holds the Lease: stop leading at once
         self._notify()
         return succeeded
 

@@ -177,7 +177,7 @@ class KeyedQueue(Generic[Key]):
         return delay_seconds
 
     async def _next_due_key(self) -> Key | None:
-        """Wait for a key that is due and not in work, and mark it as in work; return None once the queue ends."""
+        """Wait for a due key that no worker handles, and mark it as in work; return None once the queue ends."""
         while not self._ending:
             now = self._clock()
             seconds_until_due: float | None = None

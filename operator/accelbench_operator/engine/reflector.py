@@ -41,6 +41,7 @@ class Reflector:
         namespace: str | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """Prepare to copy the objects of the kind `owned` from the namespace (None: all) to the store."""
         self._api = api
         self._store = store
         self._owned = owned

@@ -81,12 +81,12 @@ class Metric(Generic[T]):
 
 
 def _truncate(label_values: Labels) -> Labels:
-    """Return the first `MAXIMUM_LABEL_CHARACTERS` of each value: a result written by hand may have longer texts."""
+    """Cut each value to `MAXIMUM_LABEL_CHARACTERS`: a result written by hand may have longer texts."""
     return tuple(value[:MAXIMUM_LABEL_CHARACTERS] for value in label_values)
 
 
 def _export_number(field: str, number: Number) -> Metric[VariantSummary]:
-    """Return the metric of the measured number that variants have in `field`."""
+    """Return the metric that exports the number `field` of each variant."""
     return Metric(number.metric, number.meaning, lambda variant: variant.numbers.get(field))
 
 

@@ -36,7 +36,7 @@ class ResultsText:
         """Prepare to write results with `encode`, the Prometheus client's function for the format."""
         self._encode = encode
         # Without results, a metric's text is only its head (HELP and TYPE).
-        self._heads = tuple(self._write_family(family) for family in result_families(()))
+        self._heads = tuple(self._metric_text(family) for family in result_families(()))
         self._cache: tuple[Sequence[Summary], Mapping[int, TextBlock]] = ((), {})
         """The results of the last scrape, and their blocks by number."""
 
@@ -48,22 +48,22 @@ class ResultsText:
         if summaries is not cached_summaries:
             new_blocks = {}
             for block_number, results in _split_into_blocks(summaries):
-                new_blocks[block_number] = self._write_block(results, blocks.get(block_number))
+                new_blocks[block_number] = self._cached_or_new_block(results, blocks.get(block_number))
             blocks = new_blocks
             self._cache = summaries, blocks
         return MetricTexts(self._heads, tuple(blocks.values()))
 
-    def _write_block(self, results: tuple[Summary, ...], cached_block: TextBlock | None) -> TextBlock:
+    def _cached_or_new_block(self, results: tuple[Summary, ...], cached_block: TextBlock | None) -> TextBlock:
         """Return the block of these results: `cached_block` if it has the same results, else a new one."""
         if cached_block is not None and cached_block.results == results:
             return cached_block
         lines = []
         for family, head in zip(result_families(results), self._heads, strict=True):
-            samples = self._write_family(family).removeprefix(head)
+            samples = self._metric_text(family).removeprefix(head)
             lines.append(samples)
         return TextBlock(results, tuple(lines))
 
-    def _write_family(self, family: Family) -> bytes:
+    def _metric_text(self, family: Family) -> bytes:
         """Return the text of one metric: its head (HELP and TYPE), then the lines of its samples."""
         text = self._encode(Families([family]))
         return text.removesuffix(OPENMETRICS_END)  # belongs after the last metric only

@@ -38,6 +38,7 @@ class Scrapers:
         self._api = api
         self._clock = clock
         self._cache: dict[str, _CachedAnswer] = {}
+        """By token."""
 
     async def __call__(self, authorization: str) -> Answer:
         """Return 200 if the header's bearer token may read `/metrics`, else the HTTP status and reason of a refusal.
