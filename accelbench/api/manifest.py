@@ -40,7 +40,7 @@ def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
 
 
 def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
-    """Return the BenchmarkRun of a manifest, with defaults; raises InvalidManifestError."""
+    """Return the BenchmarkRun of a manifest, with defaults; raises InvalidManifestError if it has a problem."""
     problems = tuple(check_manifest(manifest))
     if problems:
         raise InvalidManifestError(source, problems, tuple(_read_without_rules(manifest)))

@@ -92,7 +92,7 @@ class Profile(Document):
     def takes_whole_node(self) -> bool:
         """Return True if no other case may be on the node.
 
-        `exclusive` decides this. If it is unset, a case takes the whole node unless the profile names devices.
+        `exclusive` decides this; if it is unset, the answer is True without a `resource` and a `device_class`.
         """
         if self.exclusive is not None:
             return self.exclusive == "Node"

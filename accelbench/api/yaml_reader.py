@@ -83,7 +83,7 @@ def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
 
 
 def _load_documents(loader: "_Loader") -> Iterator[YamlDocument]:
-    """Yield the loader's documents, except for empty ones; raises ValueError if a document has too many values."""
+    """Yield the loader's documents, except for empty ones; raises ValueError for more than `MAXIMUM_NODES` values."""
     while loader.check_node():
         node = loader.get_node()
         if node is None:

@@ -77,7 +77,7 @@ class AsyncClient:
         return await self._json("PUT", path, body=body)
 
     async def delete(self, path: str, uid: str) -> None:
-        """Delete the object at `path` if it has this UID; the server deletes its dependents in the background."""
+        """Delete the object at `path`, and later its dependents; raises ConflictError if it has another UID."""
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",

@@ -256,7 +256,7 @@ class Client:
 
 
 def error_with_remedy(status: int, body: str, method: str, path: str) -> ApiError:
-    """Return the exception for an error answer. Its message includes a remedy if one is known."""
+    """Return the exception for an error answer, with a remedy if accelbench, credentials or a role are missing."""
     error = api_error(status, body)
     is_group_missing = any(message in error.message for message in MISSING_GROUP_MESSAGES)
     if status == NOT_FOUND and path.startswith(f"/apis/{GROUP}") and is_group_missing:

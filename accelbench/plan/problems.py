@@ -289,7 +289,7 @@ class Fields:
         return describe_unknown(self.kind, name, self.model.model_fields)
 
     def _describe_error(self, name: str, detail: ErrorDetails) -> str:
-        """Describe an error that pydantic found in the field `name`."""
+        """Describe pydantic's error in the field `name`: unknown field, unknown value, out of bounds, or another."""
         value, error_type = detail["input"], detail["type"]
         if error_type == "extra_forbidden":
             return self.describe_unknown_field(name)
