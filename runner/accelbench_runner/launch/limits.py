@@ -72,6 +72,7 @@ def _product_rate(adapter: Adapter, maximum_rows: int, clock: Clock) -> float:
     """
     best_rate, rows = 0.0, SMALLEST_PRODUCT
     while rows <= maximum_rows:
+        # Each size gets a third of the triad's time, because several sizes are measured.
         seconds = _fastest_seconds(adapter.product(rows), BUDGET_SECONDS / 3, clock)
         flops = 2.0 * rows**3  # a multiplication and an addition for each row, column and term
         best_rate = max(best_rate, flops / seconds)

@@ -71,7 +71,7 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
         work = adapter.prepare(program)
         if task.measure.cold:
             work = replace(work, evict=task.monitor.evictor(adapter.overwrite))
-        work.synchronise((work.fresh(), work.batches))
+        work.synchronise((work.fresh(), work.batches))  # so that moving the inputs to the device counts as setup
     facts = _program_facts(task, adapter, program, work, arrays)
     evicts_caches = work.evict is not None
     input_facts = {

@@ -150,7 +150,7 @@ class Launch:
         else:
             self._compute_outputs(adapter, program, work)
             self._count_operations(adapter, work)
-            cpu.restart_peak()
+            cpu.restart_peak()  # leave the compiler's memory out of the program's peak
             if task.timed:
                 # The protocol `latency` leaves garbage collection to Python, as in production.
                 with blocks.garbage_collection_paused() if protocol == "steady" else nullcontext():

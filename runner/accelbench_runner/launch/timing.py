@@ -163,6 +163,7 @@ class Timing:
         machine_facts = self._reporter.probe("watch", self._watch.end)
         device_peak_bytes = adapter.accounting.peak_memory_bytes()
         host_peak_bytes = max(0, cpu.peak_bytes() - self._bytes_before_setup)
+        # If the framework does not report the peak, a monitor of CPUs takes the host's.
         peak_bytes = monitor.peak_bytes(host_peak_bytes) if device_peak_bytes is None else device_peak_bytes
         ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]
         for block_seconds in measured_blocks.seconds:
