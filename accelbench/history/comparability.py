@@ -133,10 +133,10 @@ class Difference:
 
     @property
     def matters(self) -> bool:
-        """Return True if the comparison is refused unless the user allows this difference; False without a group.
+        """Return True if the comparison is refused unless the user allows this difference.
 
-        If only one side recorded the entry, the values may be equal. The difference then matters only if that side has
-        several values.
+        It needs a group. If only one side recorded the entry, that side must have several values: a single value may be
+        equal to the other side's.
         """
         if self.group is None:
             return False
@@ -244,6 +244,6 @@ def sort_differences(differences: Iterable[Difference]) -> tuple[Difference, ...
 
 
 def allowable_names(results: Iterable[Result]) -> tuple[str, ...]:
-    """Return all names that `--allow-different` accepts: the groups, and every entry of these results."""
+    """Return all names that `--allow-different` accepts: the groups, and these results' entries except `NEVER`."""
     entries = dict.fromkeys(name for result in results for name in identity(result) if name not in NEVER)
     return (*GROUPS, *entries)
