@@ -281,7 +281,10 @@ def _join_first(names: Sequence[str]) -> str:
 def print_profiles(
     name: str | None, context: str | None, class_name: str, output: Output, kubeconfig: Path | None = None
 ) -> None:
-    """Print the profiles of the operators with this class; with `name`, print how each node fits this profile."""
+    """Print the profiles of the operators with this class; with `name`, print how each node fits this profile.
+
+    If the cluster cannot be read or a profile is not valid, print the reason and end the command.
+    """
     try:
         matches = match_profiles(read_cluster(context, class_name, kubeconfig))
         if name:
