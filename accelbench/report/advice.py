@@ -67,7 +67,7 @@ def _name_rounds(rounds: Sequence[Disturbed]) -> str:
 
 
 def _first_reason(rounds: Sequence[Disturbed]) -> str:
-    """Return a sentence with the first reason of the first of these rounds."""
+    """Return `The reason in round 3: REASON.` for the first of these rounds; a single round is not named."""
     in_round = f" in round {rounds[0].round}" if len(rounds) > 1 else ""
     return f"The reason{in_round}: {rounds[0].reasons[0]}."
 

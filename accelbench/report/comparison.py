@@ -26,7 +26,7 @@ ONE_RUN = (
 )
 
 
-def verdicts(comparison: RunComparison) -> Table | None:
+def verdict_table(comparison: RunComparison) -> Table | None:
     """Return the table of verdicts, with a row for each variant and quantity of each case; None if it is empty."""
     cases = [change.case for change in comparison.changes]
     columns = (
@@ -223,7 +223,7 @@ class ComparisonReport:
             yield Text.assemble((side.name, "bold"), f": {side.path}")
         yield Text()
         yield from (Text(sentence, style=style) for sentence in sentences(self.comparison))
-        for table in (verdicts(self.comparison), differences_table(self.comparison)):
+        for table in (verdict_table(self.comparison), differences_table(self.comparison)):
             if table is not None:
                 yield Padding(terminal.FittedTable(table), (1, 0, 0, 0))
         if sizes := sample_sizes(self.comparison):

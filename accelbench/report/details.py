@@ -37,7 +37,7 @@ def tail(result: Result) -> Table | None:
 def first_calls(result: Result) -> Table | None:
     """Return a table of first calls with cold and warm cache, and when they pay back.
 
-    A variant that reached no phase has no row. None if no variant has launches with a warm cache and no comparison
+    A variant that reached no phase has no row. None unless a variant has launches with a warm cache, or a comparison
     states when the first call pays back.
     """
     answers = {comparison.variant: comparison.pays_back for comparison in result.comparisons if comparison.pays_back}
@@ -63,7 +63,7 @@ def first_calls(result: Result) -> Table | None:
 
 
 def pays_back(answer: Payback, unit: str) -> str:
-    """Return when the first call pays back: `after 1,240 steps (1,180 to 1,310)`, `never`, `at once`.
+    """Return when the first call pays back: `after 1,240 steps (1,180 to 1,310)`, `never`, `at once`, `until 30 steps`.
 
     The text is `costs nothing more` if the first calls of variant and baseline differ by less than
     `NEGLIGIBLE_SECONDS`, and `after 1,180 steps at the earliest, if ever` if the first call may never pay back.
@@ -122,7 +122,8 @@ def _numbers_table(caption: str, table_name: str, result: Result, *, brief: bool
 def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
     """Return a number of `MEASURED` in the format of its unit; empty if it was not measured.
 
-    A share is shown with `bound`, the limit of the device that it refers to: `54 % compute`. 0 bytes are `none`.
+    A share is shown with `bound`, the limit of the device that it refers to: `54 % compute`. With another unit, as
+    bytes, 0 is `none`.
     """
     value, unit = numbers.value(field), MEASURED[field].unit
     if value is None:
@@ -165,7 +166,7 @@ def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
 
 
 def outliers(counts: OutlierCounts) -> str:
-    """Return `12 of 240 (3 far out, 2 of them fast)` or `none of 240`: of 12 outliers, 3 are severe and 2 are fast."""
+    """Return `none of 240`, or `12 of 240 (3 far out, 2 of them fast)`: of 12 outliers, 3 are severe, 2 low (fast)."""
     severe_count = counts.low_severe + counts.high_severe
     fast_count = counts.low_severe + counts.low_mild
     outlier_count = severe_count + counts.low_mild + counts.high_mild

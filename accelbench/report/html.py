@@ -123,7 +123,7 @@ class _CasePage:
         return "Observations" if self.result.observations else "Verdict"
 
     @property
-    def verdicts(self) -> Table | None:
+    def first_table(self) -> Table | None:
         """Return the first table: verdicts, observations, or whether compiled programs fit."""
         if self._compiled:
             return targets.memory([self.result])
@@ -279,7 +279,7 @@ def _check_table(caption: str, checks: Sequence[Check]) -> Table:
 
 
 def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return sentences over all cases; for a single case that was measured, its findings.
+    """Return sentences over all cases; for a single case that was measured, those of its own report.
 
     For several cases, count the outcomes, and describe the largest and the smallest decided speedup. If all cases were
     compiled for targets, return the headlines of the first programs.

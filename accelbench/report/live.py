@@ -206,7 +206,7 @@ class LiveTable:
     """Draw a table of the variants, the phase of the current launch, and the remaining time."""
 
     def __init__(self, console: Console, clock: Clock) -> None:
-        """Draw on a console, which is standard error; `clock` returns seconds of any monotonic clock."""
+        """Keep the console, which is standard error, and `clock`, which returns seconds of any monotonic clock."""
         self._clock = clock
         self._progress: Progress | None = None
         self._case_number, self._case_count = 1, 1
@@ -300,7 +300,7 @@ def _disturbance_texts(progress: Progress) -> tuple[Text, ...]:
 
 
 def round_lines(finished: RoundFinished) -> Iterator[str]:
-    """Yield a line for each variant that has a time or a finding: `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
+    """Yield `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster` for each variant with a time, speedup or failed check."""
     comparisons = {comparison.variant: comparison for comparison in finished.comparisons}
     seconds = {time.variant: None if time.seconds is None else float(time.seconds) for time in finished.times}
     baseline = next((name for name in seconds if name not in comparisons), "")  # it is not compared with itself

@@ -104,7 +104,7 @@ def _after_launch(state: VariantState, event: LaunchFinished) -> VariantState:
 
 
 def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progress:
-    """Return the progress after the judge has counted a round, or discarded it because of a disturbance."""
+    """Return the progress after a round was counted, or discarded because of a disturbance."""
     rounds_complete, discarded_rounds = progress.rounds_complete, progress.discarded_rounds
     if event.quarantined:
         discarded_rounds += 1
@@ -115,7 +115,7 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
     if disturbances and not first_disturbance:
         first_disturbance = disturbances[0]
     judge_durations = progress.judge_durations
-    if progress.last_launch_ended:  # the judge begins when the round's last launch has ended
+    if progress.last_launch_ended:  # a round is judged after its last launch has ended
         judge_durations = (*judge_durations, now - progress.last_launch_ended)
     return replace(
         progress,

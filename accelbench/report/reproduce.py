@@ -16,7 +16,8 @@ END = "END-OF-MANIFEST"
 def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
     """Return a shell command that runs the manifest.
 
-    `processors` is the number of CPUs that the run may use; None: all. A comment names the directory of a script.
+    `processors` is the number of CPUs that the run may use; None: all. A workload's script must be in the current
+    directory, as a comment says.
     """
     manifest_text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
     script = manifest["spec"]["workload"].get("script")

@@ -137,8 +137,8 @@ def sentences(*results: Result) -> tuple[str, ...]:
 def _sentences(result: Result) -> Iterator[str]:
     """Yield sentences about each program, and about each variant that was not compiled because it failed.
 
-    A program has a headline, the compiler's message if it refused, and why it is not divided, if there are several
-    devices and it is not.
+    A program has a headline, the compiler's message if it refused, and, if each of several devices does all of it, the
+    reason.
     """
     compiled_variants = {compiled.variant for compiled in result.compiled}
     for compiled in result.compiled:

@@ -52,7 +52,7 @@ class TerminalReport:
     """Show one case's result in the width of the console."""
 
     def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
-        """Keep the result without its invalid numbers, and the outcomes of `expectations` on it."""
+        """Keep the result without its invalid numbers, and the outcomes of its expectations."""
         self.result = redact_invalid(result)
         self.expectations = expectations
 
@@ -162,7 +162,7 @@ class _Column:
 def distribute(columns: Sequence[Measurement], total_width: int) -> list[int]:
     """Return a width for each column, so that the sum is at most `total_width`.
 
-    Every column gets its minimum. Then the narrowest column that is below its maximum grows, again and again.
+    Every column gets its minimum. Then, while there is space, the narrowest column below its maximum grows by one.
     """
     widths = [column.minimum for column in columns]
     for _ in range(total_width - sum(widths)):

@@ -65,7 +65,7 @@ def _curve(comparison: Comparison, result: Result) -> Curve | None:
     """Return the curve of a comparison; None if it has no times, or does not state when the variant pays back.
 
     None also if the first calls of baseline and variant differ by less than `NEGLIGIBLE_SECONDS`. The baseline's first
-    call is the variant's - `extra_seconds`.
+    call takes `extra_seconds` less than the variant's.
     """
     answer = comparison.pays_back
     if answer is None or abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
@@ -139,7 +139,7 @@ def plot(result: Result, name: str) -> Plot | None:
 
 
 def _last_step(drawn_curves: Sequence[Curve]) -> float:
-    """Return the end of the axis of steps: `AXIS_FACTOR` times the largest `steps` or `upper` of all curves.
+    """Return the end of the axis: `AXIS_FACTOR` times the largest number of steps after which a variant may pay back.
 
     It is at least `MINIMUM_AXIS_STEPS` and at most `MAXIMUM_AXIS_STEPS`.
     """
