@@ -35,7 +35,7 @@ def _decimal_places(value: float, digits: int) -> int:
 
 
 def seconds(value: float, digits: int = _DIGITS[0]) -> str:
-    """Format a measured time in seconds with the largest unit that it reaches: `14.1 s`, `117 ms`, `8.31 µs`."""
+    """Format seconds in the largest unit that they reach, from s to ns: `14.1 s`, `117 ms`, `8.31 µs`."""
     for unit_seconds, unit in _TIMES:
         # With three digits 0.9995 s is rounded to 1.00 s, which is shorter than 1,000 ms.
         if abs(value) >= unit_seconds * 0.9995:

@@ -322,10 +322,10 @@ class Workload:
         return None
 
     def memory(self, parameters: Any, float_bytes: int) -> float:
-        """Return how many bytes a launch must have in memory at once, at least; 0 if unknown.
+        """Return a lower bound on the bytes that a launch needs in memory at once; 0 if unknown.
 
-        A case that needs more than the available memory is refused. By default, 0 without `moves_once` or `cost`. Else
-        half of the bytes of `cost`: outputs may take the memory of inputs, so bytes read and written count once.
+        A case that needs more than the available memory is refused. The default is 0 without `moves_once` or `cost`,
+        else half of the bytes of `cost`: outputs may take the memory of inputs, so each number may be read and written.
         """
         if not self.moves_once:
             return 0.0

@@ -89,10 +89,10 @@ def _find_best_segments(logs: Sequence[float]) -> list[list[int]]:
 
 
 def _choose_segments(logs: Sequence[float], candidates: list[list[int]]) -> list[int]:
-    """Choose the number of change points: go through `candidates` and keep the last one that is worth its penalty.
+    """Return the last candidate that is worth its penalty; they are tried in order, and `candidates[k]` has k changes.
 
-    `candidates[n]` has n change points. It replaces the candidate chosen so far if the sum of squares falls by more
-    than the number of added change points times PENALTY * 2 log(n) * variance, for n results; see `_long_run_variance`.
+    A candidate replaces the one chosen so far if the sum of squares falls by more than the penalty: the number of added
+    change points times PENALTY * 2 log(n) * variance, for n results; see `_long_run_variance`.
     """
     chosen, chosen_count = candidates[0], 0
     for count, candidate in enumerate(candidates[1:], start=1):

@@ -153,9 +153,9 @@ def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
 
 
 def may_never_pay_back(answer: Answer, lower: float | None, upper: float | None) -> bool:
-    """Return True if the variant may be ahead after `lower` steps at the earliest, or never.
+    """Return True if the answer is `after` or `never`, and the interval of steps has a lower end but no upper end.
 
-    So it is for the answers `after` and `never` if the interval of steps has a lower end, but no upper end.
+    The variant is then ahead after `lower` steps at the earliest, and perhaps never.
     """
     return answer in {"after", "never"} and lower is not None and upper is None
 

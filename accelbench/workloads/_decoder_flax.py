@@ -38,7 +38,7 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
     def __call__(self, x: Any) -> Any:
         """Apply the block to x (batch, sequence, width), and tell the compiler how to shard activations.
 
-        The axis tensor divides heads and hidden units inside the block, and the sequence outside.
+        The mesh axis `tensor` divides heads and hidden units inside the block, and the sequence outside.
         """
         batch, sequence, _ = x.shape
         normalised = self.gain1(x)

@@ -49,7 +49,7 @@ def block_weights(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
 
 
 def block_flops(batch: int, length: int, width: int) -> float:
-    """Count the operations of a block's matrix products for x (batch, length, width); all others are negligible."""
+    """Count the operations of a block's matrix products for x (batch, length, width); all others are left out."""
     tokens = batch * length
     # 4 products of width x width: queries, keys, values, projection. The perceptron's two are `WIDER` times as large.
     linear_layers = 2.0 * tokens * width**2 * (4 + 2 * WIDER)

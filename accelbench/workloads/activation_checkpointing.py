@@ -212,7 +212,7 @@ def _torch_program(
     model = torch.nn.Sequential(*map(network.torch_network, _split_into_segments(layers, parameters)))
 
     def mean_squared_error(model: Any, batch: Any) -> Any:
-        """Apply the segments to the inputs and compare with the targets."""
+        """Return the mean squared error of the last segment's outputs."""
         x = batch["inputs"]
         for segment in model:
             x = apply_segment(segment, x)

@@ -154,7 +154,7 @@ def _jax_program(
         return optax.apply_updates(w, updates), moments
 
     def resume(state: Any) -> Any:
-        """Save and load the state; if not `complete`, save and load only w, and return it with new moments."""
+        """Save the state and return it as loaded; if not `complete`, save only w, and add new moments to it."""
         if complete:
             return _in_new_directory(save_and_load, state)
         w, _moments = state
@@ -194,7 +194,7 @@ def _torch_program(
         return w, torch.optim.Adam([w], lr=RATE)
 
     def train(state: Any, batch: Any) -> Any:
-        """Apply one step of Adam to a copy of w and of the optimizer."""
+        """Apply one step of Adam to copies of w and of the optimizer; return the copies."""
         w, adam = copy.deepcopy(state)  # both trainings start from the same objects, which must not change
         adam.zero_grad()
         ((batch["x"] @ w - batch["y"]) ** 2).mean().backward()
@@ -202,7 +202,7 @@ def _torch_program(
         return w, adam
 
     def resume(state: Any) -> Any:
-        """Save and load the state; if not `complete`, save and load only w, and return it with a new optimizer."""
+        """Save the state and return it as loaded; if not `complete`, save only w, and add a new optimizer to it."""
         w, adam = state
         new_w, new_adam = start()
         checkpoint = {"w": w.detach()}

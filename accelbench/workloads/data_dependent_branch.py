@@ -106,7 +106,7 @@ class DataDependentBranch(Workload):
 
 
 def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:
-    """Return 2 x if the sum of x is above 0, else -x."""
+    """Return the state, and 2 x if the sum of x is above 0, else -x."""
     x = batch["x"]
     if x.sum() > 0:
         return state, 2 * x

@@ -63,7 +63,7 @@ class LoopUnrolling(Workload):
         return {"carry": np.asarray(carry), "sums": sums}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count n additions, and n sines or one division; x is read, and with `body: sum` all sums are written."""
+        """Count n additions, and n sines or, for `body: sum`, a division; x is read and, for `sum`, sums written."""
         n = parameters.length
         if parameters.body == "sine":
             return Cost(flops=2.0 * n, bytes=float(n) * float_bytes)

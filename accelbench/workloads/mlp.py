@@ -273,8 +273,8 @@ def _torch_program(
 ) -> Program:
     """Return a program with torch.nn that trains or, for `work: predict`, predicts.
 
-    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, or if `compiled` is
-    `nothing` not at all.
+    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, but not for
+    `nothing`.
     """
     import torch
 

@@ -271,7 +271,7 @@ def _program(
         batches.append({"mini_batches": mini_batches, "test": (epoch["held_out_inputs"], epoch["held_out_labels"])})
 
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
-        """Return the losses, the last accuracy, and the largest difference from the same training in NumPy.
+        """Return the losses, the last accuracy, and the largest relative difference to the losses of NumPy's training.
 
         Both trainings leave out failed epochs, whose out is None. If all failed, return nothing.
         """

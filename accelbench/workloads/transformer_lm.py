@@ -119,7 +119,7 @@ class TransformerLm(Workload):
         return {**weights, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the matrix products, forward and backward, and the update; weights and both moments move twice.
+        """Count the matrix products, forward and backward, and the update; weights and moments are read and written.
 
         Causal attention counts in full, as if without its mask. Recomputed activations count once.
         """

@@ -63,9 +63,9 @@ class VariableLength(Workload):
         return Measure(protocol="episode" if parameters.asks == "time" else "observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a previous mean of zeros (batch, width), and for each call an array of texts (batch, length, width).
+        """Return zeros (batch, width) as the mean before the first call, and a batch of texts for each call.
 
-        The first batch also has the weights of both blocks.
+        Texts are (batch, length, width). The first batch also has the weights of both blocks.
         """
         import numpy as np
 
@@ -79,7 +79,7 @@ class VariableLength(Workload):
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
         """Compute `units` calls in NumPy, without padding.
 
-        Each call adds the mean (batch, width) that the previous call returned to all its tokens.
+        Each call adds one mean (batch, width) to all its tokens: the result of the previous call.
         """
         del parameters
         mean = arrays.state["mean"]

@@ -134,7 +134,7 @@ class Vit(Workload):
         return {**weights, "loss": loss}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the matrix products and, for training, the update, with each array's bytes once.
+        """Count the operations of the matrix products and, for training, of the update; and the bytes that move.
 
         Prediction reads weights, reads and writes images, and writes logits. Training reads images, and reads and
         writes weights.
@@ -264,8 +264,8 @@ def _torch_program(
 ) -> Program:
     """Return a program with torch.nn that predicts, for `work: predict`, or trains.
 
-    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, or if `compiled` is
-    `nothing` not at all.
+    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, but not for
+    `nothing`.
     """
     import torch
 
