@@ -228,7 +228,7 @@ def test_a_comparison_of_two_runs_shows_the_times_of_their_reports(
             assert time == pytest.approx(exact_of(result)[0][each["variant"]], rel=1e-8)
         ratio = float(each["before"]["seconds"]) / float(each["after"]["seconds"])
         assert ratio == pytest.approx(float(each["speedup"]), rel=5.1e-6)
-    table = comparison.verdicts(found)
+    table = comparison.verdict_table(found)
     assert table is not None
     heads = [column.name for column in table.columns]
     for row in ([*cells, *[""] * (len(heads) - len(cells))] for cells in table.rows):
