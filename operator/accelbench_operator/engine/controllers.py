@@ -39,7 +39,7 @@ class Controller(Protocol):
 
     @property
     def owns(self) -> Sequence[Owned]:
-        """Return the kinds that the reconciled objects own; no other controller may have one of these kinds."""
+        """Return the kinds that the reconciled objects own. Two controllers must not own the same kind."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
         """Record an object that a watch reports as existing or changed; return True if it must be reconciled."""

@@ -42,7 +42,7 @@ class RetryError(Exception):
 def retry_delay(failures: int, error: Exception) -> float:
     """Return after how many seconds to retry a key: the error's `Retry-After`, if it has one, plus a random delay.
 
-    The delay doubles with each failure, from `FIRST_DELAY_SECONDS` up to `LONGEST_DELAY_SECONDS`, times the jitter.
+    The delay doubles with each failure up to `LONGEST_DELAY_SECONDS`, and is multiplied by a random factor of `JITTER`.
 
     Args:
         failures: The number of failures in a row, at least 1.

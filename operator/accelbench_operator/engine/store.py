@@ -32,7 +32,7 @@ class Store:
 
     @property
     def tick(self) -> int:
-        """Return how often an object was put as `fresh` so far. A list has the tick before its request as `since`."""
+        """Return how often objects were put as `fresh` so far. Read before a list request, it is the list's `since`."""
         return self._ticks
 
     def put(self, stored: StoredObject, *, fresh: bool = False) -> None:
