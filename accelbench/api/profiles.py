@@ -267,7 +267,7 @@ def _build_profile(name: str, fields: dict[str, Any], source: str, presets: Mapp
 
 
 def _describe_first_error(error: ValidationError) -> str:
-    """Return `FIELD: MESSAGE` for the first mistake that pydantic found in a profile, or only the message."""
+    """Return `FIELD: MESSAGE` for the first mistake that pydantic found in a profile; without a field, `MESSAGE`."""
     first_error = error.errors(include_url=False)[0]
     field_path = ".".join(str(name) for name in first_error["loc"])
     if first_error["type"] == "extra_forbidden":

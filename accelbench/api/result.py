@@ -328,7 +328,7 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _refuse_verdict_despite_checks(self) -> Self:
-        """Refuse a verdict if no check was made, one of the variant or baseline failed, or `noisy` rounds count."""
+        """Refuse a verdict without checks, with a failed check of the variant or baseline, or with `noisy` rounds."""
         for comparison in (*self.comparisons, *self.tail_comparisons):
             if comparison.verdict is None:
                 continue

@@ -89,7 +89,7 @@ def fits(profile: Profile, node: Node) -> bool:
 def profile_requests(profile: Profile) -> Amounts:
     """Return what a pod of this profile requests: its devices, if it has any, then CPUs and memory.
 
-    Its devices are 1 of `resource`, or all chips of the TPU slice that the profile selects.
+    The pod requests one device of the profile's `resource`, or all chips if the profile selects a TPU slice.
     """
     devices = {}
     if profile.resource:

@@ -185,7 +185,7 @@ def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[
 def _why_no_variant(workload: Workload, use: str) -> str:
     """Describe why the workload has no variant `use`.
 
-    The framework is unknown, the workload does not offer the framework or the mode, the mode is missing, or unknown.
+    The framework is unknown, the workload does not offer framework or mode, or the mode is missing or unknown.
     """
     framework, _, mode = use.partition("/")
     variants = workload.variants().values()
