@@ -93,7 +93,7 @@ def _workload_of_functions(module: ModuleType) -> type[FunctionWorkload] | None:
 
 
 def _is_workload_function(name: str, member: object, known_names: Sequence[str]) -> bool:
-    """Return True for a function, and for another callable with a known name, such as `jax = partial(f, 2)`.
+    """Return True for a function, and for another callable with one of `known_names`, such as `jax = partial(f, 2)`.
 
     A class is never a workload function.
     """

@@ -29,7 +29,7 @@ class Pickled:
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """Unpickle the function, which imports the modules that it uses; raises whatever an import raises."""
+        """Unpickle the function. This imports the modules that it uses, and raises whatever the imports raise."""
         function: Callable[..., Any] = pickle.loads(base64.b64decode(self._content))  # noqa: S301 - the user's own code
         return function
 

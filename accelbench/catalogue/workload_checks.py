@@ -93,7 +93,7 @@ def _check_type(value: object, kind: type, method: Callable[..., Any]) -> None:
 
 
 def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
-    """Return the workload's cost, or None if it declares none; raises InvalidWorkloadError for a wrong type.
+    """Return the cost that the workload declares, or None; raises InvalidWorkloadError for a wrong signature or type.
 
     Args:
         workload: The workload.
@@ -262,7 +262,7 @@ def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
             advice.append(f"did you mean {name}() by {misspelling}()?")
         elif name in SKELETONS:
             advice.append(f"write {SKELETONS[name]}")
-        else:
+        else:  # the method of a framework
             other_modes = {framework: modes for framework, modes in kind.modes.items() if framework != name}
             advice.append(f"write it, or leave {name} out: modes = {other_modes}".replace("'", '"'))
     methods = ", no ".join(f"{name}()" for name in missing)

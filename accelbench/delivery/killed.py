@@ -80,7 +80,7 @@ def _empty_result(case: Case, now: str) -> Result:
     return Result(
         case=case,
         complete=False,
-        unit="step",
+        unit="step",  # only the workload, which is not loaded here, knows its unit
         started=now,
         finished=now,
         rounds=0,

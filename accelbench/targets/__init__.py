@@ -170,7 +170,7 @@ def _targets_by_name() -> Mapping[str, Target]:
 def _targets_of(chip: Chip) -> list[Target]:
     """Return the targets of a chip.
 
-    A TPU has one for each slice, a GPU one for each of `GPU_COUNTS`, and any other chip has a single device.
+    A TPU has one for each slice, a GPU one for each of `GPU_COUNTS`, and any other chip one with a single device.
     """
     match chip.platform:
         case "tpu":

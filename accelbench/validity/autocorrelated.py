@@ -11,7 +11,7 @@ from accelbench.validity.evidence import Evidence
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     """Fail a variant if the lag-1 correlation of its log-speedups, in the order of the rounds, exceeds its limit.
 
-    The baseline has no speedups and no finding. Untested with fewer than `MINIMUM_ROUNDS` rounds.
+    The baseline has no speedups and no finding. Untested with fewer than `MINIMUM_ROUNDS` rounds that timed both.
     """
     case = evidence.case
     baseline_seconds = _seconds_by_round(evidence, case.baseline)

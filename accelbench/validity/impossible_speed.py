@@ -27,7 +27,8 @@ F(4x4, 3x3) needs a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convoluti
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
     """Fail a variant if its fastest launch is faster than the device's limits allow.
 
-    Untested if the limits are unknown, if nothing was timed, or if the workload declares no cost.
+    Quarantined launches count for the limits only. Untested if the limits are unknown, if nothing was timed, or if the
+    workload declares no cost.
     """
     roof = device_roof(evidence.case, (*evidence.launches, *evidence.quarantined))
     for variant in evidence.variants:

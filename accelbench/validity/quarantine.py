@@ -30,7 +30,7 @@ class SplitRounds(Generic[L]):
 
     @property
     def all_disturbed(self) -> bool:
-        """Return True if every round was disturbed. Then all rounds count, and fail the disturbance checks."""
+        """Return True if all rounds count because every one was disturbed; False if the case accepts noise."""
         return bool(self.reasons) and not self.quarantined
 
 
