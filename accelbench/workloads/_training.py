@@ -147,7 +147,8 @@ def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
     def step(weights: Any, batch: Any) -> tuple[Any, Any]:
         """Train on one batch; return the weights, changed in place, and the loss."""
         nonlocal last_weights
-        if weights is not last_weights:  # the first step of a measured block, which starts from copies of the weights
+        # Each measured block starts from new copies of the weights: let the parameters share their memory.
+        if weights is not last_weights:
             for name, parameter in parameters.items():
                 parameter.data = weights[name]
             last_weights = weights

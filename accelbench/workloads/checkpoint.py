@@ -154,7 +154,7 @@ def _jax_program(
         return optax.apply_updates(w, updates), moments
 
     def resume(state: Any) -> Any:
-        """Save the state and return it as loaded; if not `complete`, save only w, and add new moments to it."""
+        """Return the state after saving and loading it; if not `complete`, the loaded w with new moments."""
         if complete:
             return _in_new_directory(save_and_load, state)
         w, _moments = state
@@ -202,7 +202,7 @@ def _torch_program(
         return w, adam
 
     def resume(state: Any) -> Any:
-        """Save the state and return it as loaded; if not `complete`, save only w, and add a new optimizer to it."""
+        """Return the state after saving and loading it; if not `complete`, the loaded w with a new optimizer."""
         w, adam = state
         new_w, new_adam = start()
         checkpoint = {"w": w.detach()}

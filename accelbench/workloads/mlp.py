@@ -273,7 +273,7 @@ def _torch_program(
 ) -> Program:
     """Return a program with torch.nn that trains or, for `work: predict`, predicts.
 
-    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, but not for
+    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, unless `compiled` is
     `nothing`.
     """
     import torch

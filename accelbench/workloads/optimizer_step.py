@@ -64,7 +64,7 @@ class OptimizerStep(Workload):
         return Arrays(state={name: rng.standard_normal(parameters.size) for name in names}, batches=(gradients,))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Apply Adam in NumPy for `units` steps, written as in the paper."""
+        """Apply `units` steps of Adam in NumPy, in the paper's form; return parameters and moments m and v."""
         import numpy as np
 
         outputs: dict[str, Array] = {}

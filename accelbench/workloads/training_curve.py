@@ -271,9 +271,9 @@ def _program(
         batches.append({"mini_batches": mini_batches, "test": (epoch["held_out_inputs"], epoch["held_out_labels"])})
 
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
-        """Return the losses, the last accuracy, and the largest relative difference to the losses of NumPy's training.
+        """Return the losses, the last accuracy, and the losses' largest relative difference from a training in NumPy.
 
-        Both trainings leave out failed epochs, whose out is None. If all failed, return nothing.
+        Both trainings leave out failed epochs, whose out is None. If all failed, return an empty dictionary.
         """
         finished_outs, finished_epochs = [], []
         for out, epoch in zip(outs, arrays.batches, strict=True):

@@ -162,7 +162,7 @@ class Vit(Workload):
         p = parameters
         if min(p.batch * p.tokens, p.width) < SMALLEST_PRODUCT:
             return None
-        in_blocks = p.layers * (transformer.PRODUCTS - 2)  # scores and values are attention's
+        in_blocks = p.layers * (transformer.PRODUCTS - 2)  # without attention's: scores, and the sum of values
         if p.work == "predict":
             return Operations(products=in_blocks + 1)
         # Backward has two products for each of the blocks', but one for the embedding: images need no gradient.
@@ -264,7 +264,7 @@ def _torch_program(
 ) -> Program:
     """Return a program with torch.nn that predicts, for `work: predict`, or trains.
 
-    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, but not for
+    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, unless `compiled` is
     `nothing`.
     """
     import torch
