@@ -325,7 +325,7 @@ class Workload:
         """Return a lower bound on the bytes that a launch needs in memory at once; 0 if unknown.
 
         A case that needs more than the available memory is refused. The default is 0 without `moves_once` or `cost`,
-        else half of the bytes of `cost`: outputs may take the memory of inputs, so each number may be read and written.
+        else half of the bytes of `cost`, because outputs may take the memory of inputs.
         """
         if not self.moves_once:
             return 0.0

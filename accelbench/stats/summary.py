@@ -50,6 +50,8 @@ def geometric_mean(values: Iterable[float]) -> float:
 def quantile(values: Sequence[float], percent: int) -> float:
     """Return the quantile at `percent`, from 1 to 99, by linear interpolation (type 7 of Hyndman and Fan, 1996).
 
+    The quantiles of a single value are that value.
+
     Raises:
         ValueError: The sample is empty.
     """

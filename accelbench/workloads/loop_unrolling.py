@@ -46,7 +46,7 @@ class LoopUnrolling(Workload):
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
         """Run the loop in NumPy `units` times.
 
-        Each run starts from the last sum of the run before divided by n or, for `body: sine`, from its last sine.
+        A run starts from s / n, where s is the last sum of the run before, or for `body: sine` from its last sine.
         """
         import numpy as np
 
