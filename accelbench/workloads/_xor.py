@@ -11,7 +11,7 @@ LAYERS = [(2, 2), (2, 1)]
 
 
 def loss_reader(parameters: Any) -> Callable[[Any], Any]:
-    """Return a function that reads losses into Python numbers, for `losses: read`, or returns them unchanged.
+    """Return a function that reads losses into Python numbers if `losses: read`, else returns them unchanged.
 
     Reading waits until the device has computed the losses.
     """
