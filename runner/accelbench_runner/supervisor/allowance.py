@@ -43,11 +43,7 @@ def launch_limit(
     rounds_min: int,
     earlier_seconds: Sequence[float],
 ) -> Limit:
-    """Return the limit of a launch, which leaves time for other launches if this one hangs.
-
-    If the variant was launched before, the limit is max(`HANG_SECONDS`, `HANG_FACTOR` * longest earlier launch).
-    If not, it is max(time_limit / round_launches, min(remaining_seconds, share)), where share is
-    max(remaining_seconds / launches_left, time_limit / rounds_min).
+    """Return the limit of a launch. It leaves time for other launches if this one hangs.
 
     Args:
         remaining_seconds: Seconds left of the case's time limit.
@@ -71,7 +67,7 @@ def launch_limit(
 
 
 def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
-    """Return the limit of a warm probe: `WARM_FACTOR` times the cold start, but at least `probe_seconds`.
+    """Return the limit of a warm probe.
 
     `cold_seconds` is the time of the cold start, from import to the end of the first step.
     """
@@ -105,11 +101,11 @@ class Allowance:
         self.granted_seconds = self.launch_limit.seconds  # until other load extends it
 
     def probe_began(self) -> None:
-        """Note that a probe starts: until it ends, the limit of probes applies in place of the launch's limit."""
+        """Replace the launch's limit by the limit of probes until the probe ends."""
         self._probe_began_at = self.clock()
 
     def probe_ended(self) -> None:
-        """Note that the probe ended: the launch's limit applies again, without the seconds that the probe took."""
+        """Apply the launch's limit again. The probe's seconds are not part of the launch's time."""
         self._ended_probes_seconds = self.total_probe_seconds
         self._probe_began_at = None
 
@@ -121,15 +117,14 @@ class Allowance:
         return self._ended_probes_seconds + self.clock() - self._probe_began_at
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the nearest limit, `elapsed` seconds after the launch began; set `nearest_limit`.
+        """Return the seconds until the nearest limit, and set `nearest_limit`.
 
-        The limits are the case's and, while a probe runs, the probe's; otherwise the case's and the launch's. If the
-        launch's limit is reached, it grows by (launch_seconds * others_share()), if `extended_by_load`; at most to
-        `MAXIMUM_EXTENSION_FACTOR` times itself.
+        `elapsed` is the seconds since the launch began.
         """
         if self._probe_began_at is None:
             launch_seconds = elapsed - self._ended_probes_seconds
             if self.launch_limit.extended_by_load and self.granted_seconds <= launch_seconds:
+                # Other processes made the launch slower, so the launch gets more time.
                 extended = self.launch_limit.seconds + launch_seconds * self.others_share()
                 self.granted_seconds = min(extended, MAXIMUM_EXTENSION_FACTOR * self.launch_limit.seconds)
             seconds = self.granted_seconds - launch_seconds

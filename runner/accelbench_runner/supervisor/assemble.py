@@ -74,8 +74,7 @@ class CaseTiming:
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, timing: CaseTiming) -> Result:
     """Return the result of everything measured so far.
 
-    `launches` are the launches of rounds that count, and all failed launches. If a variant's outputs were not compared,
-    or if a check rejects the variant, its times are left out.
+    `launches` are all failed launches, and the launches of rounds that count.
     """
     quarantined = assessment.quarantined if assessment else ()
     counted_launches = _launches_that_count(launches, {disturbed.round for disturbed in quarantined})
@@ -113,9 +112,9 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
 
 
 def limit_size(result: Result) -> Result:
-    """Return `result`; if it exceeds `MAXIMUM_BYTES`, without the quantiles of the blocks in each launch.
+    """Return `result`, made smaller if it exceeds `MAXIMUM_BYTES`.
 
-    Raises ValueError if it is too large even without them. Nothing else is left out.
+    Raises ValueError if it is still too large.
     """
     if _size_bytes(result) <= MAXIMUM_BYTES:
         return result
@@ -145,7 +144,7 @@ def _without_launch_quantiles(variant: VariantResult) -> VariantResult:
 
 
 def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> Iterator[str]:
-    """Yield notes for the result's readers, on missing measurements and on reasons to doubt the others."""
+    """Yield notes on missing measurements, and on reasons to doubt the others."""
     yield from timing.notes
     yield from _notes_on_discarded(timing.discarded)
     if timing.stopped == StopReason.TIME_LIMIT_REACHED:
@@ -157,7 +156,7 @@ def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> 
 
 
 def _notes_on_time_limit(case: Case, launches: Iterable[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant of which no launch finished before the case's time limit."""
+    """Yield a note for each variant that was not measured before the time limit."""
     finished_variants = {launch.variant for launch in launches if not launch.unfinished}
     limit = case.measurement.time_limit_seconds
     for variant in case.variants:
@@ -166,7 +165,7 @@ def _notes_on_time_limit(case: Case, launches: Iterable[LaunchRecord]) -> Iterat
 
 
 def _notes_on_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant whose own program was the reference, because the workload has none."""
+    """Yield a note for each variant whose program replaced a missing `reference()`."""
     reference_variants = {launch.parity.own_program for launch in launches if launch.parity}
     for variant in sorted(reference_variants - {""}):
         yield (
@@ -187,7 +186,7 @@ def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each launch that was repeated without a probe, and for each round with discarded launches."""
+    """Yield notes on launches that do not count."""
     for launch in launches:
         if launch.ended_by and launch.unfinished == "probe":
             yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
@@ -201,24 +200,21 @@ def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _launches_that_count(launches: Sequence[LaunchRecord], quarantined_rounds: AbstractSet[int]) -> list[LaunchRecord]:
-    """Return all failed launches, and the other launches of rounds that are not quarantined.
-
-    If no launch outside the quarantined rounds succeeded, all launches count.
-    """
+    """Return all failed launches, and the launches of rounds that are not quarantined."""
     counted = [launch for launch in launches if launch.failure or launch.round not in quarantined_rounds]
     if any(launch.failure is None for launch in counted):
         return counted
-    return list(launches)
+    return list(launches)  # times from disturbed rounds are better than none
 
 
 def _comparisons(launches: Iterable[LaunchRecord], assessed: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Return the judge's comparisons; remove a verdict if its variant or baseline failed after the assessment."""
+    """Return the judge's comparisons, without the verdicts on variants that have failed."""
     failures = {launch.variant: launch.failure for launch in launches if launch.failure}
     return tuple(_without_finding_after_failure(comparison, failures) for comparison in assessed)
 
 
 def _without_finding_after_failure(comparison: Comparison, failures: Mapping[str, Failure]) -> Comparison:
-    """Return the comparison, without its verdict if its variant or baseline has failed."""
+    """Remove the comparison's verdict if its variant or baseline has failed."""
     if comparison.verdict:
         for side in (comparison.baseline, comparison.variant):
             if side in failures:
@@ -233,10 +229,9 @@ def _variant_result(
     all_launches: Sequence[LaunchRecord],
     spread: Spread | None,
 ) -> VariantResult:
-    """Return the result of one variant, from those of its launches that count.
+    """Return the result of one variant.
 
-    Only the device's limits come from `all_launches` of the case. Without a timed launch, the result has only the
-    failure, the phases of a compilation and the numbers that launches reported.
+    `launches` are the variant's launches that count; `all_launches` are the case's.
     """
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
@@ -277,7 +272,7 @@ def _variant_result(
 
 
 def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
-    """Return a launch's time and quantiles of its blocks, in seconds per unit; p99 only for the protocol `latency`."""
+    """Return a launch's time and quantiles of its blocks, in seconds per unit."""
     seconds = [block.seconds / block.units for block in launch.blocks]
     return LaunchSummary(
         round=launch.round,
@@ -291,7 +286,7 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
 
 
 def _phase_times(phases_by_launch: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
-    """Return the median, minimum and maximum seconds of each phase over the launches, in the order of the phases."""
+    """Return the median, minimum and maximum seconds of each phase."""
     times = []
     for name in get_args(Phase):
         records = [phase for phases in phases_by_launch for phase in phases if phase.phase == name]
@@ -310,10 +305,7 @@ def _phase_times(phases_by_launch: Sequence[Sequence[PhaseRecord]]) -> tuple[Pha
 
 
 def _part_medians(phases: Sequence[PhaseRecord]) -> dict[str, float]:
-    """Return the median seconds of each part of a phase. Parts that took no time are left out.
-
-    If a launch does not report a part, it spent 0 s on the part.
-    """
+    """Return the median seconds of each part of a phase."""
     medians = {}
     for name in PARTS:
         median = statistics.median(phase.parts.get(name, 0.0) for phase in phases)
@@ -323,7 +315,8 @@ def _part_medians(phases: Sequence[PhaseRecord]) -> dict[str, float]:
 
 
 def _warm_phase_times(probes: Sequence[WarmProbe]) -> tuple[PhaseTime, ...]:
-    """Return the times of phases that a compile cache can shorten, from the probes that had only cache hits."""
+    """Return the phase times of starts with a warm compile cache."""
+    # With a cache miss, the start was not warm.
     all_cached = [probe for probe in probes if probe.failure is None and probe.has_only_hits]
     times = _phase_times([probe.phases for probe in all_cached])
     return tuple(time for time in times if time.phase in WARM_PHASES)
@@ -346,10 +339,7 @@ def _observations(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Observa
 
 
 def _merge_observations(observations_by_launch: Sequence[Mapping[str, Scalar]]) -> Iterable[Observation]:
-    """Yield each observation once, with its most frequent values and the number of launches for each value.
-
-    At most `MAXIMUM_DIFFERING` values of an observation are returned. If values differ in type, the type is `text`.
-    """
+    """Yield each observation once, with its most frequent values."""
     names = dict.fromkeys(name for observations in observations_by_launch for name in observations)
     for name in names:
         values = [observations[name] for observations in observations_by_launch if name in observations]
@@ -370,7 +360,7 @@ def _observation_type(value: Scalar) -> ObservationType:
 
 
 def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[CompiledVariant, ...]:
-    """Return each variant that was compiled for the case's target, in the case's order; empty without a target."""
+    """Return the variants that were compiled for the case's target."""
     if case.accelerator.target is None:
         return ()
     target = targets.find(case.accelerator.target)
@@ -383,11 +373,7 @@ def _compiled_variants(case: Case, launches: Sequence[LaunchRecord]) -> tuple[Co
 
 
 def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: CompiledFor) -> CompiledVariant:
-    """Return the result of a launch that compiled its variant for the target.
-
-    `estimates` names the numbers that are only estimated for the target's platform. If operations were dispatched one
-    by one and nothing was compiled, the platform is `DISPATCHED`.
-    """
+    """Return the result of a launch that compiled its variant for the target."""
     size = value_or_none(launch.facts.executable)
     platform = DISPATCHED if outcome.dispatched else target.platform
     return CompiledVariant(
@@ -408,8 +394,7 @@ def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: Com
 def _time_spent(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str, float]:
     """Return how the case's time was spent, in seconds by activity.
 
-    `process` is the launches' time outside their phases and asides: processes start and end. `supervisor` is the rest
-    of `total`. All entries except `total` and `blocks`, which is a part of `steady`, add up to `total`.
+    `blocks` is a part of `steady`. The other entries add up to `total`.
     """
     activity_seconds: dict[str, float] = {}
     launch_seconds = block_seconds = warm_probe_seconds = 0.0
@@ -433,7 +418,7 @@ def _time_spent(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[st
 
 
 def _unit_name(launches: Iterable[LaunchRecord]) -> str:
-    """Return the name of a unit of work, as the first launch that knows it reports it; `step` if none does."""
+    """Return the name of a unit of work, as launches report it."""
     for launch in launches:
         unit = value_or_none(launch.facts.unit)
         if unit:

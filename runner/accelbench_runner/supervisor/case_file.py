@@ -23,7 +23,10 @@ class InvalidCaseError(ValueError):
 
 
 def read_case(path: Path) -> Case:
-    """Return the case document at `path`; raise InvalidCaseError if it cannot be read or has a problem."""
+    """Read and check the case document at `path`.
+
+    Raises InvalidCaseError if it cannot be read or has a problem.
+    """
     try:
         case = Case.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -36,7 +39,7 @@ def read_case(path: Path) -> Case:
 
 
 def _problems(case: Case) -> Iterator[str]:
-    """Yield the problems of a case. If its workload is unknown, parameters and variants are not checked."""
+    """Yield the problems of a case."""
     names = [variant.name for variant in case.variants]
     if len(set(names)) != len(names):
         yield f"two variants have the same name: {', '.join(sorted(names))}"
@@ -62,10 +65,7 @@ def _problems(case: Case) -> Iterator[str]:
 
 
 def _memory_problem(case: Case, workload: Workload, parameters: Any) -> str | None:
-    """Return why the case does not fit into memory, or why its cost cannot be computed; None if it may fit.
-
-    A case that compiles for a target and declares shapes is not compared with the available memory.
-    """
+    """Return why the case does not fit into memory; None if it may fit."""
     try:
         needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
         available_bytes = None if needs_no_arrays else memory.available_bytes()

@@ -79,11 +79,17 @@ class Listener(Protocol):
         ...
 
     def grace_seconds(self) -> float | None:
-        """Return how many seconds the child may still take to exit; None if only its limit applies."""
+        """Return how many seconds the child may still take to exit.
+
+        None means that only its limit applies.
+        """
         ...
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the child's limit, `elapsed` seconds after its start; called after each read."""
+        """Return the seconds until the child's limit.
+
+        `elapsed` is the seconds since the child's start. Called after each read.
+        """
         ...
 
 
@@ -99,7 +105,7 @@ class ChildExit:
 
 
 def terminate_with_parent(parent: int) -> None:
-    """Have the kernel send SIGTERM to this process when its parent, the process `parent`, ends."""
+    """Have the kernel send SIGTERM to this process when the process `parent` ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the kernel was told
         os.kill(os.getpid(), signal.SIGTERM)
@@ -119,10 +125,10 @@ def run_child(
     interruption: Interruption,
     messages: tuple[int, int] | None = None,
 ) -> ChildExit:
-    """Run `command` with the file `request` as standard input. On return, it and all its descendants have ended.
+    """Run `command` until it and all its descendants have ended.
 
-    `messages` is a pipe (reading end, writing end). The child inherits the writing end under the same number. Both ends
-    are closed on return. Raises OSError if the command cannot be started, and UnkillableError if SIGKILL has no effect.
+    `messages` is a pipe (reading end, writing end). The child inherits the writing end; both ends are closed on return.
+    Raises OSError if the command cannot be started, and UnkillableError if SIGKILL has no effect.
     """
     started = time.monotonic()
     pipes: dict[Channel, tuple[int, int]] = {"stdout": os.pipe(), "stderr": os.pipe()}
@@ -156,7 +162,7 @@ def run_child(
 
 
 def kill_descendants(*, except_for: int | None = None) -> None:
-    """Kill and reap all descendants of this process except `except_for`, until none is left.
+    """Kill and reap all descendants of this process except `except_for`.
 
     Raises UnkillableError if some are left after `KILL_SECONDS`.
     """
@@ -178,13 +184,13 @@ def kill_descendants(*, except_for: int | None = None) -> None:
 def _start(
     command: Sequence[str], request: Path, environment: Mapping[str, str], pipes: Mapping[Channel, tuple[int, int]]
 ) -> subprocess.Popen[bytes]:
-    """Start the child in a new session. The kernel kills the child when this process ends."""
+    """Start the child in a new session. The child dies when this process ends."""
     parent = os.getpid()
 
     def die_with_parent() -> None:
-        """Have the kernel kill this child when its parent ends. If the parent has already ended, exit."""
+        """Have the kernel kill this child when its parent ends."""
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
+        if os.getppid() != parent:  # it ended before the kernel was told
             os._exit(1)
 
     with request.open("rb") as stdin:
@@ -203,10 +209,9 @@ def _start(
 def _wait(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, started: float
 ) -> Reason | None:
-    """Read the pipes until there is a reason to kill the process, and return the reason; None if it ends by itself.
+    """Read the pipes until the process ends, and return the reason to kill it.
 
-    The reasons: `limit`, after SIGABRT at the process's limit and up to `DUMP_SECONDS` to write its stacks;
-    `dismissed`, if the process does not exit within the listener's `grace_seconds`; `interrupted`, after a signal.
+    None if it ends by itself. SIGABRT lets the process write its stacks before it is killed.
     """
     dismissed_at = math.inf  # when the process has to have exited by itself
     kill_at = math.inf  # finite once SIGABRT was sent
@@ -233,7 +238,7 @@ def _wait(
 
 
 def _read_ready_pipes(selector: selectors.BaseSelector, timeout_seconds: float, listener: Listener) -> bool:
-    """Wait for data or for the process's end, and read a chunk of each ready pipe; return True if the process ended."""
+    """Read a chunk of each ready pipe; return True if the process ended."""
     has_ended = False
     for key, _ in selector.select(timeout_seconds):
         if key.data is None:  # the pidfd is the only key without a channel
@@ -244,7 +249,7 @@ def _read_ready_pipes(selector: selectors.BaseSelector, timeout_seconds: float, 
 
 
 def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener: Listener) -> int:
-    """Pass one chunk of a pipe to the listener and return its size; 0 if there is no data. Unregister a closed pipe."""
+    """Pass one chunk of a pipe to the listener, and return its size."""
     try:
         data = os.read(key.fd, CHUNK_BYTES)
     except BlockingIOError:
@@ -258,7 +263,7 @@ def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener
 
 
 def _drain(selector: selectors.BaseSelector, listener: Listener) -> None:
-    """Read what is left in the pipes after the processes have ended, at most `DRAINED_BYTES` of each."""
+    """Read what is left in the pipes, at most `DRAINED_BYTES` of each."""
     for key in list(selector.get_map().values()):
         if key.data is not None:
             remaining_bytes = DRAINED_BYTES
@@ -297,7 +302,7 @@ def descendants(root: int) -> list[int]:
 
 
 def stat_fields(process: int) -> list[str]:
-    """Return the fields of /proc/PID/stat after the process's name: state, parent, and so on.
+    """Return the fields of /proc/PID/stat from the process's state on.
 
     Raises OSError if the process has ended.
     """

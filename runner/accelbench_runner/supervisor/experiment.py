@@ -89,7 +89,7 @@ class Supervisor:
         self._deadline = self._began + self.case.measurement.time_limit_seconds
 
     def run(self) -> Result:
-        """Measure rounds until there is a reason to stop; write the result to the log and return it.
+        """Measure rounds until there is a reason to stop, and return the result.
 
         Raises JudgeError, JudgeKilledError, ProbeError and UnkillableError.
         """
@@ -119,7 +119,7 @@ class Supervisor:
         return self._assessment.rounds if self._assessment else 0
 
     def _stop_reason(self) -> StopReason | None:
-        """Return why no further round may start: a signal, the judge, failures, rounds or time; None if one may."""
+        """Return why no further round may start; None if one may."""
         if self.interruption.signal is not None:
             return StopReason.INTERRUPTED
         if self._assessment and self._assessment.stop:
@@ -131,7 +131,7 @@ class Supervisor:
         return self._time_stop_reason()
 
     def _time_stop_reason(self) -> StopReason | None:
-        """Return a reason to stop if no time is left, or less than the shortest round took; else None."""
+        """Return a reason to stop if no time is left for another round."""
         remaining_seconds = self._deadline - self.clock()
         if remaining_seconds <= 0:
             return StopReason.TIME_LIMIT_REACHED
@@ -140,13 +140,13 @@ class Supervisor:
         return None
 
     def _run_round(self, round_number: int) -> StopReason | None:
-        """Launch every variant that has not failed, judge the round, and log a checkpoint.
+        """Launch the remaining variants, judge the round, and log a checkpoint.
 
-        Return None, or why the round was cut short or could not be judged; without an assessment, only its failed
-        launches count. If a round was quarantined, the next round has the same order of variants.
+        Returns why the case must stop; None if it may go on.
         """
         began = self.clock()
         variants = [variant.name for variant in self.case.variants if variant.name not in self._failed]
+        # A quarantined round does not count, so the next round has the same order.
         order = round_order(
             variants, seed=self.case.measurement.seed, case=self.case.name, round_number=self._counted_rounds + 1
         )
@@ -184,13 +184,10 @@ class Supervisor:
         return None
 
     def _launches_that_count(self, launches: Sequence[LaunchRecord], cut_reason: StopReason) -> list[LaunchRecord]:
-        """Return those launches of a round that count although the round was cut short; never unfinished launches.
-
-        All finished launches count if they contain a pair (the baseline and another variant, both successful), or if
-        comparisons are no longer possible. Otherwise only the failed launches count.
-        """
+        """Return the launches of an incomplete round that count."""
         finished = [launch for launch in launches if not launch.unfinished]
         successful_variants = {launch.variant for launch in finished if not launch.failure}
+        # The baseline and another variant: the judge can compare them.
         has_pairs = len(successful_variants) > 1 and self.case.baseline in successful_variants
         has_nothing_to_pair = cut_reason == StopReason.NOTHING_TO_COMPARE or self.case.baseline in self._failed
         if has_pairs or has_nothing_to_pair:
@@ -200,9 +197,9 @@ class Supervisor:
     def _launch_all(
         self, round_number: int, directories: Mapping[str, Path]
     ) -> tuple[list[LaunchRecord], StopReason | None]:
-        """Launch the variants in the order of `directories`; return the records, and why the round was cut short.
+        """Launch the variants in the order of `directories`.
 
-        The reason is a signal, the time limit, or that nothing is left to compare; None if the round is complete.
+        Returns the launches, and why the round is incomplete; None if it is complete.
         """
         launches: list[LaunchRecord] = []
         for position, variant in enumerate(directories):
@@ -224,20 +221,16 @@ class Supervisor:
         return launches, None
 
     def _leaves_no_comparison(self, failure: Failure) -> bool:
-        """Return True if the baseline or all variants but one have failed, so that the round need not go on.
-
-        False if the case compares nothing, or if the failure came after the first round or in the phase `steady`.
-        """
+        """Return True if an early failure leaves no two variants to compare."""
         if not self.compares or failure.round > 1 or failure.phase == "steady":
             return False
         remaining_variants = len(self.case.variants) - len(self._failed)
         return self.case.baseline in self._failed or remaining_variants <= 1
 
     def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
-        """Launch `variant`. If a probe of accelbench's own ends the launch, launch `variant` again without that probe.
+        """Launch `variant`. If a probe ends the launch, repeat it without the probe.
 
-        There is no second launch if the measurement was already complete, after a signal, or after the case's time
-        limit. Raises ProbeError if a probe ends a launch that was told to skip the probe.
+        Raises ProbeError if the probe ends the second launch too.
         """
         while True:
             record = self._launch_once(variant, round_number, position, directories)
@@ -258,7 +251,7 @@ class Supervisor:
     def _launch_once(
         self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]
     ) -> LaunchRecord:
-        """Launch `variant` and log its progress. If `_wants_warm_probe`, start it again with warm caches."""
+        """Launch `variant`, and log its progress."""
         measurement = self.case.measurement
         directory = directories[variant]
         directory.mkdir()
@@ -316,11 +309,7 @@ class Supervisor:
         return record
 
     def _wants_warm_probe(self, record: LaunchRecord) -> bool:
-        """Return True if a warm probe has to follow the launch: it succeeded, and it reported its compile cache.
-
-        False if times are not measured, if a warm probe of the variant failed before, if a signal came or no time is
-        left, or if `rounds_min` rounds count already.
-        """
+        """Return True if a warm probe has to follow the launch."""
         if self.launcher.purpose != "measure" or not is_reported(record.facts.compile_cache):
             return False
         if record.failure or record.unfinished:
@@ -335,11 +324,9 @@ class Supervisor:
     def _judge(
         self, round_number: int, counted_launches: Sequence[LaunchRecord], directories: Mapping[str, Path]
     ) -> bool:
-        """Have the judge assess `counted_launches` and the launches of earlier rounds; store the assessment.
+        """Have the judge assess all launches; return True if there is a new assessment.
 
-        The judge may take the rest of the case's time, but at least `JUDGE_SECONDS`. After a signal, the judge is
-        started a last time, for at most `LAST_JUDGE_SECONDS`. Return True if there is a new assessment; False if not,
-        or if there are no launches to assess.
+        After a signal, the judge has one last, short try.
         """
         if not counted_launches:
             return False
@@ -360,10 +347,7 @@ class Supervisor:
         return False
 
     def _store_round(self, counted_launches: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
-        """Store `counted_launches` as launches that count, the others of `launches` as discarded; write all to the log.
-
-        Each record gets its parity reading from the judge.
-        """
+        """Store the round's launches with their parity, and write them to the log."""
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
             key = f"{launch.round}/{launch.variant}"
@@ -377,7 +361,7 @@ class Supervisor:
     def _deliver(
         self, kind: DocumentKind, *, complete: bool, stopped: StopReason | None, notes: tuple[str, ...] = ()
     ) -> Result:
-        """Assemble the result so far, write it to the log as `kind`, and return it; store its digest for headlines."""
+        """Assemble the result so far, write it to the log, and return it."""
         timing = CaseTiming(
             started=self._started,
             finished=timestamp(datetime.now(UTC)),
@@ -403,7 +387,7 @@ class Supervisor:
     ) -> None:
         """Rewrite the termination message.
 
-        `running` is the variant of the current launch. The default of `round_number` is the number of complete rounds.
+        `running` is the variant of the current launch.
         """
         self.termination.write(
             Headline(
@@ -420,10 +404,7 @@ class Supervisor:
 
 
 def times_so_far(result: Result) -> tuple[TimeNow, ...]:
-    """Return each variant's geometric mean seconds per unit so far, and the checks that reject the variant.
-
-    Failed variants are left out. The time is None if the variant has none.
-    """
+    """Return each variant's time so far, and the checks that reject it."""
     return tuple(
         TimeNow(
             variant=variant.name,

@@ -37,7 +37,7 @@ class _Answer:
         self._limit_seconds = limit_seconds
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Collect standard output whole, and the end of standard error; forward standard error to the log."""
+        """Collect the answer from standard output; forward standard error to the log."""
         if channel == "stdout":
             self.stdout += data
         else:
@@ -48,11 +48,11 @@ class _Answer:
         """Do nothing: the answer is read after the judge has ended."""
 
     def grace_seconds(self) -> float | None:
-        """Return 0, which kills the judge, if it has written too much; else None."""
+        """Return 0 to kill the judge if it has written too much."""
         return 0.0 if len(self.stdout) > MAXIMUM_ASSESSMENT_BYTES else None
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the judge's limit, `elapsed` seconds after its start."""
+        """Return the seconds until the judge's limit."""
         return self._limit_seconds - elapsed
 
 
@@ -72,10 +72,9 @@ class Judge:
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
     ) -> Assessment | None:
-        """Run the judge, and return its assessment of all rounds so far; raise JudgeError or JudgeKilledError.
+        """Run the judge on all rounds so far; return None if a signal interrupts it.
 
-        Return None if a signal interrupts the judge. If a signal came before it starts, no further signal interrupts
-        it; then return None if it takes longer than `limit_seconds`. `outputs` maps `ROUND/VARIANT` to directories.
+        `outputs` maps `ROUND/VARIANT` to directories. Raises JudgeError or JudgeKilledError.
         """
         after_signal = self.interruption.signal is not None
         request = JudgeRequest(
@@ -95,6 +94,7 @@ class Judge:
             request=request_file,
             environment={**self.environment, "TMPDIR": str(self.directory), "HOME": str(self.directory)},
             listener=answer,
+            # The last try after a signal goes on until its limit.
             interruption=Interruption() if after_signal else self.interruption,
         )
         forward.finish()
@@ -123,6 +123,6 @@ class NothingToJudge:
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
     ) -> Assessment:
-        """Return an assessment that stops the case after one round: a compiler returns the same program every time."""
+        """Stop the case after one round: a compiler returns the same program every time."""
         del case, launches, outputs, limit_seconds
         return Assessment(certificate=Certificate(), comparisons=(), rounds=1, stop=StopReason.COMPILED)

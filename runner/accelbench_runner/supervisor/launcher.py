@@ -26,11 +26,7 @@ MAXIMUM_COMPILER_SHARE = 0.8
 
 
 def compiler_memory_limit() -> int:
-    """Return the memory limit, in bytes, of a launch that compiles for a target.
-
-    It is `MAXIMUM_COMPILER_SHARE` of the available memory, but between `MINIMUM_COMPILER_BYTES` and
-    `MAXIMUM_COMPILER_BYTES`; the latter if the available memory is unknown.
-    """
+    """Return how many bytes of memory a compiler may use."""
     available_bytes = memory.available_bytes()
     if available_bytes is None:
         return MAXIMUM_COMPILER_BYTES
@@ -112,9 +108,9 @@ class Launcher:
         forward: Forward,
         phase_reached: Callable[[Phase], None],
     ) -> WarmProbe | None:
-        """Start `variant` again with the caches that its launch left in `directory`, and measure up to its first step.
+        """Start `variant` again with warm caches, and measure up to its first step.
 
-        accelbench's own probes are left out. None if a signal or the case's time limit ended the start.
+        `directory` holds the caches of its launch. None if a signal or the case's time limit ended the start.
         """
         request = self._request(variant, round_number, directory, PROBES).model_copy(update={"purpose": "probe"})
         listener = self._listener(limit, case_seconds, forward, phase_reached)
@@ -146,10 +142,9 @@ class Launcher:
     def _listener(
         self, limit: Limit, case_seconds: float, forward: Forward, phase_reached: Callable[[Phase], None]
     ) -> LaunchListener:
-        """Return the listener of a launch that starts now, with the launch's limits.
+        """Return the listener of a launch that starts now.
 
-        If other processes take CPU time from now on, the launch's limit is extended. `case_seconds` are left of the
-        case's time limit.
+        `case_seconds` are left of the case's time limit.
         """
         before = CpuUse.read()
         allowance = Allowance(
@@ -161,9 +156,9 @@ class Launcher:
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
-        """Run a launch until its process ends; return how it ended, and what that means for the variant.
+        """Run a launch until its process ends.
 
-        Raises UnkillableError; if a probe was running, the error names the probe.
+        Raises UnkillableError if the process cannot be killed.
         """
         read_end, write_end = os.pipe()
         directory = Path(request.directory)
@@ -190,10 +185,9 @@ class Launcher:
 
 
 def launch_environment(directory: Path) -> dict[str, str]:
-    """Create folders for caches and temporary files in `directory`; return environment variables that name them.
+    """Create a launch's folders in `directory`; return its environment variables.
 
-    Every launch starts with cold caches, because its folders are new; a warm probe finds those of its launch. The
-    settings of the frameworks are returned too.
+    New folders make the caches cold.
     """
     folders = {"HOME": "home", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}  # Inductor caches headers below TMPDIR
     settings: dict[str, str] = {}

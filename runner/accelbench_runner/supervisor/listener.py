@@ -73,7 +73,7 @@ class LaunchListener:
         """Bytes printed in the phases whose steps repeat."""
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Parse `data` from the channel for messages. Forward other data, and count it in phases whose steps repeat."""
+        """Parse messages; forward other data."""
         if channel == "messages":
             self._receive_messages(data)
             return
@@ -84,10 +84,7 @@ class LaunchListener:
         self._forward(channel, data)
 
     def _receive_messages(self, data: bytes) -> None:
-        """Parse the complete lines of `data`. Too many bytes are a protocol error.
-
-        After the final message or a protocol error, `data` is ignored.
-        """
+        """Parse the complete lines of `data`."""
         if self.final_message or self.protocol_error:
             return
         self._message_bytes += len(data)
@@ -98,24 +95,24 @@ class LaunchListener:
             self.protocol_error = f"it sent {self._message_bytes} bytes of messages, more than a launch may"
 
     def closed(self, channel: Channel) -> None:
-        """Note that no more messages follow. If the last message is incomplete, it is a protocol error."""
+        """Note that no more messages follow."""
         if channel == "messages":
             self._messages_closed = True
             if self._incomplete_line and not self.final_message and not self.protocol_error:
                 self.protocol_error = f"its last message is cut off: {_excerpt(self._incomplete_line)}"
 
     def grace_seconds(self) -> float | None:
-        """Return the seconds in which the launch must exit: 0 after a protocol error; None while messages may come."""
+        """Return the seconds in which the launch must exit; None while messages may come."""
         if self.protocol_error:
             return 0.0
         return EXIT_SECONDS if self.final_message or self._messages_closed else None
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the nearest limit, `elapsed` seconds after the launch began."""
+        """Return the seconds until the nearest limit."""
         return self.allowance.seconds_left(elapsed)
 
     def _parse(self, line: bytes) -> None:
-        """Store what a message reports, or why it cannot be read. Ignore it after the final message or an error."""
+        """Parse one message, and store what it reports."""
         if self.final_message or self.protocol_error:
             return
         try:
@@ -127,7 +124,7 @@ class LaunchListener:
         self._apply(message)
 
     def _apply(self, message: Message) -> None:
-        """Store what the message reports. A probe that runs no code of the variant has its own limit."""
+        """Store what the message reports."""
         match message:
             case PhaseStarted(phase=phase):
                 self.phase = phase
@@ -135,7 +132,7 @@ class LaunchListener:
             case PhaseEnded(phase=phase, seconds=seconds, parts=parts):
                 self.phases.append(PhaseRecord(phase=phase, seconds=seconds, parts=parts))
             case AsideStarted(name=name, alone=alone):
-                if alone and name in PROBES:
+                if alone and name in PROBES:  # no code of the variant runs, so the probe has its own limit
                     self.probe = name
                     self.allowance.probe_began()
                 else:
@@ -152,7 +149,7 @@ class LaunchListener:
                 self.final_message = message
 
     def _aside_ended(self, name: Aside, seconds: float, problem: str) -> None:
-        """Add the seconds of an aside, and note that it no longer runs. If a probe raised an error, store the error."""
+        """Add the seconds of an aside, and store a probe's error."""
         self.asides[name] = self.asides.get(name, 0.0) + seconds
         if self.probe == name:
             self.probe = None
@@ -169,6 +166,6 @@ def describe_probe(probe: Probe) -> str:
 
 
 def _excerpt(line: bytes) -> str:
-    """Return the beginning of a message, quoted, with `...` if the rest is left out."""
+    """Quote the beginning of a message."""
     beginning = repr(line[:MAXIMUM_EXCERPT_BYTES].decode(errors="replace"))
     return f"{beginning}..." if len(line) > MAXIMUM_EXCERPT_BYTES else beginning

@@ -59,11 +59,11 @@ class LogWriter:
         self._omitted_counts: dict[LineKind, int] = {}
 
     def event(self, event: Event) -> None:
-        """Write a progress event as a line of the kind `phase` or `progress`; each has its own maximum bytes."""
+        """Write a progress event."""
         self._write("phase" if isinstance(event, PhaseReached) else "progress", [encode_event(event)])
 
     def document(self, kind: DocumentKind, identifier: str, text: str) -> str:
-        """Write a document, or nothing if `kind` would exceed its maximum bytes; return the document's digest."""
+        """Write a document if there is space left, and return its digest."""
         self._write(kind, list(encode_document(kind, identifier, text)))
         return digest_of(text)
 
@@ -72,11 +72,11 @@ class LogWriter:
         self._write("notice", [f"accelbench: {escape_unprintable(text)}"[:MAXIMUM_OUTPUT_LINE_BYTES]])
 
     def output(self, line: str) -> None:
-        """Write a line that a launch printed; `line` begins with the name of the launch."""
+        """Write a line that a launch printed. `line` begins with the launch's name."""
         self._write("output", [line])
 
     def omission_notes(self) -> tuple[str, ...]:
-        """Return a note for each kind of line that exceeded its maximum bytes, with the number of omissions."""
+        """Return a note for each kind of line that was partly left out."""
         shares = {kind: f"{maximum_bytes // KIB} KiB" for kind, maximum_bytes in MAXIMUM_BYTES_BY_KIND.items()}
         return tuple(
             f"{count} {_NAMES[kind]} left out of the log: their share of {shares[kind]} is used up"
@@ -84,7 +84,7 @@ class LogWriter:
         )
 
     def _write(self, kind: LineKind, lines: Sequence[str]) -> None:
-        """Write the lines. If `kind` would exceed its maximum bytes, write none, and log a notice the first time."""
+        """Write all the lines, or none if `kind` would exceed its maximum bytes."""
         data = "".join(f"{line}\n" for line in lines).encode()
         if self._written_bytes[kind] + len(data) > MAXIMUM_BYTES_BY_KIND[kind]:
             is_first_omission = kind not in self._omitted_counts
@@ -111,10 +111,7 @@ class OutputForwarder:
         self._dropped_bytes = 0
 
     def __call__(self, channel: Channel, data: bytes) -> None:
-        """Forward the whole lines of `data`. Store the last line until it is complete or too long.
-
-        After `MAXIMUM_OUTPUT_BYTES_PER_LAUNCH` forwarded bytes, drop `data`.
-        """
+        """Forward the whole lines of `data`; store the last, incomplete line."""
         if self._forwarded_bytes >= MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
             self._dropped_bytes += len(data)
             return
@@ -127,7 +124,7 @@ class OutputForwarder:
             self._forward(channel, line)
 
     def finish(self) -> None:
-        """Forward the last line of each channel if it has no line end, and log how many bytes were dropped."""
+        """Forward the last, incomplete lines, and log how many bytes were dropped."""
         for channel, line in self._incomplete_lines.items():
             if line:
                 self._forward(channel, line)
@@ -135,7 +132,7 @@ class OutputForwarder:
             self._log.notice(f"{self._label} printed {self._dropped_bytes} bytes more, which are left out")
 
     def _forward(self, channel: Channel, line: bytes) -> None:
-        """Forward a line, cut to the maximum length. If the launch's maximum is reached, drop the line."""
+        """Forward a line, cut to the maximum length."""
         clipped = line[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._dropped_bytes += len(line) - len(clipped)
         if self._forwarded_bytes + len(clipped) > MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
@@ -155,9 +152,9 @@ class TerminationMessage:
         self._complain = complain
 
     def write(self, headline: Headline) -> None:
-        """Replace the file's content in one write. After a kill, the file holds the whole old or new headline.
+        """Replace the file's content in one write.
 
-        Without a file, do nothing. If the file cannot be written, log it once, and write no further headline.
+        After a kill, the file has the whole old or new headline.
         """
         if self._path is None:
             return
@@ -173,4 +170,4 @@ class TerminationMessage:
                 os.close(descriptor)
         except OSError as error:
             self._complain(f"the termination message {self._path} cannot be written: {error.strerror}")
-            self._path = None
+            self._path = None  # so that the problem is logged once

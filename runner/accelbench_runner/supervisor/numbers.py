@@ -35,10 +35,7 @@ class UnitCost:
 
 
 def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
-    """Return the values that the launches report, by field of `Numbers`, reduced to one value for each field.
-
-    Fields that launches do not report, but that are calculated, are left out, and so are fields without a known value.
-    """
+    """Reduce the values that the launches report to one for each field of `Numbers`."""
     reduced = {}
     for field, description in MEASURED.items():
         if not description.fact:
@@ -52,7 +49,7 @@ def reported_numbers(launches: Sequence[LaunchRecord]) -> dict[str, Any]:
 
 
 def _fact(launch: LaunchRecord, path: str) -> Any:
-    """Return the value of the fact at `path`, such as `executable.peak_bytes`; None if it is unknown."""
+    """Return the value of the fact at `path`, such as `executable.peak_bytes`."""
     value: Any = launch.facts
     for name in path.split("."):
         value = value_or_none(getattr(value, name))
@@ -62,7 +59,7 @@ def _fact(launch: LaunchRecord, path: str) -> Any:
 
 
 def worst_parity(launches: Sequence[LaunchRecord]) -> float | None:
-    """Return the largest error / tolerance of all launches, at most `LARGEST_RATIO`; None if none was compared."""
+    """Return the largest error / tolerance of all launches."""
     ratios = [launch.parity.worst_ratio for launch in launches if launch.parity]
     return min(max(ratios), LARGEST_RATIO) if ratios else None
 
@@ -72,8 +69,7 @@ def unit_cost(
 ) -> UnitCost:
     """Return what a unit of work costs a variant that takes `seconds` for it.
 
-    `launches` are the variant's. The measured limits of the device come from `all_launches` of the case. Without known
-    FLOPs and bytes, only energy and price are returned. Numbers that are 0 or unknown are left out.
+    `launches` are the variant's; `all_launches` are the case's.
     """
     numbers = unit_joules(launches, seconds) | unit_price(case, seconds)
     work = work_per_unit(launches[0])
@@ -100,16 +96,13 @@ def unit_cost(
 
 
 def unit_price(case: Case, seconds: float) -> dict[str, float]:
-    """Return the price of a unit of work in the case's currency; empty if the case has no price per hour."""
+    """Return the price of a unit of work in the case's currency."""
     price_per_second = case.accelerator.price_per_second
     return {} if price_per_second is None else {"price_per_unit": price_per_second * seconds}
 
 
 def unit_joules(launches: Sequence[LaunchRecord], seconds: float) -> dict[str, float]:
-    """Return the joules of a unit of work: the launches' median watts times `seconds`; empty if none read a counter.
-
-    The field depends on what the first launch's counter covers: the device or the CPUs.
-    """
+    """Return the joules of a unit of work that takes `seconds`."""
     readings = [launch.facts.energy for launch in launches if not isinstance(launch.facts.energy, Unreadable)]
     if not readings:
         return {}

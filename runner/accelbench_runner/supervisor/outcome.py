@@ -59,7 +59,7 @@ class MemoryEvents(NamedTuple):
         return MemoryEvents(self.limit, self.kills - before.kills, self.refaulted_bytes - before.refaulted_bytes)
 
     def describe_thrashing(self) -> str | None:
-        """Describe thrashing, if more bytes of files were evicted and read again than the limit; None otherwise."""
+        """Describe thrashing: many bytes of files were evicted and read again."""
         if self.limit is None or self.refaulted_bytes <= self.limit:
             return None
         return (
@@ -90,9 +90,7 @@ def interpret(
 ) -> Outcome:
     """Return the outcome of a launch that has ended.
 
-    A launch that a signal, a probe or the case's time limit ended has not failed, unless the kernel had killed it for
-    lack of memory before the time limit. `memory_events` were counted while the launch ran; `others_share` is the share
-    of CPU time that other processes took.
+    `memory_events` were counted while the launch ran; `others_share` is the CPU time of other processes, 0 to 1.
     """
     if not isinstance(listener.final_message, Done):
         if child_exit.killed_for == "interrupted":
@@ -107,13 +105,11 @@ def interpret(
 
 
 def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
-    """Return the probe that was running when the launch ended; None if none was.
-
-    While blocks are timed, a launch sends no message but names the probe in a file.
-    """
+    """Return the probe that was running when the launch ended."""
     if listener.probe:
         return listener.probe
     try:
+        # While blocks are timed, a launch sends no messages, but writes the probe's name to a file.
         name = (directory / PROBE_FILE).read_text()
     except OSError:
         return None
@@ -123,11 +119,7 @@ def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
 def _outcome_ended_by_probe(
     probe: Probe, listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest
 ) -> Outcome:
-    """Return the outcome of a launch that `probe` ended: the variant has not failed.
-
-    If the measurement was complete before, the launch counts. If not, it is unfinished: `time-limit` at the case's
-    limit, otherwise `probe`.
-    """
+    """Return the outcome of a launch that `probe` ended: the variant has not failed."""
     nearest_limit = listener.allowance.nearest_limit
     unfinished: Unfinished = "probe"
     if child_exit.killed_for == "limit" and nearest_limit == "case":
@@ -152,10 +144,10 @@ def _failure(  # noqa: PLR0911 - one return for each reason
     memory_events: MemoryEvents,
     others_share: float,
 ) -> Failure | None:
-    """Return why the variant failed; None if it did not fail. If several reasons apply, the first one below counts."""
+    """Return why the variant failed; None if it did not fail."""
 
     def failure(reason: FailureReason, message: str) -> Failure:
-        """Return a failure in the launch's round and current phase, with a message of limited length."""
+        """Return a failure in the launch's round and current phase."""
         shortened = message[:MAXIMUM_FAILURE_CHARACTERS]
         return Failure(reason=reason, message=shortened, round=request.round, phase=listener.phase)
 
@@ -186,11 +178,7 @@ def _failure(  # noqa: PLR0911 - one return for each reason
 def _describe_crash(
     listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest, error: str
 ) -> tuple[FailureReason, str]:
-    """Return the failure's reason and message for a launch that a signal ended: which signal, and where in the program.
-
-    If a compiler with a memory limit could not allocate, the reason is a lack of memory. If the location is unknown,
-    the message ends with `error` instead.
-    """
+    """Return the reason and message of a crash: the signal and the location."""
     if request.memory_bytes and any(message in listener.stderr_tail for message in NO_MEMORY):
         limit_gib = request.memory_bytes / 1024**3
         message = f"compiling needs more than the {limit_gib:.3g} GiB that a compiler may hold here: {MORE_MEMORY}"
@@ -202,10 +190,7 @@ def _describe_crash(
 def _describe_timeout(
     listener: LaunchListener, memory_events: MemoryEvents, others_share: float
 ) -> tuple[FailureReason, str]:
-    """Return the failure's reason and message for a launch that reached its limit: the phase, and the limit's origin.
-
-    If the kernel was evicting the launch's files from memory, the reason is a lack of memory.
-    """
+    """Return the reason and message for a launch that reached its limit."""
     limit = listener.allowance.launch_limit
     limit_seconds = listener.allowance.granted_seconds
     stage = listener.aside or listener.phase
@@ -222,10 +207,7 @@ def _describe_timeout(
 
 
 def _message_with_trace(failed: Failed) -> str:
-    """Return the message and the end of the trace, which names the user's line; each has half of the space.
-
-    An unsupported variant, or an empty trace, gives the message alone.
-    """
+    """Return the message and the end of the trace, which names the user's line."""
     maximum_characters = MAXIMUM_FAILURE_CHARACTERS // 2
     if not failed.trace or failed.reason == FailureReason.UNSUPPORTED:
         return failed.message
@@ -237,7 +219,7 @@ def _message_with_trace(failed: Failed) -> str:
 
 
 def _last_line(output: bytes) -> str:
-    """Return the last line that is not blank, without spaces at its ends; empty if there is none."""
+    """Return the last line that is not blank."""
     lines = output.decode(errors="replace").strip().splitlines()
     return lines[-1].strip() if lines else ""
 
@@ -255,10 +237,9 @@ class Frame(NamedTuple):
 
 
 def crash_location(stderr: bytes, prefix: str = "") -> str:
-    """Return `PREFIX at my_filter.py, line 12 in step, called from ...`; empty without faulthandler's output.
+    """Return `PREFIX at my_filter.py, line 12 in step, called from ...`.
 
-    It names the innermost calls of the current thread. If any call is in the user's script, it names only the calls in
-    the script.
+    Lines in the user's script come first, as the user can change them.
     """
     frames = _parse_stack(stderr.decode(errors="replace"))
     if not frames:
@@ -270,7 +251,7 @@ def crash_location(stderr: bytes, prefix: str = "") -> str:
 
 
 def _parse_stack(stderr: str) -> Sequence[Frame]:
-    """Return the last stack of a current thread in faulthandler's output; if there is none, the last stack."""
+    """Return the last stack of a current thread in faulthandler's output."""
     headings = list(_STACK.finditer(stderr))
     if not headings:
         return ()

@@ -54,10 +54,9 @@ class Survey(Document):
 
 
 def take_survey(host: Mapping[str, str]) -> Survey:
-    """Run the survey in a child process, and return what it found.
+    """Run the survey in a child process.
 
-    `host` is the host's part of the fingerprint. Raises OSError, subprocess.SubprocessError and
-    pydantic.ValidationError.
+    Raises OSError, subprocess.SubprocessError and pydantic.ValidationError.
     """
     completed = subprocess.run(
         SURVEY, input=json.dumps(host), capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True
@@ -66,10 +65,7 @@ def take_survey(host: Mapping[str, str]) -> Survey:
 
 
 def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) -> tuple[str, ...]:
-    """Return a line for each disturbance, with what to do about it; empty for a quiet machine.
-
-    `host` is the host's part of the fingerprint.
-    """
+    """Return a line for each disturbance, with what to do about it."""
     lines = [*_load_warnings(survey, host), *_container_warnings(survey)]
     if lines and accepts_noise:
         lines.append("Noise is accepted: disturbed rounds count, and there will be no verdict.")
@@ -79,10 +75,7 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
 
 def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
-    """Return a warning for each busy process, and one if these processes explain too little of the CPU time in use.
-
-    If all other processes together use little CPU time now, return at most a warning of a high load average.
-    """
+    """Return warnings of busy processes and of a high load average."""
     available_seconds = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
         if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:
@@ -107,7 +100,7 @@ def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
 
 
 def _container_warnings(survey: Survey) -> list[str]:
-    """Return warnings of hypervisor steal, and of a CPU limit below the number of CPUs."""
+    """Return warnings of hypervisor steal and of a low CPU limit."""
     lines = []
     steal_share = survey.steal_seconds / (survey.processors * survey.seconds)
     if steal_share > STEAL.biases:
@@ -124,7 +117,7 @@ def _container_warnings(survey: Survey) -> list[str]:
 
 
 def _clock_warnings(survey: Survey) -> list[str]:
-    """Return a warning if the clocks change under the machine's CPU governor; else nothing."""
+    """Return a warning if the clocks change under the machine's CPU governor."""
     if survey.governor in STEADY_GOVERNORS:
         return []
     turbo = " and turbo is on" if survey.turbo == "on" else ""
@@ -133,7 +126,7 @@ def _clock_warnings(survey: Survey) -> list[str]:
 
 
 def _describe_use(used_processors: float, survey: Survey) -> str:
-    """Describe how much a process uses: `1.5 of 4 processors`, or `60 % of one of 4 processors`."""
+    """Return a text such as `1.5 of 4 processors` or `60 % of one of 4 processors`."""
     processors = _describe_processors(survey)
     if used_processors > ONE_PROCESSOR:
         return f"{used_processors:.1f} of {processors}"
@@ -142,5 +135,4 @@ def _describe_use(used_processors: float, survey: Survey) -> str:
 
 
 def _describe_processors(survey: Survey) -> str:
-    """Describe the CPUs that launches may use: `4 processors`, or `the one processor that launches use`."""
     return f"{survey.processors} processors" if survey.processors > 1 else "the one processor that launches use"

@@ -28,9 +28,9 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 def allowed_threads(available: int, quota: float | None, requested: int | None = None) -> int:
-    """Return how many CPUs the case may use: the smallest of the three numbers, but at least one.
+    """Return how many CPUs the case may use.
 
-    `quota` is the container's CPU limit and is rounded down. None means that there is no limit.
+    `quota` is the container's CPU limit. None means that there is no limit.
     """
     limits = [available]
     if quota is not None:
@@ -41,10 +41,9 @@ def allowed_threads(available: int, quota: float | None, requested: int | None =
 
 
 def set_affinity(requested: int | None = None) -> tuple[int, ...]:
-    """Choose the case's CPUs, and bind this process and its later children to them; return the CPUs' numbers.
+    """Bind this process and its later children to idle CPUs; return the CPUs' numbers.
 
-    At most `requested` CPUs are used; None means as many as the container may use. If not all CPUs are used, their
-    use is observed for `OBSERVATION_SECONDS`, and idle ones are chosen first.
+    At most `requested` CPUs are used; None means that there is no limit.
     """
     available = os.sched_getaffinity(0)
     threads = allowed_threads(len(available), cgroup.cpu_quota(cgroup.find("cpu")), requested)
@@ -64,7 +63,7 @@ def set_affinity(requested: int | None = None) -> tuple[int, ...]:
 def choose_cpus(
     busy_shares: Mapping[int, float], count: int, *, cores: Mapping[int, str], rng: random.Random
 ) -> Collection[int]:
-    """Choose `count` CPUs one by one: idle before busy ones; among these, first on cores without a chosen CPU.
+    """Choose `count` CPUs: idle CPUs first, on different cores if possible.
 
     `busy_shares` maps each CPU to the share of time for which it was busy; `cores` maps each CPU to its core's name.
     """
@@ -80,7 +79,7 @@ def choose_cpus(
 
 
 def thread_environment(threads: int) -> dict[str, str]:
-    """Return the environment variables that set the number of threads of OpenMP and BLAS libraries."""
+    """Return variables that set the number of threads of OpenMP and BLAS libraries."""
     return dict.fromkeys(THREAD_VARIABLES, str(threads))
 
 
@@ -95,27 +94,22 @@ class CpuUse(NamedTuple):
 
     @classmethod
     def read(cls) -> "CpuUse":
-        """Read how many CPU seconds all processes used since boot, and subtract those of this process and descendants.
-
-        If the counters cannot be read, other processes count as idle.
-        """
+        """Read how many CPU seconds other processes have used since boot."""
         cpus = frozenset(os.sched_getaffinity(0))
         ended_children = resource.getrusage(resource.RUSAGE_CHILDREN)
         own_seconds = (
             time.process_time() + ended_children.ru_utime + ended_children.ru_stime + _seconds_of_descendants()
         )
-        busy_seconds: Mapping[int, float] = {}
+        busy_seconds: Mapping[int, float] = {}  # without counters, other processes seem idle
         with contextlib.suppress(OSError):
             busy_seconds = _busy_seconds()
         used_seconds = sum(seconds for cpu, seconds in busy_seconds.items() if cpu in cpus)
         return cls(used_seconds - own_seconds, time.monotonic(), cpus)
 
     def others_share_since(self, before: "CpuUse") -> float:
-        """Return the share of the CPUs' time that other processes used since `before`, 0 to 1.
-
-        0 if this process's affinity has changed, because the counters then cover different CPUs.
-        """
+        """Return the share of CPU time that other processes used since `before`, 0 to 1."""
         available_seconds = (self.read_at - before.read_at) * len(self.cpus)
+        # After a change of affinity, the counters cover different CPUs.
         if self.cpus != before.cpus or available_seconds <= 0:
             return 0.0
         others_seconds = max(0.0, self.others_seconds - before.others_seconds)
@@ -123,7 +117,7 @@ class CpuUse(NamedTuple):
 
 
 def _core_name(cpu: int) -> str:
-    """Return a name that is the same for all CPUs of a core; `cpuN` if the kernel does not report the core."""
+    """Return a name that is the same for all CPUs of a core."""
     path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
     try:
         return path.read_text().strip()
@@ -132,7 +126,7 @@ def _core_name(cpu: int) -> str:
 
 
 def _busy_seconds() -> dict[int, float]:
-    """Return the seconds since boot for which each CPU was neither idle nor waiting for disks, by CPU number."""
+    """Return the seconds since boot for which each CPU was busy, by CPU number."""
     seconds = {}
     for line in Path("/proc/stat").read_text().splitlines():
         name, *fields = line.split()
@@ -145,7 +139,7 @@ def _busy_seconds() -> dict[int, float]:
 
 
 def _seconds_of_descendants() -> float:
-    """Return the CPU seconds of all descendants and of the children for which they have waited."""
+    """Return the CPU seconds of all descendants, ended ones included."""
     ticks = 0
     for process in descendants(os.getpid()):
         with contextlib.suppress(OSError):

@@ -23,7 +23,7 @@ def survey(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Return how the CPUs of this process were used during a pause of `PAUSE_SECONDS`.
+    """Return how busy the CPUs of this process are during a short pause.
 
     `host` is the host's part of the fingerprint. Tests pass another machine, pause and clock.
     """
