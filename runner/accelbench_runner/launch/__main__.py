@@ -12,7 +12,7 @@ from accelbench_runner.protocol import LaunchRequest
 
 
 def main() -> int:
-    """Run the launch that standard input requests; return exit status 0 after `Done`, 1 after `Failed`."""
+    """Run the launch that standard input requests, and return its exit status."""
     return run_launch(LaunchRequest.model_validate_json(sys.stdin.buffer.read()), Machine())
 
 

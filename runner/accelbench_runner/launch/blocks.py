@@ -81,10 +81,9 @@ LATENCY = BlockPlan(
 
 
 def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], None] = _ignore) -> float:
-    """Return the seconds of `calls` calls in a row; the first call gets a fresh state.
+    """Return the seconds of `calls` calls in a row, from a fresh state.
 
-    If the workload measures with cold caches, they are evicted before the clock starts. `inspect` gets the last call's
-    result after the clock has stopped.
+    `inspect` gets the last call's result after the clock has stopped.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -109,10 +108,9 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
 
 
 def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> float:
-    """Repeat calls for at least `WARM_UP_SECONDS` and `WARM_UP_CALLS`; return the seconds per call of the fastest run.
+    """Repeat calls in longer and longer runs; return the shortest seconds per call.
 
-    Each run has twice as many calls as the one before, until a run takes `longest_run` seconds; with 0, every run is a
-    single call. Blocks that are planned by the fastest run are rarely too short.
+    Blocks planned with this number are rarely too short.
     """
     calls, elapsed_seconds, calls_so_far, fastest_seconds = 1, 0.0, 0, math.inf
     while elapsed_seconds < WARM_UP_SECONDS or calls_so_far < WARM_UP_CALLS:
@@ -127,10 +125,7 @@ def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> flo
 
 
 def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
-    """Return the median seconds that timing a block costs: two clock readings, and a synchronisation of an idle device.
-
-    With a mean, one interruption by another process could make every block a hundred times longer.
-    """
+    """Return the median seconds that timing a block costs."""
     state = work.fresh()
     work.synchronise(state)
     costs = []
@@ -139,14 +134,13 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
         work.synchronise(state)
         clock.seconds()  # one whole reading; the halves of the readings before and after it make the second
         costs.append(clock.seconds() - began)
-    return statistics.median(costs)
+    return statistics.median(costs)  # a mean grows with a single interruption by another process
 
 
 def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) -> BlockPlan:
-    """Plan blocks of max(`BLOCK_SECONDS`, overhead / `OVERHEAD_SHARE`, late_seconds / `LATE_SHARE`) seconds or more.
+    """Plan blocks that are long enough to make the timing's own errors small.
 
-    `overhead` is the seconds that timing one block costs. `late_seconds` is the time of the work that a block's last
-    call leaves behind untimed; it makes no block longer than `LONG_BUDGET_SECONDS`.
+    `overhead` is the seconds to time one block. `late_seconds` is the time of work that goes on after a block.
     """
     length_for_late_work = min(late_seconds / LATE_SHARE, LONG_BUDGET_SECONDS)
     length_for_overhead = overhead / OVERHEAD_SHARE
@@ -154,10 +148,7 @@ def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) ->
 
 
 def _plan(seconds_per_call: float, length: float) -> BlockPlan:
-    """Plan blocks of at least `length` seconds: as many as take `BUDGET_SECONDS` together.
-
-    There are at least `MINIMUM_BLOCKS` and at most `MAXIMUM_BLOCKS`, even if they take more or less than that.
-    """
+    """Plan blocks of at least `length` seconds that take `BUDGET_SECONDS` together."""
     calls = max(1, math.ceil(length / seconds_per_call))
     block_seconds = calls * seconds_per_call
     blocks_in_budget = round(BUDGET_SECONDS / block_seconds)
@@ -180,11 +171,9 @@ class MeasuredBlocks:
 def measure_as_planned(
     work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
 ) -> MeasuredBlocks:
-    """Measure the planned blocks; if a block is far too short, measure all blocks anew with more calls each.
+    """Measure the planned blocks; if a block is far too short, plan and measure again.
 
-    Other load during the warm-up makes calls look slow, so blocks are too short when the machine is quiet again. A
-    block under half of its planned length voids the plan, and the plan's blocks count as warm-up, as in
-    torch.utils.benchmark's blocked_autorange. After `MAXIMUM_REPLANS` voided plans, blocks may be too short.
+    Other load during the warm-up makes calls look slow, and then blocks are too short.
     """
     for voided_plans in range(MAXIMUM_REPLANS):
         blocks: list[float] = []
@@ -204,11 +193,7 @@ def measure_as_planned(
 def measure(
     work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
 ) -> Iterator[float]:
-    """Yield the seconds of each planned block; pass the last result of each block to `inspect`.
-
-    Measuring ends early if at least `minimum_blocks` blocks took `budget` seconds together. If the plan keeps garbage
-    during blocks, garbage is collected before each block.
-    """
+    """Yield the seconds of each planned block; pass each last result to `inspect`."""
     elapsed = 0.0
     for finished_blocks in range(block_plan.blocks):
         if finished_blocks >= block_plan.minimum_blocks and elapsed >= block_plan.budget:
@@ -221,7 +206,7 @@ def measure(
 
 
 def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[MeasuredBlocks, Any]:
-    """Time one pass over the batches, from a fresh state. Every call is a block, including its compilation.
+    """Time each call of one pass over the batches, including compilations.
 
     Returns the blocks and the last call's result.
     """
@@ -241,12 +226,9 @@ def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[MeasuredB
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Disable automatic garbage collection inside the context.
-
-    Existing objects are frozen, so that explicit collections inside the context are quick.
-    """
+    """Disable automatic garbage collection inside the context."""
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # makes explicit collections inside the context quick
     gc.disable()
     try:
         yield

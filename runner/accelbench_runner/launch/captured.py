@@ -11,13 +11,11 @@ MAXIMUM_DEPTH = 3
 
 
 def captured_arrays(step: Callable[..., Any]) -> list[str]:
-    """Describe the arrays in the step's closure, defaults and globals, such as `w (512, 512) float32`.
-
-    Each array is named once. At most `MAXIMUM_ARRAYS` are returned.
-    """
+    """Describe the arrays that a step captures, such as `w (512, 512) float32`."""
     descriptions: dict[int, str] = {}
     for name, array in _captured_by(step, MAXIMUM_DEPTH, set()):
         dtype = str(array.dtype).rpartition(".")[2]  # `float32` of `torch.float32`
+        # An array may have several names.
         descriptions.setdefault(id(array), f"{name} {tuple(array.shape)} {dtype}")
     return sorted(descriptions.values())[:MAXIMUM_ARRAYS]
 
@@ -25,8 +23,7 @@ def captured_arrays(step: Callable[..., Any]) -> list[str]:
 def _captured_by(function: Any, depth: int, visited: set[int]) -> Iterator[tuple[str, Any]]:
     """Yield the name and the array for each array that a function captures.
 
-    Functions that the function uses are searched too, at most `depth` levels deep. `visited` holds the ids of functions
-    that have been searched.
+    `visited` contains the ids of functions that have been searched.
     """
     if isinstance(function, functools.partial):
         for name, value in [*enumerate(function.args), *function.keywords.items()]:
@@ -50,7 +47,7 @@ def _captured_by(function: Any, depth: int, visited: set[int]) -> Iterator[tuple
 
 
 def _has_value(cell: Any) -> bool:
-    """Return True if a cell of a closure has a value; it has none before its variable is assigned."""
+    """Return True if a cell of a closure has a value."""
     try:
         cell.cell_contents  # noqa: B018 - an empty cell raises
     except ValueError:
@@ -59,14 +56,11 @@ def _has_value(cell: Any) -> bool:
 
 
 def _arrays_in(name: str, value: Any, depth: int, visited: set[int]) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the array for each array in a captured value; scalars, modules and classes are left out.
-
-    Containers and functions are searched at most `depth` levels deep.
-    """
+    """Yield the name and the array for each array in a captured value."""
     if inspect.ismodule(value) or inspect.isclass(value):
         return
     if hasattr(value, "shape") and hasattr(value, "dtype"):
-        if len(value.shape):
+        if len(value.shape):  # not a scalar
             yield name, value
     elif depth > 0:
         for suffix, item in _items(value):
@@ -76,10 +70,7 @@ def _arrays_in(name: str, value: Any, depth: int, visited: set[int]) -> Iterator
 
 
 def _items(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the items of a container or the parameters of a torch.nn.Module.
-
-    Each comes with the suffix that its name has: `['key']`, `[0]` or `.weight`.
-    """
+    """Yield the items of a container, each with its suffix: `['key']`, `[0]` or `.weight`."""
     if isinstance(value, Mapping):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, tuple | list):

@@ -23,7 +23,7 @@ class Compilation:
     adapter: Adapter | None = None
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
-        """Limit this process's memory to the bytes that the request allows, if any, and load the task."""
+        """Limit this process's memory as the request says, and load the task."""
         if request.memory_bytes is not None:
             resource.setrlimit(resource.RLIMIT_DATA, (request.memory_bytes, request.memory_bytes))
         self._task = Task.load(request, reporter, machine)
@@ -31,7 +31,7 @@ class Compilation:
         self._target = find_target(request.case.accelerator.target or "")  # a request to compile has a target
 
     def run(self) -> None:
-        """Import the framework, set up the program and compile it; raise what the variant raises.
+        """Import the framework, then build and compile the program.
 
         Raises UnsupportedError if the framework cannot compile for the target.
         """
@@ -49,7 +49,7 @@ class Compilation:
         reporter.send(Measured())
 
     def _compile(self, adapter: Adapter, targets: Targets) -> None:
-        """Build and compile the program; report facts about the program and the compiler's peak memory."""
+        """Build and compile the program, and report facts about it."""
         task, reporter = self._task, self._reporter
         bytes_before = cpu.resident_bytes()
         program, work = set_up_to_compile(task, adapter, targets)

@@ -57,16 +57,14 @@ class Subject:
 
 
 def without_inputs(work: Work) -> Work:
-    """Return the work without its state and batches, so that their memory can be freed before other inputs are made."""
+    """Return the work without its state and batches, so that their memory can be freed."""
     return replace(work, fresh=lambda: None, batches=None)
 
 
 def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
-    """Run the timed program on other inputs; return its operations, and write its outputs to a file for the judge.
+    """Run the timed program on other inputs, and write its outputs for the judge.
 
-    The field `unable` says why no other inputs could be made, or that memory was lacking; `raised` is any other
-    exception of the program. A call of more than `QUICK_SECONDS` is repeated only once, and the operations of its
-    export are not counted.
+    `unable` says why other inputs were not possible; `raised` is an exception of the program.
     """
     captured = captured_arrays(subject.step) or adapter.accounting.constants()
     try:
@@ -94,7 +92,7 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
         seconds = clock.seconds() - began
         save(directory / UNSEEN, trial.export_result(first_result))
         fields["units"] = work.units
-        if seconds > QUICK_SECONDS:
+        if seconds > QUICK_SECONDS:  # a slow call is made only once more
             repeated_counts, _ = trial.run(1)
             return Dependence(**fields, again=[repeated_counts])
         first_export_counts = trial.count_export(first_result)
@@ -128,7 +126,7 @@ class _Trial:
         return count_operations(self.adapter, self.work, block), results[-1]
 
     def export_result(self, result: Any) -> NamedArrays:
-        """Return what the program exports for a call's result: the arrays that the judge compares."""
+        """Return the arrays that the judge compares for a call's result."""
         return _export_arrays(self.adapter, self.export, self.work, result)
 
     def count_export(self, result: Any) -> dict[str, int]:
@@ -156,10 +154,9 @@ class ExtraBlock:
 def make_extra_block(
     adapter: Adapter, program: Program, work: Work, block: Block, calls: int, seconds_per_call: float, unseen_seed: int
 ) -> ExtraBlock:
-    """Count the operations of one call and of a run of many calls, and export the result of a block of `calls` calls.
+    """Count the operations of one call and of many calls; export a block's result.
 
-    The block has at least 2 and at most `MAXIMUM_REPLAYED_CALLS` calls. A call of more than `MANY_SECONDS` is not made
-    many times, and a call of more than `QUICK_SECONDS` gets no block either.
+    Slow calls are not made many times.
     """
     counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, lambda _: None))}
     if seconds_per_call > QUICK_SECONDS:
@@ -177,13 +174,10 @@ def make_extra_block(
 
 
 def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
-    """Return the block's counts, and a `replay` that compares the block's outputs with those of untimed calls.
-
-    Untimed calls are made twice, because outputs may differ from run to run. If the block has no outputs, there is no
-    replay.
-    """
+    """Return the block's counts, and compare its outputs with those of untimed calls."""
     if block.outputs is None:
         return dict(block.counts)
+    # Twice, because outputs may differ from run to run.
     first_outputs, second_outputs = (
         _export_arrays(adapter, program.export, work, _run_untimed(work, block.calls)) for _ in range(2)
     )
@@ -196,7 +190,7 @@ def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlo
 
 
 def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) -> dict[str, int]:
-    """Count by name the operations that `run` dispatches, without those that create the fresh state."""
+    """Count by name the operations that `run` dispatches after the fresh state exists."""
     state_counts = adapter.accounting.count_dispatched(lambda: work.synchronise(work.fresh()))
     total_counts = adapter.accounting.count_dispatched(run)
     counts = {name: count - state_counts.get(name, 0) for name, count in total_counts.items()}
@@ -204,15 +198,15 @@ def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) ->
 
 
 def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) -> NamedArrays:
-    """Return what the program exports for a call's result, as NumPy arrays of real numbers."""
+    """Return what the program exports for a call's result, as NumPy arrays."""
     state, out = result
     return as_real(adapter.to_numpy(export(state, work.last_out(out))))
 
 
 def _run_untimed(work: Work, calls: int) -> Any:
-    """Make `calls` calls, the first with a fresh state; return the last call's result.
+    """Make `calls` calls from a fresh state; return the last call's result.
 
-    The functions that time blocks are not used: a program could find them in its call stack and act differently.
+    A program could find the functions that time blocks in its call stack, so they are not used.
     """
     state, out = work.fresh(), None
     for _ in range(calls):
@@ -222,10 +216,9 @@ def _run_untimed(work: Work, calls: int) -> Any:
 
 
 def relative_distance(outputs: NamedArrays, expected_outputs: NamedArrays) -> float | None:
-    """Return the largest max(|output - expected|) / rms(expected) of all arrays; rms is the root mean square.
+    """Return the largest difference of two outputs, relative to the expected root mean square.
 
-    Only numbers that are finite in both arrays count; None if there are none. If all expected numbers are 0, the
-    difference is not divided. If shapes differ, the distance is the largest float.
+    None if no number is finite in both. Different shapes give the largest float.
     """
     import numpy as np
 

@@ -35,15 +35,14 @@ Call = Callable[[], None]
 def measure_undisturbed(
     adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock, processors: cpu.Processors = cpu
 ) -> Limits | None:
-    """Measure the device's FLOP/s and bytes/s; None if other processes used the CPUs meanwhile.
+    """Measure the device's FLOP/s and bytes/s; None if other processes used the CPUs.
 
-    Other processes make these limits too low, and then an honest program looks impossibly fast. Also None if a data
-    sheet states the device's limits, or if they cannot be measured.
+    Limits that are too low make an honest program look impossibly fast.
     """
     import numpy as np
 
     if adapter.device(adapter.put(np.zeros(1))).name in SHEETS:
-        return None
+        return None  # a data sheet states the limits
     usage_before, began = processors.usage(), clock.seconds()
     limits = measure(adapter, platform, monitor, clock)
     available_seconds = (clock.seconds() - began) * len(os.sched_getaffinity(0))
@@ -52,7 +51,7 @@ def measure_undisturbed(
 
 
 def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
-    """Return FLOP/s of matrix products and bytes/s of the triad `a <- b + 0.5 a`; None if one cannot be measured."""
+    """Measure FLOP/s of matrix products and bytes/s of the triad `a <- b + 0.5 a`."""
     try:
         flops_per_second = _product_rate(adapter, platform.largest_product, clock)
         cache_bytes = adapter.accounting.cache_bytes() or monitor.cache_bytes()
@@ -66,10 +65,7 @@ def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock:
 
 
 def _product_rate(adapter: Adapter, maximum_rows: int, clock: Clock) -> float:
-    """Return the highest FLOP/s of products of square matrices, each with twice as many rows as the one before.
-
-    The last product is the first that takes at least `LONG_SECONDS`, or the largest of at most `maximum_rows` rows.
-    """
+    """Return the highest FLOP/s of products of larger and larger square matrices."""
     best_rate, rows = 0.0, SMALLEST_PRODUCT
     while rows <= maximum_rows:
         # Each size gets a third of the triad's time, because several sizes are measured.
@@ -83,17 +79,14 @@ def _product_rate(adapter: Adapter, maximum_rows: int, clock: Clock) -> float:
 
 
 def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
-    """Return the bytes/s of the triad `a <- b + 0.5 a` on two arrays that have `total_bytes` together."""
+    """Return the bytes/s of the triad on two arrays of `total_bytes` together."""
     elements = total_bytes // (2 * adapter.float_bytes)
     moved_bytes = 3.0 * elements * adapter.float_bytes  # reads a and b, writes a
     return moved_bytes / _fastest_seconds(adapter.triad(elements), BUDGET_SECONDS, clock)
 
 
 def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | None) -> int:
-    """Return the bytes of the triad's two arrays together: `CACHE_MULTIPLE` * `cache_bytes`, or else `maximum_bytes`.
-
-    The arrays take at most `maximum_bytes`, and at most `ROOM_SHARE` of the free memory; but never less than 1 MiB.
-    """
+    """Return the bytes of the triad's two arrays together, more than the cache can store."""
     size = min(maximum_bytes, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum_bytes
     if free_bytes is not None:
         size = min(size, int(ROOM_SHARE * free_bytes))
@@ -101,8 +94,8 @@ def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | 
 
 
 def _fastest_seconds(call: Call, budget_seconds: float, clock: Clock) -> float:
-    """Make an untimed call, then time calls for `budget_seconds`, at least two; return the seconds of the fastest."""
-    call()
+    """Repeat calls for `budget_seconds`; return the seconds of the fastest."""
+    call()  # not timed
     began, fastest, calls = clock.seconds(), float("inf"), 0
     while calls < 2 or clock.seconds() - began < budget_seconds:  # noqa: PLR2004 - at least two
         start = clock.seconds()

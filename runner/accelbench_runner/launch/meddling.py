@@ -37,13 +37,13 @@ def _modules_and_classes(module: ModuleType) -> Iterator[tuple[str, ModuleType |
 
 
 def replaced_functions(before: Functions) -> list[str]:
-    """Return the names of the functions in `before` that were replaced or removed, or have other code now."""
+    """Return the names of the functions that have changed since `before`."""
     now = functions()
     return sorted(name for name, function in before.items() if not _is_same(function, now.get(name)))
 
 
 def _is_same(before: tuple[object, object], now: tuple[object, object] | None) -> bool:
-    """Return True if `now` has the same function and code object as `before`; `now` is None for a removed function."""
+    """Return True if the function and its code object are the same objects as before."""
     if now is None:
         return False
     function_before, code_before = before
@@ -57,6 +57,6 @@ def flags() -> dict[str, str]:
 
 
 def changed_flags(before: Mapping[str, str]) -> list[str]:
-    """Return the names of the environment variables in `flags()` that were set, changed or removed since `before`."""
+    """Return the names of the environment variables that have changed since `before`."""
     now = flags()
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))

@@ -30,7 +30,7 @@ class Call:
 
 
 def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> Facts:
-    """Make a call for each batch; return the observations, and the device of the arrays.
+    """Make a call for each batch, and return the observations.
 
     `declared` has a description for each name that the program may observe.
     """
@@ -43,9 +43,9 @@ def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[st
 
 
 def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Call], Any]:
-    """Make a call for each batch, in order; return the calls and the final state.
+    """Make a call for each batch; return the calls and the final state.
 
-    After a call that raises, the next call starts from the same state. Lack of memory and an invalid step raise.
+    After a call that raises, the next call starts from the same state.
     """
     state = work.fresh()
     work.synchronise(state)
@@ -74,9 +74,9 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
 def observations(
     adapter: Adapter, program: Program, calls: Sequence[Call], declared: Mapping[str, str]
 ) -> dict[str, Scalar]:
-    """Return the observations by name: the standard ones, and those of the program.
+    """Return the standard observations and those of the program, by name.
 
-    Raises ValueError for a name that the workload does not declare, and TypeError for a value of an invalid type.
+    Raises ValueError for an undeclared name, and TypeError for a value of an invalid type.
     """
     exceptions = [call.raised for call in calls if call.raised is not None]
     observed: dict[str, Scalar] = {
@@ -98,7 +98,7 @@ def observations(
 
 
 def check_names(declared: Mapping[str, str]) -> None:
-    """Raise ValueError if the workload declares too many observations, or a name that is taken or invalid."""
+    """Raise ValueError if the declared observations are too many, or a name is invalid."""
     if len(declared) > MAXIMUM_OWN:
         raise ValueError(f"a workload observes {len(declared)} things of its own, at most {MAXIMUM_OWN}")
     for name in declared:
@@ -107,7 +107,7 @@ def check_names(declared: Mapping[str, str]) -> None:
 
 
 def _to_numpy(adapter: Adapter, out: Any) -> Any:
-    """Convert the out of a call, an array or a mapping of arrays, to NumPy; Python scalars, texts and None stay."""
+    """Convert the arrays in a call's out to NumPy."""
     if out is None or isinstance(out, bool | int | float | str):
         return out
     if isinstance(out, Mapping):
@@ -116,9 +116,9 @@ def _to_numpy(adapter: Adapter, out: Any) -> Any:
 
 
 def _scalar(name: str, value: Any) -> Scalar:
-    """Convert an observed value to a number, a boolean or a text, which a result can hold.
+    """Convert an observed value to a number, a boolean or a text.
 
-    A list, NaN or infinity becomes a text. Raises TypeError for a value of another type.
+    Raises TypeError for a value of another type.
     """
     import numpy as np
 
@@ -136,7 +136,7 @@ def _scalar(name: str, value: Any) -> Scalar:
 
 
 def _format_list(values: Any) -> str:
-    """Format values as `1, 0, 1`, with a dash for None, which stands for a call that raised."""
+    """Format values as `1, 0, 1`. A dash stands for a call that raised."""
     return ", ".join("-" if value is None else format_value(_scalar("a value", value)) for value in values)
 
 

@@ -19,10 +19,9 @@ from accelbench_runner.protocol import PhaseEnded, PhaseStarted
 
 
 def import_framework(task: Task) -> tuple[Adapter, float]:
-    """Import the framework and the workload's libraries; return the adapter and the seconds to import the compiler.
+    """Import the framework, the workload's libraries and the compiler.
 
-    Without a compiler, the seconds are 0. The adapter is not initialised yet. Raises UnsupportedError if the framework
-    or a library is not installed, or if the platform lacks the framework or the precision.
+    Returns the adapter and the seconds for the compiler. Raises UnsupportedError if anything needed is missing.
     """
     framework, precision = frameworks.find(task.kind.framework), task.request.case.measurement.precision
     try:
@@ -57,10 +56,7 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
 
 
 def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
-    """Build the program from generated inputs, prepare it on the device, and report facts about the program.
-
-    If the workload measures with cold caches, each block first evicts them, unless the device's monitor cannot.
-    """
+    """Build the program from generated inputs, and prepare it on the device."""
     observes = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
@@ -83,17 +79,13 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
 
 
 def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[Program, Work]:
-    """Build and prepare the program for a target, and report facts about it.
-
-    If the workload declares the shapes of its inputs, no numbers are drawn; otherwise the real inputs are used.
-    """
+    """Build and prepare the program for a target, if possible without real inputs."""
     shapes = task.workload.shapes(task.parameters)
     if shapes is None:
         return set_up(task, adapter)
     build = getattr(task.workload, task.kind.method)
 
     def build_program() -> tuple[Program, Work]:
-        """Build the program from shapes, and prepare it."""
         program = workload_checks.call_method(build, Program, task.parameters, shapes, adapter)
         return program, adapter.prepare(program)
 
@@ -105,7 +97,7 @@ def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[P
 
 
 def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> Facts:
-    """Return a call's units, memory and (except for `observe`) cost; of `arrays`, only shapes and types matter."""
+    """Return a call's units, memory and cost."""
     observes = task.measure.protocol == "observe"
     cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
     return Facts(
@@ -124,9 +116,7 @@ def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, a
 def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: float) -> tuple[Any, Any]:
     """Compile the call, make it for the first time, and return its result.
 
-    The phase `compile` is the compiler's import, compiling ahead of the call, and compiling inside it. The phase
-    `first-step` is the rest of the call. If the call compiles nothing, `first-step` starts before it, so that a failure
-    of the call is reported in that phase.
+    The phase `compile` includes compiling inside the call; `first-step` is the rest of the call.
     """
     clock, reporter = task.clock, task.reporter
     state = work.fresh()
@@ -137,7 +127,7 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: fl
     adapter.compile_ahead(work)
     mode = frameworks.find(task.kind.framework).modes.get(task.kind.mode)
     call_compiles_nothing = mode is not None and not mode.compiles_in_first_call
-    if call_compiles_nothing:
+    if call_compiles_nothing:  # then a failure of the call belongs to `first-step`
         reporter.send(PhaseStarted(phase="first-step"))
     call_began = clock.seconds()
     seconds_before_call = adapter.accounting.compilations().seconds
@@ -166,7 +156,7 @@ def package_of(module: str) -> str:
 
 
 def versions_of(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
-    """Return the versions of Python, of NumPy, of the framework, and of the packages that contain `libraries`."""
+    """Return the versions of Python, NumPy, the framework and `libraries`."""
     import numpy as np
 
     packages = {package_of(library): _version_of(library) for library in sorted(libraries)}
@@ -174,11 +164,8 @@ def versions_of(adapter: Adapter, libraries: Iterable[str]) -> dict[str, str]:
 
 
 def _version_of(library: str) -> str:
-    """Return the version of an imported module, or else of its top-level package; `unknown` if neither has one.
-
-    `orbax.checkpoint`, for example, has a version, and `orbax` has none.
-    """
-    for module in (library, package_of(library)):
+    """Return the version of an imported module or of its top-level package."""
+    for module in (library, package_of(library)):  # `orbax.checkpoint` has a version, `orbax` has none
         version = getattr(sys.modules[module], "__version__", None)
         if version:
             return str(version)

@@ -52,7 +52,7 @@ class Reporter:
     def __init__(self, descriptor: int, clock: Clock, *, mark: Path, skip: Collection[Probe] = ()) -> None:
         """Prepare to send messages over `descriptor`, and to run no probe in `skip`.
 
-        The file `mark` contains the name of the probe that runs between blocks.
+        The file `mark` receives the name of a probe that runs between blocks.
         """
         self._descriptor = descriptor
         self._clock = clock
@@ -62,9 +62,9 @@ class Reporter:
         """Seconds of asides that ran inside the current aside."""
 
     def send(self, message: Message) -> None:
-        """Write the message as one line. `os.write` may write only a part of the bytes, so it is repeated."""
+        """Write the message as one line."""
         remaining = memoryview(message.to_json().encode() + b"\n")
-        while remaining:
+        while remaining:  # `os.write` may write only some of the bytes
             written_bytes = os.write(self._descriptor, remaining)
             remaining = remaining[written_bytes:]
 
@@ -74,10 +74,7 @@ class Reporter:
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[dict[str, float]]:
-        """Time a phase and report it. The body may add seconds of the phase's parts to the dictionary.
-
-        If the body raises, the end of the phase is not reported.
-        """
+        """Time a phase and report it. The body may add the seconds of parts to the dictionary."""
         self.send(PhaseStarted(phase=phase))
         parts: dict[str, float] = {}
         began = self._clock.seconds()
@@ -86,21 +83,16 @@ class Reporter:
 
     @contextmanager
     def aside(self, name: Aside) -> Iterator[None]:
-        """Time work that runs steps of the variant but belongs to no phase, and report it as an aside.
-
-        Phases and asides together account for a launch's time. If the body raises, the end of the aside is not
-        reported.
-        """
+        """Time and report work that belongs to no phase."""
         self.send(AsideStarted(name=name))
         with self._time_body() as elapsed:
             yield
         self.send(AsideEnded(name=name, seconds=elapsed.seconds))
 
     def probe(self, name: Probe, run: Callable[[], T]) -> T | None:
-        """Run a probe, which is accelbench's code and runs none of the variant's, and return its result.
+        """Run a probe and return its result; None if it fails or is skipped.
 
-        None if the probe fails or is skipped. An exception does not fail the variant: it is reported, and the probe is
-        skipped from then on.
+        A probe runs only accelbench's code, so its failure is no failure of the variant.
         """
         if name in self._skipped_probes:
             return None
@@ -115,14 +107,10 @@ class Reporter:
         return result
 
     def probe_between_blocks(self, name: Probe, run: Callable[[], None]) -> None:
-        """Run a probe between blocks, unless it is skipped.
-
-        While the probe runs, the file `mark` contains its name; a message would wake the supervisor. An exception is
-        reported, and the probe is skipped from then on.
-        """
+        """Run a probe between blocks."""
         if name in self._skipped_probes:
             return
-        self._mark.write_text(name)
+        self._mark.write_text(name)  # a message would wake the supervisor
         try:
             run()
         except Exception as error:  # noqa: BLE001 - a probe must not fail the variant
@@ -130,14 +118,14 @@ class Reporter:
         self._mark.write_text("")
 
     def _skip(self, name: Probe, error: Exception) -> str:
-        """Skip the probe from now on; print the traceback, and return the exception as one line."""
+        """Skip the probe from now on, and return the exception as one line."""
         self._skipped_probes.add(name)
         traceback.print_exception(error)  # the message has room for one line
         return f"{type(error).__name__}: {error}"[:MAXIMUM_PROBLEM_CHARACTERS]
 
     @contextmanager
     def _time_body(self) -> Iterator[_Elapsed]:
-        """Time the body of the context, less the asides inside it. The yielded object has the seconds afterwards."""
+        """Time the body of the context, without the asides inside it."""
         earlier_nested_seconds = self._nested_seconds
         self._nested_seconds = 0.0
         elapsed = _Elapsed()
@@ -149,10 +137,7 @@ class Reporter:
 
 
 def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
-    """Return a message about an exception of the variant: why the variant failed, the exception's text, a traceback.
-
-    The reason is `UNSUPPORTED` (without a traceback), `OUT_OF_MEMORY`, or `RAISED` for every other exception.
-    """
+    """Return a message about an exception of the variant."""
     if isinstance(error, UnsupportedError):
         return Failed(reason=FailureReason.UNSUPPORTED, message=str(error)[:MAXIMUM_MESSAGE_CHARACTERS])
     reason = FailureReason.RAISED
@@ -163,18 +148,14 @@ def describe_failure(error: BaseException, adapter: Adapter | None) -> Failed:
 
 
 def _out_of_memory(error: BaseException) -> bool:
-    """Return True for an error of Python, of C++ or of the kernel that means lack of memory."""
+    """Return True if the error means lack of memory."""
     return isinstance(error, MemoryError) or any(message in str(error) for message in NO_MEMORY)
 
 
 def _format_traceback(error: BaseException) -> str:
-    """Format the traceback: the frames in the user's script or, if there are none, all outside accelbench's own code.
-
-    accelbench's workloads do not count as its own code. An error of accelbench's checks has no traceback, because its
-    message is enough.
-    """
+    """Format the traceback's frames in the user's script, or else outside accelbench's code."""
     if isinstance(error, workload_checks.InvalidWorkloadError):
-        return ""
+        return ""  # its message is enough
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -35,7 +35,7 @@ MINIMUM_PARITY_UNITS = 2
 
 
 def run_launch(request: LaunchRequest, machine: Machine) -> int:
-    """Run a launch, report over the request's descriptor, and return the exit status: 0, or 1 after a failure."""
+    """Run a launch, report its result, and return the exit status."""
     mark = Path(request.directory) / PROBE_FILE
     reporter = Reporter(request.descriptor, machine.clock, mark=mark, skip=request.skip)
     launch: Launch | Compilation | None = None
@@ -67,7 +67,7 @@ class Launch:
     """Resident memory of the process before setup, without mapped files."""
 
     def __init__(self, request: LaunchRequest, reporter: Reporter, machine: Machine) -> None:
-        """Load the task and prepare the monitor. Store accelbench's functions, to see later which were replaced."""
+        """Load the task and prepare the monitor."""
         self._functions = meddling.functions()  # before the workload's file is loaded, which may replace some
         flags_before = meddling.flags()
         self._task = Task.load(request, reporter, machine)
@@ -76,10 +76,7 @@ class Launch:
         reporter.probe("watch", self._task.monitor.prepare)
 
     def run(self) -> None:
-        """Import the framework, then measure by the workload's protocol; raise what the variant raises.
-
-        A launch with the purpose `probe`, a warm probe, ends after the first call.
-        """
+        """Import the framework, then measure by the workload's protocol."""
         task = self._task
         adapter, self._import_seconds = import_framework(task)
         self.adapter = adapter
@@ -95,7 +92,7 @@ class Launch:
                 emulated=adapter.accounting.describe_emulation(),
             )
         )
-        if task.request.purpose == "probe":
+        if task.request.purpose == "probe":  # a warm probe ends after the first call
             _, work = set_up(task, adapter)
             self._first_call(adapter, work)
             self._reporter.facts(Facts(compile_cache=adapter.accounting.compile_cache() or NOT_REPORTED))
@@ -106,7 +103,7 @@ class Launch:
             self._measure_steps(adapter)
 
     def _observe(self, adapter: Adapter) -> None:
-        """Run the protocol `observe`, which times nothing and yields no speedup."""
+        """Run the protocol `observe`, which times nothing."""
         program, work = set_up(self._task, adapter)
         with self._reporter.phase("steady"):
             facts = observe.observe(adapter, program, work, self._task.workload.observes)
@@ -114,7 +111,7 @@ class Launch:
         self._report_measured(adapter)
 
     def _report_measured(self, adapter: Adapter) -> None:
-        """Report the last facts that a verdict needs, then `Measured`: a probe that fails later does no harm."""
+        """Report the last facts that a verdict needs. A probe that fails later does no harm."""
         self._reporter.facts(
             Facts(
                 precision=adapter.precision(),
@@ -130,11 +127,7 @@ class Launch:
         self._reporter.send(Measured())
 
     def _measure_steps(self, adapter: Adapter) -> None:
-        """Run a protocol that times steps: outputs for parity, times, operations, unseen inputs, and the limits.
-
-        If not `task.timed`, no limits are measured, and no blocks are timed except those of an episode. Only the first
-        rounds try unseen inputs and measure the limits.
-        """
+        """Compute outputs, time steps, count operations, and try unseen inputs."""
         task = self._task
         self._bytes_before_setup = cpu.resident_bytes()
         cpu.restart_peak()
@@ -184,10 +177,7 @@ class Launch:
         return make_first_call(self._task, adapter, work, self._import_seconds)
 
     def _compute_outputs(self, adapter: Adapter, program: Program, work: Work) -> None:
-        """Make the first call, and more until parity has enough units; write the last call's outputs for the judge.
-
-        Report the compile cache and the compiler's peak memory after the first call.
-        """
+        """Make calls until there are enough units for parity, and write the last outputs."""
         state, out = self._first_call(adapter, work)
         self._reporter.facts(
             Facts(
@@ -203,13 +193,13 @@ class Launch:
             self._write_outputs(adapter, program, state, work.last_out(out), units)
 
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
-        """Write the outputs after `units` units of work to a file for the judge, and report `units`."""
+        """Write the outputs after `units` units of work for the judge."""
         outputs = adapter.to_numpy(workload_checks.call_export(program, state, out))
         save(self._task.directory / OUTPUTS, outputs)
         self._reporter.facts(Facts(parity_units=units))
 
     def _count_operations(self, adapter: Adapter, work: Work) -> None:
-        """Report the executable's size and, if the workload declares operations, the declared and counted ones."""
+        """Report the executable's size, and the declared and counted operations."""
         declared_operations = self._task.workload.operations(self._task.parameters)
         with self._reporter.aside("operations"):
             self._reporter.facts(Facts(executable=adapter.accounting.executable_size() or NOT_REPORTED))
@@ -227,7 +217,7 @@ class Launch:
         )
 
     def _make_extra_block(self, adapter: Adapter, program: Program, work: Work) -> dependence.ExtraBlock:
-        """Make the extra block that `dependence` checks; used by launches that time nothing."""
+        """Make the extra block that `dependence` checks, if the launch times nothing."""
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> float:
@@ -242,9 +232,9 @@ class Launch:
             )
 
     def _count_calls(self, adapter: Adapter, program: Program, work: Work, extra: dependence.ExtraBlock | None) -> None:
-        """Compare the extra block with untimed calls, store its counts, and report the call's arithmetic.
+        """Compare the extra block with untimed calls, and report the call's arithmetic.
 
-        Without a block, do nothing. This runs after the timed blocks, because counting takes memory and time.
+        This runs after the timed blocks, because counting takes memory and time.
         """
         if extra is None:
             return
@@ -259,7 +249,7 @@ class Launch:
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: Work,
     ) -> None:
-        """Run the timed program on other inputs; report its operations there, and `_counts` on the original inputs."""
+        """Run the timed program on other inputs, and report its operations."""
         task = self._task
         subject = dependence.Subject(
             workload=task.workload,

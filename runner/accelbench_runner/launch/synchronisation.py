@@ -54,7 +54,7 @@ class LateWork:
     def __init__(
         self, adapter: Execution, clock: Clock, other_threads_seconds: Callable[[], float], probe: Probe
     ) -> None:
-        """Compile the matrix product with `probe`. `other_threads_seconds` returns the other threads' CPU seconds."""
+        """Compile the matrix product. `other_threads_seconds` returns the other threads' CPU seconds."""
         self._adapter, self._clock, self._probe = adapter, clock, probe
         self._other_threads_seconds = other_threads_seconds
         self._product: Callable[[], None] | None = probe(self._first_product)
@@ -62,18 +62,17 @@ class LateWork:
     def measure(
         self, work: Work, *, calls: int, long: bool, maximum_runs: int = MAXIMUM_RUNS
     ) -> Synchronisation | None:
-        """Measure late work after a run of `calls` calls and, if `long`, after a run of at least `LONG_SECONDS` too.
+        """Measure how long work goes on after a run of `calls` calls.
 
-        A run that seems late is repeated, at most `maximum_runs` times in all. None if the matrix products failed.
+        With `long`, a run of at least `LONG_SECONDS` is measured too. None if the matrix products failed.
         """
         ready_after_runs: list[bool | None] = []
 
         def run(calls_in_run: int) -> tuple[float, float]:
-            """Make a run of calls; return the seconds from its end until the process is idle, and its own seconds."""
+            """Make a run of calls; return its late seconds and its own seconds."""
             late_seconds = 0.0
 
             def inspect(result: Any) -> None:
-                """Note whether the result is ready, then wait until the device and the other threads are idle."""
                 nonlocal late_seconds
                 ready_after_runs.append(self._adapter.ready(result))
                 late_seconds = self._seconds_until_idle()
@@ -96,9 +95,9 @@ class LateWork:
         return Synchronisation(runs=runs, ready=None if None in ready_after_runs else all(ready_after_runs))
 
     def measure_after(self, result: Any, seconds: float) -> Synchronisation | None:
-        """Measure the late work of a call that took `seconds`, has just returned `result`, and cannot be repeated.
+        """Measure the late work of a call that cannot be repeated.
 
-        None if the matrix products failed.
+        It took `seconds` and has just returned `result`. None if the matrix products failed.
         """
         if self._product is None:
             return None
@@ -110,11 +109,9 @@ class LateWork:
     def _least_late_run(
         self, run: Callable[[], tuple[float, float]], maximum_runs: int = MAXIMUM_RUNS
     ) -> WatchedRun | None:
-        """Return the run with the fewest late seconds, less the most late seconds of matrix products of that length.
+        """Repeat a run while it seems late; return the run with the fewest late seconds.
 
-        `run` makes a run and returns its late seconds and its length in seconds. While the run seems late, products run
-        as long, and then it is repeated, at most `maximum_runs` times in all. Products leave no work behind: only the
-        pool's threads still spin. None if the products failed.
+        `run` returns late seconds and the run's seconds. Matrix products show how long idle threads of a pool spin.
         """
         runs, baseline_seconds = [], 0.0
         for _ in range(maximum_runs):
@@ -131,14 +128,14 @@ class LateWork:
         return WatchedRun(seconds=seconds, late_seconds=max(0.0, late_seconds - baseline_seconds))
 
     def _first_product(self) -> Callable[[], None]:
-        """Compile a matrix product by a first call, and return the function that computes it."""
+        """Compile a matrix product, and return the function that computes it."""
         product = self._adapter.product(PRODUCT)
         product()
         self._adapter.drain()
         return product
 
     def _lateness_of_products(self, seconds: float) -> float:
-        """Multiply matrices for `seconds`, or `MAXIMUM_BASELINE_SECONDS` if less; return the seconds until idle."""
+        """Multiply matrices for `seconds`; return the seconds until idle."""
         assert self._product is not None  # noqa: S101 - the callers have checked
         began = self._clock.seconds()
         self._product()
@@ -147,16 +144,13 @@ class LateWork:
         return self._seconds_until_idle()
 
     def _seconds_until_idle(self) -> float:
-        """Wait until the device and the process's other threads are idle; return the seconds until then."""
+        """Return the seconds until the device and the process's other threads are idle."""
         began = self._clock.seconds()
         self._adapter.drain()
         return self._clock.seconds() - began + self._seconds_busy()
 
     def _seconds_busy(self) -> float:
-        """Watch other threads until they are idle for `QUIET_SECONDS`; return the seconds until they were last busy.
-
-        Watching ends after `PATIENCE_SECONDS`, even if they are still busy.
-        """
+        """Return the seconds until the other threads were last busy."""
         began = last_busy = now = self._clock.seconds()
         cpu_seconds = self._other_threads_seconds()
         while now - last_busy < QUIET_SECONDS and now - began < PATIENCE_SECONDS:

@@ -58,10 +58,7 @@ class Task:
 
     @classmethod
     def load(cls, request: LaunchRequest, reporter: Reporter, machine: Machine) -> "Task":
-        """Resolve the request: load the workload, parse its parameters, and create the monitor.
-
-        Raises an error if the workload, a parameter or the platform is unknown or invalid.
-        """
+        """Load the request's workload, parameters and platform, and create the monitor."""
         case = request.case
         variant = next(variant for variant in case.variants if variant.name == request.variant)
         workload = catalogue.find(case.workload)
@@ -102,5 +99,5 @@ class Task:
 
     @property
     def counts_calls(self) -> bool:
-        """Return True if this launch counts the operations of calls: launches of the first rounds do."""
+        """Return True if this launch counts the operations of calls."""
         return self.request.round <= dependence.ROUNDS

@@ -36,10 +36,9 @@ class Timing:
         self._causes: list[str] = []
 
     def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
-        """Time blocks of many calls (protocol `steady`), or of one call each (`latency`).
+        """Time blocks of many calls (protocol `steady`) or of one call (`latency`).
 
-        Returns the number of calls in a block, and in the first rounds the extra block that `dependence` checks, else
-        None.
+        Returns the calls in a block, and in the first rounds an extra block for `dependence`.
         """
         task, adapter = self._task, self._adapter
         if task.measure.protocol == "latency":
@@ -50,7 +49,6 @@ class Timing:
             seconds_per_call, block_plan = self._plan_steady(work)
 
         def measure(block_plan: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
-            """Measure the planned blocks. If that compiles anything, store the cause and measure them again."""
             try:
                 with adapter.forbid_compiling():
                     return blocks.measure_as_planned(work, block_plan, self._clock, inspect)
@@ -66,7 +64,7 @@ class Timing:
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> object:
-                """Make one block of `calls` calls, just as timed blocks are made."""
+                """Make one block, just as timed blocks are made."""
                 return measure(blocks.BlockPlan(calls=calls, blocks=1), inspect)
 
             unseen_seed = task.request.unseen_seed
@@ -76,17 +74,14 @@ class Timing:
             return calls, extra_block
 
     def _plan_steady(self, work: Work) -> tuple[float, blocks.BlockPlan]:
-        """Warm up; return the seconds per call and a plan of blocks.
-
-        If a block has few calls, the work that its last call leaves behind may matter. So the plan is made again with
-        measured late work: docs/method/block-length.md.
-        """
+        """Warm up; return the seconds per call and a plan of blocks."""
         with self._reporter.phase("warm-up"):
             seconds_per_call = blocks.warm_up(work, self._clock)
             overhead = blocks.overhead_seconds(work, self._clock)
         block_plan = blocks.plan(seconds_per_call, overhead)
         if block_plan.calls >= blocks.FEW_CALLS:
             return seconds_per_call, block_plan
+        # In a short block, the work after its last call matters: docs/method/block-length.md.
         with self._reporter.aside("synchronisation"):
             synchronisation = self._late_work.measure(work, calls=block_plan.calls, long=False, maximum_runs=1)
         cpu.restart_peak()  # leave the memory of these runs out of the program's peak
@@ -94,9 +89,9 @@ class Timing:
         return seconds_per_call, blocks.plan(seconds_per_call, overhead, late_seconds)
 
     def measure_episode(self, program: Program, work: Work) -> tuple[Any, Any, int]:
-        """Time one pass over the batches (protocol `episode`), including the compilation in the first calls.
+        """Time one pass over the batches (protocol `episode`).
 
-        Returns the last state, the last out, and the number of units that were computed.
+        Returns the last state, the last out, and the number of units of work.
         """
         # With several steps in a call, one call takes all batches.
         batches = program.batches if program.inner == 1 else (work.batches,)
@@ -104,7 +99,6 @@ class Timing:
         out: Any = None
 
         def measure(inspect: Inspect) -> blocks.MeasuredBlocks:
-            """Time the pass over the batches; assign its last state and out to the method's variables."""
             nonlocal state, out
             measured_blocks, (state, out) = blocks.episode(work, batches, self._clock)
             inspect((state, out))
@@ -122,10 +116,7 @@ class Timing:
         return state, out, work.units * len(batches)
 
     def measure_late_work(self, work: Work, calls: int) -> None:
-        """Measure and report the work that continues after a block's clock has stopped.
-
-        In the first `LONG_ROUNDS` rounds, a longer run of calls is measured too.
-        """
+        """Measure and report work that goes on after a block's clock has stopped."""
         with self._reporter.aside("synchronisation"):
             in_first_rounds = self._task.request.round <= LONG_ROUNDS
             synchronisation = self._late_work.measure(work, calls=calls, long=in_first_rounds)
@@ -133,12 +124,12 @@ class Timing:
 
     @cached_property
     def _late_work(self) -> LateWork:
-        """Create the measurement of late work on first use; creating it may compile."""
+        """Create the measurement of late work, which may compile."""
         probe = partial(self._reporter.probe, "synchronisation")
         return LateWork(self._adapter, self._clock, self._task.machine.processors.other_threads_seconds, probe)
 
     def _time(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
-        """Time blocks with `measure`, report them, and report what the machine and the device did at that time."""
+        """Time blocks with `measure`; report them and the state of the machine."""
         adapter, monitor = self._adapter, self._task.monitor
         devices: list[Device] = []
         clock_resolution, clock_reading_seconds = resolution(self._clock), reading_seconds(self._clock)
@@ -147,7 +138,6 @@ class Timing:
         ratios_before = len(adapter.accounting.host_to_device_ratios())
 
         def inspect(result: Any) -> None:
-            """Store the device of a block's result, and sample the monitor if it watches between blocks."""
             devices.append(adapter.device(result))
             if monitor.watches_blocks:
                 self._reporter.probe_between_blocks("watch", monitor.sample)
