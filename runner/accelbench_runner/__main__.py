@@ -124,14 +124,14 @@ def main(
 
 
 def _purpose(case: Case, *, check_only: bool) -> Purpose:
-    """Return what the launches are for: to compile, if the case has a target; else to check or to measure."""
+    """Return what the launches are for."""
     if case.accelerator.target is not None:
         return "compile"
     return "check" if check_only else "measure"
 
 
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
-    """Run the supervisor and return the exit status. After an error or a signal, what was measured is delivered."""
+    """Run the supervisor and return the exit status."""
     try:
         result = supervisor.run()
     except JudgeKilledError as error:
@@ -151,7 +151,7 @@ def _run(supervisor: Supervisor, log: LogWriter) -> int:
 
 
 def _prepare(directory: Path, threads: int) -> dict[str, str]:
-    """Forbid core dumps, adopt orphans and create the judge's directory; return the launches' environment variables."""
+    """Prepare this process for its children; return the launches' environment variables."""
     _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))  # a launch that crashes must not fill the disk
     adopt_orphans()
@@ -161,7 +161,7 @@ def _prepare(directory: Path, threads: int) -> dict[str, str]:
 
 
 def _compares_times(case: Case) -> bool:
-    """Return True if the case compares times; False if its workload only observes each variant."""
+    """Return True if the case compares times."""
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
     return workload.measure(parameters).protocol != "observe"
@@ -179,7 +179,7 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
 
 
 def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSurvey) -> None:
-    """Survey the machine, and log a warning for each disturbance. If the survey fails, log the error instead."""
+    """Survey the machine, and log a warning for each disturbance."""
     case, log = supervisor.case, supervisor.log
     try:
         survey = take_survey(supervisor.host)
@@ -193,20 +193,17 @@ def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSur
 
 
 def _termination_log() -> Path | None:
-    """Return the file for the headline: ACCELBENCH_TERMINATION_LOG, else Kubernetes' default file.
-
-    None if the variable is not set and the default file does not exist.
-    """
+    """Return the file for the headline."""
     path = os.environ.get("ACCELBENCH_TERMINATION_LOG")
     if path:
         return Path(path)
-    default = Path("/dev/termination-log")
+    default = Path("/dev/termination-log")  # of Kubernetes
     return default if default.exists() else None
 
 
 @contextmanager
 def _work_directory() -> Iterator[Path]:
-    """Create the work directory, in `ACCELBENCH_WORK_DIRECTORY` if that is set, and remove it at the end."""
+    """Create the work directory, and remove it at the end."""
     directory = Path(tempfile.mkdtemp(prefix="ab-", dir=os.environ.get("ACCELBENCH_WORK_DIRECTORY")))
     try:
         yield directory

@@ -34,11 +34,9 @@ MAXIMUM_REASONS = 2
 
 
 def judge(request: JudgeRequest) -> Assessment:
-    """Return the assessment of the request's launches; if it is not `timed`, only their outputs are assessed.
-
-    Outputs of earlier rounds have been deleted, so their launches keep the parity reading that was stored.
-    """
+    """Return the assessment of the request's launches."""
     parity = read_parity(request)
+    # Outputs of earlier rounds have been deleted, so their launches keep the parity that they already have.
     launches = tuple(
         launch.model_copy(update={"parity": parity.get(f"{launch.round}/{launch.variant}", launch.parity)})
         for launch in request.launches
@@ -69,10 +67,7 @@ def judge(request: JudgeRequest) -> Assessment:
 
 
 def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
-    """Return the assessment of launches that were not timed: only their outputs count.
-
-    The case stops after `CHECKED_ROUNDS` rounds. No round is disturbed, because other load does not change outputs.
-    """
+    """Return the assessment of launches that were not timed: only their outputs count."""
     successful = tuple(launch for launch in launches if launch.failure is None)
     rounds = len({launch.round for launch in launches})
     return Assessment(
@@ -85,9 +80,9 @@ def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[st
 
 
 def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]:
-    """Return the spread of each variant's times; a variant without timed blocks has none.
+    """Return the spread of each variant's times.
 
-    A spread contains a confidence interval of the variant's time, which misses the true time with probability `alpha`.
+    Its confidence interval misses the true time with probability `alpha`.
     """
     blocks_by_variant: dict[str, list[list[float]]] = {}
     times_by_variant: dict[str, list[float]] = {}
@@ -104,7 +99,7 @@ def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]
 
 
 def _spread(blocks_by_launch: Sequence[Sequence[float]], times: Sequence[float], alpha: float) -> Spread:
-    """Return the spread of one variant from its launches' blocks and times, all in seconds per unit."""
+    """Return the spread of one variant. All times are in seconds per unit."""
     interval = student_interval([math.log(time) for time in times], alpha)
     medians = [statistics.median(blocks) for blocks in blocks_by_launch]
     return Spread(
@@ -132,7 +127,7 @@ class JudgedCase:
 
     @cached_property
     def rule(self) -> StoppingRule:
-        """Return the stopping rule with the case's settings; a pair of variants is compared once for each quantity."""
+        """Return the stopping rule with the case's settings."""
         measurement = self.case.measurement
         return StoppingRule(
             rounds_min=measurement.rounds_min,
@@ -144,10 +139,7 @@ class JudgedCase:
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Return the quantities that the launches' protocol compares; the first one decides the verdict.
-
-        Empty if every launch failed.
-        """
+        """Return the quantities that the protocol compares. The first one decides the verdict."""
         for launch in self.launches:
             if launch.failure is None:
                 return QUANTITIES[launch.protocol]
@@ -155,7 +147,7 @@ class JudgedCase:
 
     @cached_property
     def only_observes(self) -> bool:
-        """Return True if the successful launches observe and time nothing; False if none is successful."""
+        """Return True if the successful launches observe and time nothing."""
         successful = [launch for launch in self.launches if launch.failure is None]
         return bool(successful) and all(launch.observes for launch in successful)
 
@@ -170,30 +162,23 @@ class JudgedCase:
 
     @cached_property
     def rounds(self) -> tuple[int, ...]:
-        """Return the complete rounds that were not disturbed.
-
-        A round is complete if each variant was launched in it, or has failed in an earlier round.
-        """
+        """Return the complete rounds that were not disturbed."""
         undisturbed_rounds = {launch.round for launch in self.launches} - self.split.reasons.keys()
         return tuple(round_number for round_number in sorted(undisturbed_rounds) if self._is_complete(round_number))
 
     def _is_complete(self, round_number: int) -> bool:
-        """Return True if each variant was launched in the round, or has failed in an earlier round."""
+        """Return True if each variant was launched in the round, or failed earlier."""
         launched = {launch.variant for launch in self.launches if launch.round == round_number}
         failed_earlier = {name for name, failure in self.failures.items() if failure.round < round_number}
         return all(variant.name in launched | failed_earlier for variant in self.case.variants)
 
     @cached_property
     def seconds(self) -> Mapping[str, Mapping[int, float]]:
-        """Return each variant's seconds per unit by round, for the quantity that decides the verdict.
-
-        Incomplete rounds are included, because a variant and the baseline in one round make a pair. Disturbed rounds
-        are not.
-        """
+        """Return each variant's seconds per unit by undisturbed round."""
         return self._seconds(None)
 
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
-        """Return each variant's seconds per unit by undisturbed round: the `quantity` of the blocks in that round.
+        """Return each variant's seconds per unit by undisturbed round.
 
         None means the quantity that decides the verdict.
         """
@@ -208,7 +193,7 @@ class JudgedCase:
         return seconds
 
     def _measured_variants(self, quantity: Quantity | None = None) -> MeasuredVariants:
-        """Return what comparisons by `quantity` need; None means the quantity that decides the verdict."""
+        """Return what comparisons by `quantity` need."""
         # With a single quantity, comparisons do not name it.
         named_quantity = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
         return MeasuredVariants(
@@ -222,20 +207,17 @@ class JudgedCase:
         )
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by the quantity that decides; nothing if the launches only observe."""
+        """Compare each variant with the baseline by the quantity that decides."""
         if not self.only_observes:
             yield from self._compare_with_baseline(None)
 
     def tail_comparisons(self) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by each quantity but the first; the first one decides the verdict."""
+        """Compare each variant with the baseline by the other quantities."""
         for quantity in self.quantities[1:]:
             yield from self._compare_with_baseline(quantity)
 
     def _compare_with_baseline(self, quantity: Quantity | None) -> Iterator[Comparison]:
-        """Compare each variant with the baseline by `quantity`; None means the quantity that decides the verdict.
-
-        A comparison with a verdict also says after how many steps a slower first call has paid for itself.
-        """
+        """Compare each variant with the baseline by `quantity`."""
         baseline, measured = self.case.baseline, self._measured_variants(quantity)
         for variant in self.case.variants:
             if variant.name != baseline:
@@ -243,7 +225,7 @@ class JudgedCase:
                 yield comparison if comparison.verdict is None else self._add_payback(comparison)
 
     def _add_payback(self, comparison: Comparison) -> Comparison:
-        """Add the number of steps after which a slower first call has paid for itself, if it can be estimated."""
+        """Add the number of steps after which a slower first call has paid for itself."""
         baseline_launches = self._counted_launches(comparison.baseline)
         variant_launches = self._counted_launches(comparison.variant)
         finding = payback(baseline_launches, variant_launches, self.rule.nominal_alpha)
@@ -253,12 +235,7 @@ class JudgedCase:
         return comparison.model_copy(update={"pays_back": finding.document, "sentence": sentence})
 
     def stop_reason(self) -> StopReason | None:
-        """Return why measuring may end now; None if another round is needed.
-
-        Measuring ends if too few variants are valid to compare them, if every deciding interval is as narrow as the
-        target, or after the maximum number of rounds. While every round so far was disturbed, another one is needed.
-        Launches that only observe need `rounds_min` rounds.
-        """
+        """Return why measuring may end now; None if another round is needed."""
         if self.only_observes:
             return StopReason.TARGET_MET if len(self.rounds) >= self.rule.rounds_min else None
         names = [variant.name for variant in self.case.variants]
@@ -277,10 +254,7 @@ class JudgedCase:
         return StopReason.MAXIMUM_ROUNDS_REACHED if rounds >= self.rule.rounds_max else None
 
     def _deciding_intervals(self, valid: Sequence[str]) -> list[Interval | None]:
-        """Return the intervals that must be as narrow as the target: each valid variant's speedup over the baseline.
-
-        If the baseline is not valid, or is the only variant, these are the intervals of each valid variant's time.
-        """
+        """Return the intervals that must be as narrow as the target."""
         baseline = self.case.baseline
         opponents = [name for name in valid if name != baseline]
         if baseline in valid and opponents:
@@ -288,19 +262,19 @@ class JudgedCase:
         return [self._time_interval(name) for name in valid]
 
     def _is_rejected(self, variant: str) -> bool:
-        """Return True if the variant failed a check that is not one of `excused_checks`: more rounds cannot mend it."""
+        """Return True if the variant failed a check that more rounds cannot mend."""
         return any(
             check.name not in self._measured_variants().excused_checks
             for check in self.certificate.failed_checks(variant)
         )
 
     def _time_interval(self, variant: str) -> Interval | None:
-        """Return the confidence interval of the mean log(seconds per unit) over rounds; None with too few rounds."""
+        """Return the confidence interval of the mean log(seconds per unit)."""
         logarithms = [math.log(value) for value in self.seconds[variant].values()]
         return student_interval(logarithms, self.rule.nominal_alpha)
 
     def _counted_launches(self, variant: str) -> Mapping[int, LaunchRecord]:
-        """Return the variant's successful launches in complete, undisturbed rounds, by round."""
+        """Return the variant's launches that count, by round."""
         return {
             launch.round: launch
             for launch in self.split.counted

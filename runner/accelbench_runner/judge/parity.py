@@ -19,11 +19,7 @@ FLOAT16_HINT = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
 
 
 def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
-    """Return the parity reading of each launch with outputs, by `ROUND/VARIANT`.
-
-    It includes the reading for unseen inputs, if the launch has such outputs. If outputs cannot be read or compared,
-    the reading says why. Launches that only observe have none.
-    """
+    """Compare the outputs of each launch with the reference, by `ROUND/VARIANT`."""
     launches = {f"{launch.round}/{launch.variant}": launch for launch in request.launches}
     readings: dict[str, ParityReading] = {}
     for key, directory in request.outputs.items():
@@ -51,10 +47,7 @@ def read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
 
 
 def _add_remedy(reading: ParityReading, launch: LaunchRecord | None) -> ParityReading:
-    """Add advice to the reading of a baseline that is its own reference, and yet differs from it.
-
-    Such a reference is the baseline's own program, run in float64.
-    """
+    """Add advice if a baseline differs from its own program in float64."""
     is_own_reference = launch is not None and reading.own_program == launch.variant
     if not is_own_reference or reading.worst_ratio <= 1:
         return reading
@@ -62,13 +55,11 @@ def _add_remedy(reading: ParityReading, launch: LaunchRecord | None) -> ParityRe
 
 
 def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading]) -> dict[str, ParityReading]:
-    """Add a hint to all readings if all outputs agree with each other and differ from the reference.
-
-    Outputs of different numbers of units are not compared with each other.
-    """
+    """Add a hint if all outputs agree with each other and differ from the reference."""
     unit_counts = {reading.units for reading in readings.values()}
     # If all variants overflow alike, that says nothing about the reference.
     all_differ = all(reading.finite and reading.worst_ratio > 1 for reading in readings.values())
+    # Outputs of different numbers of units cannot be compared.
     if len(readings) < 2 or len(unit_counts) > 1 or not all_differ:  # noqa: PLR2004 - one output cannot agree
         return readings
     [units] = unit_counts
@@ -86,10 +77,9 @@ def _add_agreement_hint(request: JudgeRequest, readings: dict[str, ParityReading
 
 
 def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -> UnseenReading | None:
-    """Compare a launch's outputs for unseen inputs with their reference; None if the launch has no such outputs.
+    """Compare a launch's outputs for unseen inputs with their reference.
 
-    `changes` is True if the right outputs differ from those for the original inputs. If outputs cannot be read or
-    computed, the reading is a mismatch, and `changes` is True.
+    `changes` is True if the unseen inputs change the right outputs.
     """
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable) or dependence.units is None:
@@ -106,12 +96,7 @@ def compare_unseen(request: JudgeRequest, launch: LaunchRecord, outputs: Path) -
 
 
 def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityReading:
-    """Compare a launch's exported arrays with the reference after `units` units of work.
-
-    Returns the reading of the array with the largest error relative to its tolerance. The reading is a mismatch if
-    names or shapes differ, if nothing is exported, or if the tolerance is so wide that any output would pass. If the
-    right state is the initial one, a passing reading counts as not compared.
-    """
+    """Compare a launch's arrays with the reference; return the result of the worst array."""
     problem = _shape_problem(outputs, reference.values)
     if problem:
         return mismatch(units, problem)
@@ -145,16 +130,12 @@ def compare(outputs: NamedArrays, reference: Reference, units: int) -> ParityRea
 
 
 def is_within_tolerance(outputs: NamedArrays, reference: Reference) -> bool:
-    """Return True if outputs are within the tolerance of the reference; NaN and infinity must be in the same places."""
+    """Return True if outputs are within the tolerance of the reference."""
     return compare(outputs, replace(reference, non_finite=True), 0).worst_ratio <= 1
 
 
 def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
-    """Return True if the outputs of several variants agree with each other, whether or not the reference is right.
-
-    The first outputs serve as the reference of the others. The others agree with them if they are within the tolerance
-    of one of two spreads: one ulp of the array's root mean square, or the reference's spread, which may be wrong too.
-    """
+    """Return True if all outputs agree with the first, even if the reference is wrong."""
     first, *others = outputs
     ulp = EPSILON[reference.precision]
     ulp_spreads = {name: np.full(value.shape, ulp * root_mean_square(value)) for name, value in first.items()}
@@ -162,6 +143,7 @@ def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
     for name, ulp_spread in ulp_spreads.items():
         spread = reference.spreads.get(name, ulp_spread)
         reference_spreads[name] = spread if spread.shape == ulp_spread.shape else ulp_spread
+    # The reference may be wrong, and then its spreads are wrong too. So the spread of one ulp is tried first.
     for spreads in (ulp_spreads, reference_spreads):
         expected = replace(reference, values=first, spreads=spreads)
         if others and all(is_within_tolerance(other, expected) for other in others):
@@ -170,13 +152,13 @@ def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
 
 
 def read_outputs(directory: Path, name: str = "outputs.npz") -> NamedArrays:
-    """Return a launch's exported arrays as real numbers; raise OSError, ValueError, zipfile.BadZipFile or others."""
+    """Return a launch's exported arrays as real numbers."""
     with (directory / name).open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return as_real({name: archive[name] for name in archive.files})
 
 
 def _shape_problem(outputs: NamedArrays, values: NamedArrays) -> str:
-    """Say that the names differ, or which array first differs in shape or holds no numbers; empty without a problem."""
+    """Describe a difference in names, shapes or types; empty if there is none."""
     if outputs.keys() != values.keys():
         return f"it exports {_list_names(outputs)}, the reference has {_list_names(values)}"
     for name, value in values.items():
@@ -198,11 +180,7 @@ def mismatch(units: int, detail: str) -> ParityReading:
 
 
 def _compare_array(name: str, output: Array, value: Array, reference: Reference, units: int) -> ParityReading:
-    """Return the reading of one array: its largest error, divided by the tolerance at the same place.
-
-    NaN and infinity are a mismatch, unless the workload declares them and the reference has them in the same places.
-    If no number is finite, the reading counts as not compared.
-    """
+    """Return the largest error of one array, divided by the tolerance there."""
     finite = np.isfinite(output)
     unexpected = (finite != np.isfinite(value)) if reference.non_finite else ~finite
     if unexpected.any():
@@ -239,7 +217,7 @@ def _compare_array(name: str, output: Array, value: Array, reference: Reference,
 
 
 def _format_index(flat_index: Any, value: Array) -> str:
-    """Format an index of the flattened array as `[2, 0]`; empty for a scalar."""
+    """Format an index of the flattened array, such as `[2, 0]`."""
     if not value.ndim:
         return ""
     return str([int(position) for position in np.unravel_index(int(flat_index), value.shape)])

@@ -25,10 +25,7 @@ class PaybackFinding:
 def payback(
     baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRecord], alpha: float
 ) -> PaybackFinding | None:
-    """Estimate after how many steps the variant's slower first call has paid for itself, from launches by round.
-
-    None with fewer than two rounds in which both launches have a known cost.
-    """
+    """Estimate after how many steps the variant's slower first call has paid for itself."""
     baseline_costs_by_round = _known_costs(baseline)
     variant_costs_by_round = _known_costs(variant)
     rounds = sorted(baseline_costs_by_round.keys() & variant_costs_by_round.keys())
@@ -46,23 +43,22 @@ def payback(
 
 
 def _known_costs(launches: Mapping[int, LaunchRecord]) -> dict[int, LaunchCost]:
-    """Return the costs of launches by round, without launches of unknown cost."""
+    """Return the costs of launches by round."""
     costs = {round_number: cost_of(launch) for round_number, launch in launches.items()}
     return {round_number: cost for round_number, cost in costs.items() if cost is not None}
 
 
 def _variant_and_unit(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
-    """Return the name of the launches' variant, and the name of their unit of work."""
+    """Return the name of the variant and of its unit of work."""
     launch = next(iter(launches))
     unit = launch.facts.unit
     return launch.variant, "step" if isinstance(unit, Unreadable) else unit
 
 
 def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
-    """Replace each step time s by g * (1 + log(s / g)); the arithmetic mean of these is g, the geometric mean of all s.
+    """Change the step times so that their mean is the geometric mean, which reports show.
 
-    Reports show the geometric mean as a variant's time; so the saving per step is the difference of two such times.
-    The new step times linearise the geometric mean (delta method), so their mean has the same variance.
+    This linearises the geometric mean (delta method), so the variance stays right.
     """
     if not costs:
         return []
@@ -71,11 +67,7 @@ def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
 
 
 def cost_of(launch: LaunchRecord) -> LaunchCost | None:
-    """Return the cost of a launch; None if the launch timed nothing, or did not report its first call.
-
-    The cost of the first call is first_call_seconds - steps_in_call * step_seconds. A call counts as one step if the
-    launch does not report its units.
-    """
+    """Return the cost of a launch; None if it is unknown."""
     phase_seconds: dict[str, float] = {phase.phase: phase.seconds for phase in launch.phases}
     step_seconds = launch.seconds()
     if step_seconds is None or not all(phase in phase_seconds for phase in FIRST_CALL):
@@ -83,14 +75,12 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
     units_per_call = launch.facts.units_per_call
     steps_in_call = 1 if isinstance(units_per_call, Unreadable) else units_per_call
     first_call_seconds = sum(phase_seconds[phase] for phase in FIRST_CALL)
+    # The first call also works; only the rest of its time is a cost.
     return LaunchCost(first_call=first_call_seconds - steps_in_call * step_seconds, step=step_seconds)
 
 
 def _payback_document(estimate: PaybackEstimate, first_call_seconds: float) -> Payback:
-    """Return the estimate with whole numbers of steps; only the answers `after` and `until` have `steps`.
-
-    `first_call_seconds` is the mean over the variant's launches.
-    """
+    """Return the estimate with whole numbers of steps."""
     steps = estimate.steps if estimate.answer in {"after", "until"} else None
     return Payback(
         answer=estimate.answer,

@@ -104,11 +104,7 @@ class Reference:
     """False if half as many units give the same outputs: then outputs do not show how many units a program ran."""
 
     def tolerance(self, name: str) -> Array:
-        """Return the maximum absolute error of each element, in float64.
-
-        For floats it is FACTORS * max(spread, rms(spreads)) + OUTPUT_ULPS * EPSILON * |value| + SMALLEST, with the
-        constants of the precision. For other types it is the spread.
-        """
+        """Return the maximum absolute error of each element, in float64."""
         value, spread = self.values[name], self.spreads[name]
         if not is_float(value):
             return spread
@@ -119,10 +115,7 @@ class Reference:
         return effect_of_inputs + output_rounding + SMALLEST[self.precision]
 
     def accepts_anything(self) -> bool:
-        """Return True if every floating-point array has median(tolerance) > rms(values) > 0: any output would pass.
-
-        Arrays without a finite number are left out. False if no array is left.
-        """
+        """Return True if the tolerance is larger than the outputs: any output would pass."""
         names = [name for name, value in self.values.items() if is_float(value) and np.isfinite(value).any()]
         return bool(names) and all(
             np.nanmedian(self.tolerance(name)) > root_mean_square(self.values[name]) > 0 for name in names
@@ -130,11 +123,9 @@ class Reference:
 
 
 def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
-    """Return the right outputs of `case` after `units` units of work, computed once and then read from `directory`.
+    """Return the right outputs of `case` after `units` units of work.
 
-    With `unseen_seed`, the reference starts from other inputs, from which no program was built. If the workload has no
-    reference, the baseline's own program is the reference. Raises what the workload's reference raises,
-    InvalidWorkloadError if the baseline's own program fails, and ValueError if two runs of the reference differ.
+    They are computed once and then read from `directory`. With `unseen_seed`, other inputs are used.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
@@ -185,10 +176,7 @@ def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int |
 
 
 def leaves_state_unchanged(state: NamedArrays, computed: Reference) -> bool:
-    """Return True if the outputs that are arrays of the state equal their initial values within the tolerance.
-
-    An output is an array of the state if a state array has its name and shape. False if there is no such output.
-    """
+    """Return True if the state's arrays in the outputs still have their initial values."""
     names = [name for name, value in computed.values.items() if name in state and np.shape(state[name]) == value.shape]
     return bool(names) and all(
         bool(np.all(np.abs(state[name] - computed.values[name]) <= computed.tolerance(name))) for name in names
@@ -196,10 +184,7 @@ def leaves_state_unchanged(state: NamedArrays, computed: Reference) -> bool:
 
 
 def counts_units(run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, computed: Reference) -> bool:
-    """Return True if the outputs after half of the units differ from those after all units by more than the tolerance.
-
-    `run` is the reference. A single unit has no half, so the result is True.
-    """
+    """Return True if half of the units give other outputs than all units."""
     if units < 2:  # noqa: PLR2004 - a half needs two
         return True
     with np.errstate(all="ignore"):
@@ -212,21 +197,18 @@ def counts_units(run: Callable[[Arrays, int], NamedArrays], start: Arrays, units
 def compute(
     run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, precision: Precision
 ) -> tuple[NamedArrays, NamedArrays]:
-    """Return the outputs of the reference `run`, and their spreads: how far they move if the inputs move by one ulp.
+    """Return the reference's outputs, and how far they move if inputs move by one ulp.
 
-    `start` must be rounded to `precision`. `run` is called 2 + `PERTURBATIONS` times. Few arrays are alive at a time,
-    because the weights of a large network would fill a machine's memory.
+    `start` must be rounded to `precision`. Few arrays are alive at a time, because a large network fills the memory.
     """
     rng = np.random.default_rng(0)  # a fixed seed, so that the tolerance can be reproduced
     step_ulps = FLOAT64_STEP_ULPS if precision == "float64" else 1.0
     step = EPSILON[precision] * step_ulps
 
     def perturbed_inputs() -> Arrays:
-        """Return `start` with floats moved by the fraction `step` in the batches, and step * sqrt(units) in the state.
-
-        The state is moved more, because each unit of work rounds the state once.
-        """
+        """Return `start` with each float moved by a small step."""
         return Arrays(
+            # Each unit of work rounds the state once, so the state moves more.
             state={name: _perturb(array, step * math.sqrt(units), rng) for name, array in start.state.items()},
             batches=tuple(
                 {name: _perturb(array, step, rng) for name, array in batch.items()} for batch in start.batches
@@ -234,7 +216,6 @@ def compute(
         )
 
     def run_once(arrays: Arrays) -> NamedArrays:
-        """Return the outputs of one run, as real numbers."""
         return as_real({name: np.asarray(value) for name, value in run(arrays, units).items()})
 
     with np.errstate(all="ignore"):
@@ -250,18 +231,16 @@ def compute(
 
 
 def _check_repeatable(values: NamedArrays, rerun_values: NamedArrays) -> None:
-    """Raise ValueError if two runs from the same inputs differ: random numbers would widen the tolerance."""
+    """Raise ValueError if two runs from the same inputs differ."""
     for name, value in values.items():
         difference = np.abs(np.asarray(rerun_values[name]).astype(np.float64) - value.astype(np.float64))
+        # Random numbers in the reference would widen the tolerance.
         if np.any(difference > MAXIMUM_RERUN_DIFFERENCE * root_mean_square(value)):
             raise ValueError(f"{name} comes out different when it is computed again from the same inputs")
 
 
 def _perturb(array: Array, step: float, rng: np.random.Generator) -> Array:
-    """Return the array with each float moved up or down at random by the fraction `step` of its size.
-
-    Complex numbers move in both parts. Integers and booleans do not move.
-    """
+    """Move each float up or down at random by the fraction `step` of its size."""
     if np.iscomplexobj(array):
         return _perturb(array.real, step, rng) + 1j * _perturb(array.imag, step, rng)
     signs = rng.integers(0, 2, size=array.shape) * 2.0 - 1.0
@@ -281,16 +260,16 @@ def _load(file: Path) -> tuple[NamedArrays, NamedArrays]:
 
 
 def _save(file: Path, values: NamedArrays, spreads: NamedArrays) -> None:
-    """Write values and spreads to one archive. The file gets its name only when it is complete."""
+    """Write values and spreads to one archive."""
     partial_file = file.with_suffix(".partial.npz")
     value_entries = {f"value:{name}": array for name, array in values.items()}
     spread_entries = {f"spread:{name}": array for name, array in spreads.items()}
     save(partial_file, value_entries | spread_entries)
-    partial_file.replace(file)
+    partial_file.replace(file)  # only a complete file gets the name
 
 
 def round_arrays(arrays: Arrays, precision: Precision) -> Arrays:
-    """Return all arrays rounded to the type of `precision`, as programs get them."""
+    """Round all arrays to `precision`, as programs get them."""
     return Arrays(
         state={name: round_array(array, precision) for name, array in arrays.state.items()},
         batches=tuple(
@@ -300,12 +279,9 @@ def round_arrays(arrays: Arrays, precision: Precision) -> Arrays:
 
 
 def round_array(array: Array, precision: Precision) -> Array:
-    """Return `array` with each float rounded to the type of `precision` (half to even), and stored as float64.
-
-    Integers do not change. Complex numbers are rounded to complex64, unless `precision` is float64: frameworks have no
-    narrower complex types.
-    """
+    """Round each float to `precision` (half to even), and return it as float64."""
     if np.iscomplexobj(array):
+        # Frameworks have no complex types narrower than complex64.
         part_precision: Precision = "float64" if precision == "float64" else "float32"
         return round_array(array.real, part_precision) + 1j * round_array(array.imag, part_precision)
     if not is_float(array) or precision == "float64":
@@ -325,7 +301,7 @@ def round_array(array: Array, precision: Precision) -> Array:
 
 
 def _accumulate(total: Array, output: Array, value: Array) -> Array:
-    """Return total + |output - value|^2 for floats, and max(total, |output - value|) for other types."""
+    """Add the differences between two outputs to `total`."""
     differences = np.abs(output.astype(np.float64) - value.astype(np.float64))
     if is_float(value):
         return np.asarray(total + np.square(differences))
@@ -333,22 +309,19 @@ def _accumulate(total: Array, output: Array, value: Array) -> Array:
 
 
 def _finish_spread(total: Array, value: Array, step_ulps: float) -> Array:
-    """Return the spread of an output, from the `total` that `_accumulate` returned after all runs with moved inputs.
-
-    For floats it is sqrt(total / `PERTURBATIONS`) / step_ulps; for other types, the largest difference.
-    """
+    """Return the spread of an output from the `total` of all runs."""
     if is_float(value):
         return np.asarray(np.sqrt(total / PERTURBATIONS) / step_ulps)
     return total
 
 
 def is_float(array: Array) -> bool:
-    """Return True for an array of real floating-point numbers; outputs of other types must be exact."""
+    """Return True for an array of real floating-point numbers."""
     return bool(np.issubdtype(array.dtype, np.floating))
 
 
 def root_mean_square(value: Array) -> float:
-    """Return the root mean square of the finite elements; 0 if no element is finite."""
+    """Return the root mean square of the finite elements."""
     finite = value[np.isfinite(value)]
     return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
 
@@ -357,7 +330,7 @@ class OwnProgram:
     """Run a baseline's own program in float64 on the CPU, step by step, without jit or compile."""
 
     def __init__(self, case: Case, workload: Workload, parameters: Any) -> None:
-        """Import the baseline's framework, and initialise it on the CPU in float64; raise what the framework raises."""
+        """Import the baseline's framework, and initialise it on the CPU in float64."""
         variant = next(variant for variant in case.variants if variant.name == case.baseline)
         self._kind = workload.variants()[variant.use]
         framework = frameworks.find(self._kind.framework)
