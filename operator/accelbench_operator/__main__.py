@@ -27,7 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 async def run(settings: Settings) -> None:
-    """Run the operator until a signal arrives; raise if a task fails, so that the kubelet restarts the container."""
+    """Run the operator until a signal arrives.
+
+    An error of a task is raised, so that the kubelet restarts the container.
+    """
     if task := asyncio.current_task():
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             # kopf replaces these handlers when it starts.
@@ -52,14 +55,14 @@ async def run(settings: Settings) -> None:
 
 
 async def _run_operator(operator: Operator, exposition: Exposition) -> None:
-    """Run the operator's tasks until cancelled; beside them, render the first metrics once."""
+    """Run the operator's tasks until cancelled."""
     async with asyncio.TaskGroup() as group:
         group.create_task(operator.run())
         group.create_task(_write_first_metrics(exposition, operator))
 
 
 async def _write_first_metrics(exposition: Exposition, operator: Operator) -> None:
-    """Render all metrics once after the first lists: the first time takes a second or more. An error is only logged."""
+    """Render all metrics once, after the first lists. The first time takes a second or more."""
     await operator.synced.wait()
     # Objects that were listed at the start stay in memory; frozen ones are not scanned by the garbage collector.
     gc.freeze()
@@ -70,7 +73,7 @@ async def _write_first_metrics(exposition: Exposition, operator: Operator) -> No
 
 
 def main() -> int:
-    """Run the operator; return the exit code: 0 after a signal, 2 if a setting or the kubeconfig is invalid."""
+    """Run the operator and return the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         asyncio.run(run(read_settings(os.environ)))

@@ -74,7 +74,7 @@ class Operator:
         self._live = LiveCases(api, self._objects.pods, self._name_of_unfinished_run, self._leading)
 
     async def run(self) -> None:
-        """Run all tasks until cancelled; reconcile nothing before the CRDs fit and every first list was answered."""
+        """Run all tasks until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._measure_lag())
             for reflector in self.controllers.reflectors:
@@ -89,7 +89,7 @@ class Operator:
                 work.create_task(self._live.run())
 
     async def _wait_for_crds(self) -> None:
-        """Set `crds_fit` once the CRDs fit this release; until then log the problem every `SKEW_PERIOD_SECONDS`."""
+        """Wait until the CRDs fit this release."""
         while not self.crds_fit.is_set():
             try:
                 self._skew = await find_skew(self._api)
@@ -102,11 +102,11 @@ class Operator:
             await asyncio.sleep(SKEW_PERIOD_SECONDS)
 
     def _election_context(self) -> AbstractAsyncContextManager[None]:
-        """Return a context that takes part in the election while it is open; without a Lease it does nothing."""
+        """Return a context that takes part in the election while it is open."""
         return take_part(self._election) if self._election else nullcontext()
 
     def readiness_problems(self) -> tuple[str, ...]:
-        """Return why this replica is not ready: what is not listed yet, and why the CRDs do not fit; else empty."""
+        """Return why this replica is not ready; empty if it is ready."""
         reasons = []
         unlisted_paths = [str(reflector) for reflector in self.controllers.reflectors if not reflector.synced.is_set()]
         if unlisted_paths:
@@ -116,17 +116,14 @@ class Operator:
         return tuple(reasons)
 
     def readings(self) -> Readings:
-        """Return the seconds of event loop lag and of the longest step, each with the maximum before a restart."""
+        """Return durations by name, each with the maximum before a restart."""
         return {
             "loop-lag-seconds": (self._lag_seconds, MAXIMUM_LAG_SECONDS),
             "longest-work-seconds": (self.controllers.queue.longest_step_seconds, MAXIMUM_STEP_SECONDS),
         }
 
     def snapshot(self) -> Snapshot:
-        """Return the state for the metrics, without runs and cases if this replica does not lead.
-
-        Call it in the event loop.
-        """
+        """Return the state for the metrics. Call it in the event loop."""
         is_leading = self._leading()
         # A replica that does not lead has outdated phases.
         phases = self._runs.phases if is_leading else {}
@@ -154,7 +151,7 @@ class Operator:
         )
 
     def _name_of_unfinished_run(self, run_uid: str) -> str | None:
-        """Return the name of the run with that UID; None if the run is unknown or has finished."""
+        """Return the name of an unfinished run; None if it is unknown or finished."""
         key = self.controllers.keys.get(run_uid)
         return key.name if key and self._runs.phases.get(key) in UNFINISHED else None
 
@@ -163,10 +160,7 @@ class Operator:
         self.telemetry.request.labels(verb, resource).observe(seconds)
 
     def _record_waits(self, job: ObservedJob | None, pod: ObservedPod) -> None:
-        """Record the seconds from the Job's creation to the pod's, and from the pod's to its container's start.
-
-        The first is left out if the Job is unknown, the second if the container has not started.
-        """
+        """Record how long the pod and its container waited to start."""
         # Timestamps are whole seconds of clocks that may differ, so a difference can be negative.
         if pod.started_at:
             self.telemetry.start.observe(max(0.0, (pod.started_at - pod.created_at).total_seconds()))
@@ -174,17 +168,17 @@ class Operator:
             self.telemetry.queue.observe(max(0.0, (pod.created_at - job.created_at).total_seconds()))
 
     def _count_failed_attempt(self, attempt: Attempt) -> None:
-        """Count a failed attempt by its reason, and as retried unless it is `finished`: then none follows."""
+        """Count a failed attempt by its reason and by whether it is retried."""
         is_retried = "false" if attempt.finished else "true"
         self.telemetry.failed_attempts.labels(attempt.reason or "", is_retried).inc()
 
     def _leading_changed(self, leads: bool) -> None:
-        """Reset the controllers, which queues every object, if this replica starts to lead; else do nothing."""
+        """Reset the controllers if this replica starts to lead."""
         if leads:
             self.controllers.reset()
 
     async def _find_surplus(self) -> tuple[Summary, ...]:
-        """Return the results beyond the retention limits, to delete them; empty while another replica leads."""
+        """Return the results to delete, which are beyond the retention limits."""
         if not self._leading():
             return ()
         # Results of runs in progress are kept. A run whose phase is unknown may be in progress.
@@ -198,7 +192,7 @@ class Operator:
         await self._cluster.delete_result(result.namespace, result.name, result.uid)
 
     async def _measure_lag(self) -> None:
-        """Measure how many seconds too late the event loop wakes a task, every `LAG_PERIOD_SECONDS`."""
+        """Measure how late the event loop wakes a task, in seconds."""
         while True:
             before = self._loop.time()
             await asyncio.sleep(LAG_PERIOD_SECONDS)

@@ -49,7 +49,7 @@ class Settings(RunSettings):
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return the settings; raise SettingsError, or InvalidProfilesError for the file of profiles."""
+    """Return the settings. Raises SettingsError or InvalidProfilesError."""
     image = environment.get("ACCELBENCH_RUNNER_IMAGE", "").strip()
     if not image:
         raise SettingsError(
@@ -73,10 +73,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
 
 
 def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the administrator's pod template; empty if `ACCELBENCH_POD_TEMPLATE` is not set.
-
-    Raise SettingsError if the file cannot be read, or if the API server would refuse a run with this template.
-    """
+    """Return the administrator's pod template; empty if none is set."""
     path = environment.get("ACCELBENCH_POD_TEMPLATE", "").strip()
     if not path:
         return {}
@@ -100,7 +97,7 @@ def _pod_template(environment: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def _lease(environment: Mapping[str, str]) -> LeaseName | None:
-    """Return the Lease of `ACCELBENCH_LEASE`, None if it is not set; raise SettingsError if it is invalid."""
+    """Return the Lease of `ACCELBENCH_LEASE`; None if it is not set."""
     text = environment.get("ACCELBENCH_LEASE", "").strip()
     if not text:
         return None
@@ -111,7 +108,7 @@ def _lease(environment: Mapping[str, str]) -> LeaseName | None:
 
 
 def _retention(environment: Mapping[str, str]) -> Retention:
-    """Return the limits of the history of results; 0 days mean no limit. Raise SettingsError if a value is invalid."""
+    """Return the limits of the history of results."""
     default = Retention()
     days = _whole_number(environment, "ACCELBENCH_RESULTS_MAXIMUM_AGE_DAYS", 0, minimum=0)
     return Retention(
@@ -122,10 +119,7 @@ def _retention(environment: Mapping[str, str]) -> Retention:
 
 
 def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
-    """Return the files for TLS; None if `ACCELBENCH_METRICS_TLS` is not set.
-
-    Raise SettingsError if a file cannot be used, or if only `ACCELBENCH_METRICS_CLIENT_CA` is set.
-    """
+    """Return the files for TLS; None if it is not configured."""
     directory = environment.get("ACCELBENCH_METRICS_TLS", "").strip()
     client_ca = environment.get("ACCELBENCH_METRICS_CLIENT_CA", "").strip()
     if not directory:
@@ -142,7 +136,7 @@ def _metrics_tls(environment: Mapping[str, str]) -> Tls | None:
 
 
 def _metrics_authorization(environment: Mapping[str, str]) -> bool:
-    """Return True if RBAC decides who may scrape; raise SettingsError for an invalid value or without TLS."""
+    """Return True if RBAC decides who may scrape."""
     text = environment.get("ACCELBENCH_METRICS_AUTHORIZATION", "").strip() or "false"
     if text not in {"true", "false"}:
         raise SettingsError(f'ACCELBENCH_METRICS_AUTHORIZATION="{text}": must be true or false')
@@ -152,7 +146,7 @@ def _metrics_authorization(environment: Mapping[str, str]) -> bool:
 
 
 def _class_name(environment: Mapping[str, str]) -> str:
-    """Return the class of the runs to reconcile; raise SettingsError unless it is lower case and fits into a label."""
+    """Return the class of the runs to reconcile."""
     name = environment.get("ACCELBENCH_CLASS_NAME", "").strip() or DEFAULT_CLASS
     # A label's value has at most 63 characters.
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
@@ -161,7 +155,7 @@ def _class_name(environment: Mapping[str, str]) -> str:
 
 
 def _whole_number(environment: Mapping[str, str], name: str, default: int, *, minimum: int) -> int:
-    """Return the variable's number, or `default` if unset; raise SettingsError unless it is `minimum` or more."""
+    """Return the variable's number, or `default` if unset."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or int(text) < minimum:
         raise SettingsError(f'{name}="{text}": must be a whole number, {minimum} or more')
@@ -169,7 +163,7 @@ def _whole_number(environment: Mapping[str, str], name: str, default: int, *, mi
 
 
 def _port(environment: Mapping[str, str], name: str, default: int) -> int:
-    """Return the variable's port, or `default` if it is not set; raise SettingsError unless it is 1 to 65535."""
+    """Return the variable's port, or `default` if unset."""
     text = environment.get(name, str(default))
     if not text.isdecimal() or not 1 <= int(text) <= 65535:  # noqa: PLR2004 - the range of ports
         raise SettingsError(f'{name}="{text}": must be a port, 1 to 65535')

@@ -21,7 +21,7 @@ Schema = Mapping[str, Any]
 
 
 async def find_skew(api: KubernetesApi) -> str:
-    """Return what the cluster's CRDs lack, or that there are none, with the remedy; empty if they lack nothing."""
+    """Return what the cluster's CRDs lack, and the remedy; empty if they lack nothing."""
     try:
         document = await api.get(SCHEMAS_PATH)
     except NotFoundError:
@@ -31,7 +31,7 @@ async def find_skew(api: KubernetesApi) -> str:
 
 
 def describe_skew(document: Mapping[str, Any]) -> str:
-    """Return which fields the CRDs in an OpenAPI document lack, with the remedy; empty if they lack nothing."""
+    """Return which fields the CRDs in an OpenAPI document lack; empty if none."""
     served_schemas = {}
     for schema in document["components"]["schemas"].values():
         for kind_name in kinds_of(schema):
@@ -52,21 +52,19 @@ def own_schema(kind: crd.CustomResource) -> Schema:
 
 
 def kinds_of(schema: Schema) -> Iterator[str]:
-    """Yield the kinds of accelbench's API version that an OpenAPI schema describes; most schemas describe no kind."""
+    """Yield the kinds of accelbench that an OpenAPI schema describes."""
     for kind in schema.get("x-kubernetes-group-version-kind", ()):
         if (kind.get("group"), kind.get("version")) == (GROUP, VERSION):
             yield kind["kind"]
 
 
 def missing_fields(own: Schema, served: Schema, path: str) -> Iterator[str]:
-    """Yield each field and enum value that this release's schema has and the cluster's schema lacks.
-
-    A served schema that is a reference lacks nothing; one that preserves unknown fields lacks no field.
+    """Yield each field and enum value that the cluster's schema lacks.
 
     Args:
-        own: The schema of this release, or a part of it.
-        served: The same part of the schema that the cluster serves.
-        path: The path of that part, such as `BenchmarkRun.spec`.
+        own: A schema of this release.
+        served: The cluster's schema of the same field.
+        path: The path of that field, such as `BenchmarkRun.spec`.
     """
     if "allOf" in served or "$ref" in served:
         # The cluster defines ObjectMeta itself, and its schema refers to it.

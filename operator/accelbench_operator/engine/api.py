@@ -33,13 +33,10 @@ class KubernetesApi(AsyncClient):
     def record_answer(
         self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float, date: str
     ) -> None:
-        """Count a request; if it was answered, report its duration and set the clock by the `Date` header.
-
-        A `status` of 0 means that no answer arrived.
-        """
+        """Count a request, report its duration, and set the clock by the `Date` header."""
         verb, resource = verb_and_resource(method, path, query)
         self.requests[RequestKind(verb, resource, status)] += 1
-        if not status:
+        if not status:  # no answer arrived
             return
         if verb != "watch":
             self.observe_duration(verb, resource, seconds)

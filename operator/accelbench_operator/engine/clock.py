@@ -32,10 +32,7 @@ class ServerClock:
         return self._local() - self._offset
 
     def set_from_header(self, date: str) -> None:
-        """Correct the clock by the `Date` header of a response that has just arrived.
-
-        An invalid date and a negligible change are ignored.
-        """
+        """Correct the clock by the `Date` header of a response that has just arrived."""
         try:
             offset = self._local() - parsedate_to_datetime(date)
         except ValueError:

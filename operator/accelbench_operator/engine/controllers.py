@@ -42,13 +42,16 @@ class Controller(Protocol):
         """Return the kinds that the reconciled objects own. Two controllers must not own the same kind."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
-        """Record an object that a watch reports as existing or changed; return True if it must be reconciled."""
+        """Handle an object from a watch; return True if it must be reconciled."""
 
     def deleted(self, key: Key) -> None:
         """Forget an object that was deleted."""
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take the next step for an object. Return the seconds until its next reconcile; None to wait for a change."""
+        """Take the next step for an object.
+
+        Return the seconds until its next reconcile, or None to wait for a change.
+        """
 
     def reset(self) -> None:
         """Forget everything that may have changed while another replica led."""
@@ -90,7 +93,7 @@ class Controllers:
         store.subscribe(self._queue_owner)
 
     def add(self, controller: Controller) -> None:
-        """Add a controller, with a reflector for each kind that it owns in each namespace; call this before `run`."""
+        """Add a controller with its reflectors; call this before `run`."""
         self._controllers[controller.kind.name] = controller
         self._reflectors[controller.kind.name] = [
             Reflector(self._api, self._store, owned, namespace)
@@ -114,19 +117,19 @@ class Controllers:
         return {kind_name: self._store.count(kind_name) for kind_name in kind_names}
 
     def changed(self, key: Key, manifest: Manifest) -> None:
-        """Record an object that exists or has changed, and queue it if its controller must reconcile it."""
+        """Queue an object if its controller must reconcile it."""
         self.keys[key.uid] = key
         if self._controllers[key.kind].changed(key, manifest):
             self.queue.add(key)
 
     def deleted(self, key: Key) -> None:
-        """Forget an object that was deleted, and remove it from the queue."""
+        """Forget an object that was deleted."""
         self.keys.pop(key.uid, None)
         self.queue.discard(key)
         self._controllers[key.kind].deleted(key)
 
     def reset(self) -> None:
-        """Reset the controllers and queue every object: another leader may have changed any of them."""
+        """Reset the controllers and queue every object. Another leader may have changed any of them."""
         for controller in self._controllers.values():
             controller.reset()
         for key in self.keys.values():
@@ -139,11 +142,7 @@ class Controllers:
             group.create_task(self._prune())
 
     async def _reconcile(self, key: Key) -> float | None:
-        """Reconcile the object. Return the seconds until its next reconcile; None to wait for a change.
-
-        If this replica does not lead, do nothing and return None. If the objects that the object may own are not listed
-        yet, do nothing and return `RETRY_UNLISTED_SECONDS`.
-        """
+        """Reconcile the object. Return the seconds until its next reconcile, or None to wait for a change."""
         if not self._leading():
             return None
         # A reflector without a namespace lists all namespaces.
@@ -155,7 +154,7 @@ class Controllers:
             return await self._controllers[key.kind].reconcile(key)
 
     def _queue_owner(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Queue the owner of an object that appeared (`before` is None), changed, or disappeared (`after` is None)."""
+        """Queue the owner of an object that appeared, changed or disappeared."""
         stored = after or before
         if stored is None:
             return
@@ -165,7 +164,7 @@ class Controllers:
             self.queue.add(owner)
 
     async def _prune(self) -> None:
-        """Forget deleted objects every `PRUNE_SECONDS`; kopf reports no deletion that happens between two watches."""
+        """Forget deleted objects, at regular times. kopf reports no deletion that happens between two watches."""
         while True:
             await asyncio.sleep(PRUNE_SECONDS)
             for kind in self.kinds:

@@ -61,18 +61,18 @@ class Lock(LeaseLock):  # type: ignore[misc]
     """
 
     async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
-        """Create the Lease; return False if the API server refuses, for example because another replica was first."""
+        """Create the Lease; return False if the API server refuses."""
         body = V1Lease(metadata=V1ObjectMeta(name=name), spec=self.update_lease(election_record))
         return await self._send_write(self.api_instance.create_namespaced_lease(namespace, body))
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
-        """Write the Lease; return False if the API server refuses, for example because another replica was first."""
+        """Write the Lease; return False if the API server refuses."""
         lease = self.lease_reference
         lease.spec = self.update_lease(updated_record, lease.spec)
         return await self._send_write(self.api_instance.replace_namespaced_lease(name, namespace, lease))
 
     async def _send_write(self, request: Awaitable[V1Lease]) -> bool:
-        """Send a request to write the Lease; return True if the API server accepts it, else log the refusal."""
+        """Send the request; return True if the API server accepts it."""
         try:
             await request
         except ApiException as error:
@@ -120,14 +120,11 @@ class Election(LeaderElection):  # type: ignore[misc]
         self._notified_leading = False
 
     def leading(self) -> bool:
-        """Return True if this replica may write, because its last successful renewal has not expired."""
+        """Return True if this replica may write."""
         return self._clock() - self._renewed_at < RENEWAL_SECONDS
 
     async def try_acquire_or_renew(self) -> bool:
-        """Try once to take or renew the Lease; return True if that succeeds. Log an error instead of raising it.
-
-        After a failed try this replica still leads until its last renewal expires, unless another holds the Lease.
-        """
+        """Try once to take or renew the Lease; return True if that succeeds."""
         began = self._clock()
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
@@ -148,13 +145,13 @@ class Election(LeaderElection):  # type: ignore[misc]
         return succeeded
 
     async def run_until_cancelled(self) -> None:
-        """Take part until cancelled. Whenever the Lease is lost, `run` returns: notify, and take part again."""
+        """Take part until cancelled."""
         while True:
-            await self.run()
+            await self.run()  # returns when the Lease is lost
             self._notify()
 
     async def release(self) -> None:
-        """Give up the Lease if this replica leads, so that another can take it at once; ignore errors."""
+        """Give up the Lease if this replica leads, so that another can take it at once."""
         if not self.leading():
             return
         self._renewed_at = float("-inf")  # from here on `leading` returns False

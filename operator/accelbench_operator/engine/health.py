@@ -24,7 +24,7 @@ Readings = Mapping[str, tuple[float, float]]
 async def serve_probes(
     readings: Callable[[], Readings], readiness_problems: Callable[[], Sequence[str]], port: int
 ) -> AsyncIterator[None]:
-    """Serve `/healthz` and `/readyz` while the context is open; raise OSError if the port is in use.
+    """Serve `/healthz` and `/readyz` while the context is open.
 
     Args:
         readings: Returns durations, each with its maximum; the process hangs if one is exceeded.
@@ -33,14 +33,14 @@ async def serve_probes(
     """
 
     async def healthz(_: web.Request) -> web.Response:
-        """Answer 503 if a duration exceeds its maximum, else 200; the body has all durations."""
+        """Answer 503 if a duration exceeds its maximum, else 200."""
         current_readings = readings()
         is_hanging = any(seconds > maximum for seconds, maximum in current_readings.values())
         body = {name: round(seconds, 3) for name, (seconds, _) in current_readings.items()}
         return web.json_response(body, status=503 if is_hanging else 200)
 
     async def readyz(_: web.Request) -> web.Response:
-        """Answer 200 if the process is ready, else 503; the body has the reasons."""
+        """Answer 200 if the process is ready, else 503 and the reasons."""
         problems = list(readiness_problems())
         return web.json_response({"ready": not problems, "problems": problems}, status=503 if problems else 200)
 

@@ -40,9 +40,7 @@ class RetryError(Exception):
 
 
 def retry_delay(failures: int, error: Exception) -> float:
-    """Return after how many seconds to retry a key: the error's `Retry-After`, if it has one, plus a random delay.
-
-    The delay doubles with each failure up to `LONGEST_DELAY_SECONDS`, and is multiplied by a random factor of `JITTER`.
+    """Return after how many seconds to retry a key.
 
     Args:
         failures: The number of failures in a row, at least 1.
@@ -82,7 +80,7 @@ class KeyedQueue(Generic[Key]):
         self.failed_total = 0
 
     def add(self, key: Key, after: float = 0.0) -> None:
-        """Make the key due `after` seconds from now; if it is already due earlier, change nothing."""
+        """Make the key due `after` seconds from now, or keep an earlier time."""
         due_at = self._clock() + after
         if key in self._due_at and self._due_at[key] <= due_at:
             return
@@ -96,7 +94,7 @@ class KeyedQueue(Generic[Key]):
         self._wake.set()
 
     def discard(self, key: Key) -> None:
-        """Remove the key and its count of failures; a worker that already handles the key continues."""
+        """Remove the key from the queue. A worker that already handles the key continues."""
         self._due_at.pop(key, None)
         self._failures.pop(key, None)
 
@@ -108,25 +106,25 @@ class KeyedQueue(Generic[Key]):
 
     @property
     def oldest_seconds(self) -> float:
-        """Return how many seconds ago the earliest of the waiting and handled keys became due; 0.0 if none is."""
+        """Return the longest time that a key has been due."""
         now = self._clock()
         earliest = min((*self._due_at.values(), *self._in_work.values()), default=now)
         return max(0.0, now - earliest)
 
     @property
     def longest_step_seconds(self) -> float:
-        """Return how long ago the oldest present step of a worker began; 0.0 if no worker handles a key."""
+        """Return the duration of the longest step that a worker is doing."""
         now = self._clock()
         earliest_step = min(self._step_began.values(), default=now)
         return max(0.0, now - earliest_step)
 
     def record_step(self, key: Key) -> None:
-        """Record that the next step of the key's work begins now; do nothing if no worker handles the key."""
+        """Set the start of the key's current step to now."""
         if key in self._step_began:
             self._step_began[key] = self._clock()
 
     async def run(self, workers: int) -> None:
-        """Run that many workers until cancelled, then give them at most `END_SECONDS` to finish their keys."""
+        """Run that many workers until cancelled."""
         tasks = [asyncio.create_task(self._worker()) for _ in range(workers)]
         try:
             # Unlike gather, wait does not cancel the workers when this task is cancelled.
@@ -142,7 +140,7 @@ class KeyedQueue(Generic[Key]):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _worker(self) -> None:
-        """Handle due keys until the queue ends. Add a key again if its work fails, or returns a delay."""
+        """Handle due keys until the queue ends."""
         while not self._ending:
             key = await self._next_due_key()
             if key is None:
@@ -166,7 +164,7 @@ class KeyedQueue(Generic[Key]):
             await asyncio.sleep(0)
 
     def _record_failure(self, key: Key, error: Exception) -> float:
-        """Count and log a failure of the key's work; return after how many seconds to retry it."""
+        """Count and log a failure; return the seconds until the retry."""
         self.failed_total += 1
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
@@ -177,7 +175,7 @@ class KeyedQueue(Generic[Key]):
         return delay_seconds
 
     async def _next_due_key(self) -> Key | None:
-        """Wait for a due key that no worker handles, and mark it as in work; return None once the queue ends."""
+        """Wait for a due key and mark it as in work; return None once the queue ends."""
         while not self._ending:
             now = self._clock()
             seconds_until_due: float | None = None
@@ -211,7 +209,7 @@ class KeyedQueue(Generic[Key]):
             heapq.heappush(self._heap, entry)
 
     async def _sleep(self, seconds: float | None) -> None:
-        """Wait at most `seconds` (None: no limit) until a key is added, the work on a key ends, or the queue ends."""
+        """Wait at most `seconds` until the queue changes; None is no limit."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()

@@ -41,7 +41,7 @@ class Reflector:
         namespace: str | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Prepare to copy the objects of the kind `owned` from the namespace (None: all) to the store."""
+        """Prepare to copy the namespace's objects to the store; None is all namespaces."""
         self._api = api
         self._store = store
         self._owned = owned
@@ -60,10 +60,7 @@ class Reflector:
         return self._path
 
     async def run(self) -> None:
-        """List, watch several times, and list again, until cancelled; after an error, pause and then list again.
-
-        Set `synced` after the first list, and `answered` after it or once the API server refuses this namespace.
-        """
+        """List and watch the objects until cancelled."""
         while True:
             try:
                 version = await self._list()
@@ -79,19 +76,16 @@ class Reflector:
                 await self._pause()
 
     async def _pause(self) -> None:
-        """Wait for a random time between half of the current delay and all of it, then double the delay.
+        """Wait for a random part of the delay, then double the delay.
 
-        So a server that ends every watch is not flooded. The delay is at most `LONGEST_DELAY_SECONDS`; a watch of
-        `SHORT_WATCH_SECONDS` or more resets it.
+        This protects a server that ends every watch at once.
         """
         await self._sleep(self._delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, keeps no secret
         self._delay = min(2 * self._delay, LONGEST_DELAY_SECONDS)
 
     async def _list(self) -> str:
-        """Make the store equal to the cluster's list; return the resource version from which to watch.
-
-        What the operator itself writes during the requests is newer than the list, so the store keeps it.
-        """
+        """Copy the cluster's list to the store; return the resource version from which to watch."""
+        # The store keeps what the operator itself writes during the requests.
         since = self._store.tick
         listed_names: set[Name] = set()
         query = {"labelSelector": self._owned.selector, "limit": PAGE}
@@ -108,10 +102,7 @@ class Reflector:
         return version
 
     async def _watch(self, version: str) -> str:
-        """Watch from a resource version until the server ends the watch; return the version to continue from.
-
-        Pause after a watch of less than `SHORT_WATCH_SECONDS`; a longer one resets the delay of the pauses.
-        """
+        """Watch until the server ends the watch; return the resource version to continue from."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -126,7 +117,7 @@ class Reflector:
         return version
 
     async def _apply_events(self, version: str) -> str:
-        """Apply the events of one watch to the store; return the resource version of the last event."""
+        """Apply the events of one watch to the store; return the last resource version."""
         query = {"labelSelector": self._owned.selector, "resourceVersion": version}
         async for event in self._api.watch(self._path, query, WATCH_SECONDS):
             item = event["object"]
@@ -142,10 +133,7 @@ class Reflector:
         return version
 
     def _observe(self, item: Mapping[str, Any]) -> StoredObject | None:
-        """Return what to store of an object from the API server; None if `observe` ignores it or cannot read it.
-
-        If the kind is immutable and the object is stored already, return the stored one.
-        """
+        """Return what to store of an object; None to ignore the object."""
         key = Key.of(self._kind, item)
         stored = self._store.get(self._kind, (key.namespace, key.name))
         if self._owned.immutable and stored is not None and stored.key.uid == key.uid:

@@ -32,13 +32,13 @@ class Store:
 
     @property
     def tick(self) -> int:
-        """Return how often objects were put as `fresh` so far. Read before a list request, it is the list's `since`."""
+        """Return how many objects were put as `fresh` so far."""
         return self._ticks
 
     def put(self, stored: StoredObject, *, fresh: bool = False) -> None:
-        """Store the object, and notify the listeners if it is new or has changed.
+        """Store the object, and notify the listeners of a change.
 
-        `fresh`: this operator has just written or read the object itself, so no list requested earlier replaces it.
+        Put an object as `fresh` after this operator has written or read it: no older list replaces it.
         """
         kind, name = stored.key.kind, name_of(stored)
         if fresh:
@@ -56,7 +56,7 @@ class Store:
         self._notify(before, stored)
 
     def remove(self, kind: str, name: Name) -> None:
-        """Remove an object that was deleted from the cluster, and notify the listeners; ignore an unknown object."""
+        """Remove an object, and notify the listeners."""
         self._fresh_at.pop((kind, name), None)
         stored = self._objects[kind].pop(name, None)
         if stored is None:
@@ -68,24 +68,24 @@ class Store:
         self._notify(stored, None)
 
     def replace(self, kind: str, namespace: str | None, listed: Iterable[StoredObject], since: int) -> None:
-        """Replace the objects of a kind by a complete list, except those put as `fresh` after the tick `since`.
+        """Replace all objects of a kind by a complete list.
 
-        `namespace` is the namespace of the list; None if it is of all namespaces.
+        The list was requested at the tick `since`. `namespace` is the list's namespace; None is all.
         """
         objects = tuple(listed)
         self.merge(objects, since)
         self.retain(kind, namespace, {name_of(stored) for stored in objects}, since)
 
     def merge(self, listed: Iterable[StoredObject], since: int) -> None:
-        """Store a page of a list, except for objects put as `fresh` after the tick `since`: the store's are newer."""
+        """Store a page of a list, but keep newer objects. The list was requested at the tick `since`."""
         for stored in listed:
             if self._fresh_at.get((stored.key.kind, name_of(stored)), 0) <= since:
                 self.put(stored)
 
     def retain(self, kind: str, namespace: str | None, listed_names: Container[Name], since: int) -> None:
-        """Remove the objects of a kind that a complete list lacks, except those put as `fresh` after the tick `since`.
+        """Remove the objects that are missing in a complete list of their kind.
 
-        `namespace` is the namespace of the list; None if it is of all namespaces.
+        The list was requested at the tick `since`. `namespace` is the list's namespace; None is all.
         """
         stored_names = [name for name in self._objects[kind] if namespace in {None, name[0]}]
         for name in stored_names:
@@ -107,7 +107,7 @@ class Store:
         return iter(self._objects[kind].values())
 
     def owned(self, owner: str) -> Iterator[StoredObject]:
-        """Return the stored objects whose owner has that UID, sorted by kind, namespace and name."""
+        """Return the objects of the owner with that UID, sorted by kind, namespace and name."""
         return (self._objects[kind][name] for kind, name in sorted(self._by_owner.get(owner, ())))
 
     def count(self, kind: str) -> int:

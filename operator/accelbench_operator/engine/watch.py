@@ -39,7 +39,7 @@ async def watch(
         namespaces: The namespaces to watch; empty for all.
         changed: Called for each object that exists at the start, is created or changes.
         deleted: Called for each object that is deleted.
-        on_end: Called at the end to stop other tasks, for which kopf waits 5 s.
+        on_end: Called at the end, to stop other tasks; kopf waits 5 s for them.
     """
     # kopf identifies itself by the user's name, and a container's user may have none.
     os.environ.setdefault("LOGNAME", "accelbench")
@@ -55,7 +55,7 @@ async def watch(
 
     @kopf.on.cleanup(registry=registry)
     async def cleanup(**_: Any) -> None:
-        """Ignore errors of connections that kopf closes from now on, and stop the other tasks."""
+        """Stop the other tasks."""
         asyncio.get_running_loop().set_exception_handler(_ignore_closed_connections)
         on_end()
 
@@ -74,12 +74,12 @@ def _watch_kind(
     changed: Callable[[Key, Manifest], None],
     deleted: Callable[[Key], None],
 ) -> None:
-    """Register a handler that calls `changed` or `deleted` for each event of a kind, without `managedFields`."""
+    """Call `changed` or `deleted` for each event of a kind."""
     group, _, version = kind.api_version.rpartition("/")
 
     @kopf.on.event(group, version, kind.plural, registry=registry, id=kind.plural)
     async def event(type: str | None, body: Any, **_: Any) -> None:  # noqa: A002 - kopf's name
-        """Pass the object to `deleted` or `changed`; `type` is None if it existed at the start."""
+        """Pass the object to `deleted` or `changed`."""
         if type == "DELETED":
             deleted(Key.of(kind.name, body))
         else:
@@ -88,13 +88,13 @@ def _watch_kind(
 
 
 def _ignore_closed_connections(loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
-    """Ignore errors of connections that kopf opened at its start and closes at shutdown; pass on all others."""
+    """Ignore connection errors, which kopf causes at shutdown."""
     if not isinstance(context.get("exception"), aiohttp.ClientConnectionError):
         loop.default_exception_handler(dict(context))
 
 
 def kopf_settings() -> kopf.OperatorSettings:
-    """Return settings with which kopf posts no Events, watches no CRDs or namespaces, and retries for ever."""
+    """Return the settings of kopf."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     # CRDs and namespaces are known at the start, so no permission to watch them is needed.

@@ -37,16 +37,14 @@ class Exposition:
         """By media type, without its version: all versions have the same text."""
 
     def write(self, operator: Snapshot, accept: str = "") -> "Scrape":
-        """Return the metrics of `operator` in the format that the Accept header asks for.
-
-        Only the leader exports results. Another replica writes them too, but only to cache the text until it leads.
-        """
+        """Return the metrics in the format that the Accept header asks for."""
         encode, content_type = choose_encoder(accept)
         media_type = content_type.partition(";")[0]
         if media_type not in self._results:
             self._results[media_type] = ResultsText(encode)
         results = self._results[media_type].write(operator.results)
         if not operator.leading:
+            # Only the leader exports results; another replica writes them to fill the cache.
             results = results.without_results
         collected_families = [family for collector in self._collectors for family in collector.collect()]
         operator_text = encode(Families([*operator_families(operator), *collected_families]))
@@ -62,7 +60,7 @@ class Scrape:
     operator_text: bytes
 
     def texts(self) -> Iterator[bytes]:
-        """Yield one text for each metric of results, then one for all metrics of the operator."""
+        """Yield the text of each metric of results, then one text for the operator."""
         yield from self.results
         yield self.operator_text
 
@@ -77,10 +75,7 @@ class Tls:
     """If set, clients need a certificate that this authority signed."""
 
     def context(self) -> ssl.SSLContext:
-        """Return a server's TLS context; with `client_ca`, clients need a certificate.
-
-        Raises OSError, or its subclass ssl.SSLError, for a missing or invalid file.
-        """
+        """Return a server's TLS context; clients need a certificate if there is a `client_ca`."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.load(context)
         if self.client_ca:
@@ -88,7 +83,7 @@ class Tls:
         return context
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Load the certificate, its key and the client authority into `context`; new connections then use them."""
+        """Load the certificates into `context`; new connections then use them."""
         context.load_cert_chain(self.certificate, self.key)
         if self.client_ca:
             context.load_verify_locations(self.client_ca)
@@ -120,7 +115,7 @@ async def serve_metrics(
     authorize: Authorize = allow_everyone,
     renew_seconds: float = RENEW_SECONDS,
 ) -> AsyncIterator[None]:
-    """Serve `/metrics` while the context is open; raises OSError if the port or a file of `tls` cannot be used.
+    """Serve `/metrics` while the context is open.
 
     `authorize` decides whether a request may read the metrics. Changed certificates are loaded every `renew_seconds`.
     """
@@ -164,7 +159,7 @@ async def _yield_chunks(scrape: Scrape) -> AsyncIterator[bytes]:
 
 
 async def _reload_certificates(tls: Tls, context: ssl.SSLContext, seconds: float) -> None:
-    """Every `seconds`, load the certificates into `context` if their files have changed; keep the old on an error."""
+    """Load changed certificates into `context` at regular times."""
     loaded_times = tls.modification_times
     while True:
         await asyncio.sleep(seconds)

@@ -57,11 +57,11 @@ class Metric(Generic[T]):
     type: Literal["gauge", "counter"] = "gauge"
 
     def family(self, labels: Labels, labelled_objects: Iterable[tuple[Labels, T]]) -> Family:
-        """Return the metric, with a sample for each number that `read` returns for each object; none for None.
+        """Return the metric with its samples.
 
         Args:
-            labels: names of the labels that every sample has, in addition to those of `by`.
-            labelled_objects: the values of `labels`, which `_truncate` has shortened, and the object to read.
+            labels: names of labels.
+            labelled_objects: the values of `labels`, shortened by `_truncate`, and the object to read.
         """
         family_class = CounterMetricFamily if self.type == "counter" else GaugeMetricFamily
         family = family_class(self.name, self.help, labels=(*labels, *self.by))
@@ -81,7 +81,7 @@ class Metric(Generic[T]):
 
 
 def _truncate(label_values: Labels) -> Labels:
-    """Cut each value to `MAXIMUM_LABEL_CHARACTERS`: a result written by hand may have longer texts."""
+    """Cut each value to the maximum length. A result written by hand may have longer texts."""
     return tuple(value[:MAXIMUM_LABEL_CHARACTERS] for value in label_values)
 
 
@@ -196,7 +196,7 @@ def _to_float(text: str | None) -> float | None:
 
 
 def _pays_back_steps(payback: Payback | None) -> Mapping[Labels, float | None]:
-    """Return {(answer,): steps until compiling pays back}: 0 for `at-once`, infinity for `never`; empty if unknown."""
+    """Return the steps until compiling pays back, by the label `answer`."""
     if payback is None:
         return {}
     steps: float | None = payback.steps
@@ -358,12 +358,12 @@ OPERATOR_METRICS: tuple[Metric[Snapshot], ...] = (
 
 
 def _baseline(result: Summary) -> str:
-    """Return the baseline of the comparisons, which all have the same; empty without comparisons."""
+    """Return the baseline, which all comparisons share; empty without comparisons."""
     return result.comparisons[0].baseline if result.comparisons else ""
 
 
 def operator_families(operator: Snapshot) -> Iterator[Family]:
-    """Yield the metrics of the operator, then of each running case, then of each speedup estimated so far."""
+    """Yield the metrics of the operator and of running cases."""
     for metric in OPERATOR_METRICS:
         yield metric.family((), [((), operator)])  # only labels of its own
     labelled_cases = [(_truncate((case.namespace, case.run, case.case)), case) for case in operator.live]
@@ -379,7 +379,7 @@ def operator_families(operator: Snapshot) -> Iterator[Family]:
 
 
 def result_families(summaries: Iterable[Summary]) -> Iterator[Family]:
-    """Yield the metrics of results, then those of their variants, then those of their comparisons."""
+    """Yield the metrics of results, of variants and of comparisons."""
     labelled_results = [(_result_labels(result), result) for result in summaries]
     for result_metric in RESULT_METRICS:
         yield result_metric.family(RESULT_LABELS, labelled_results)
@@ -405,7 +405,7 @@ def result_families(summaries: Iterable[Summary]) -> Iterator[Family]:
 
 
 def series_labels(result: Summary) -> Labels:
-    """Return namespace, series and case as label values; one result is exported for each such triple."""
+    """Return the labels namespace, series and case. One result is exported for each such triple."""
     return _truncate((result.namespace, result.series, result.case))
 
 

@@ -79,7 +79,7 @@ class LiveCases:
         return tuple(self._cases.values())
 
     async def run(self) -> None:
-        """Follow the logs of the selected pods until cancelled, one task each; select again every `POLL_SECONDS`."""
+        """Follow the logs of the selected pods until cancelled."""
         followers: dict[str, asyncio.Task[None]] = {}
         try:
             while True:
@@ -98,11 +98,7 @@ class LiveCases:
             self._cases.clear()
 
     def _select_pods(self) -> Iterable[ObservedPod]:
-        """Return the pods to follow: running longer than `MINIMUM_AGE`, for an unfinished run. Only the leader has any.
-
-        Of these, the `MAXIMUM_FOLLOWED` oldest are returned, so that a case is followed until it ends; `omitted` counts
-        the others.
-        """
+        """Return the pods whose logs to follow: the oldest that run."""
         self.omitted = 0
         if not self._is_leading():
             return ()
@@ -115,10 +111,11 @@ class LiveCases:
                 # The UID decides between equal times, because pods have no order.
                 candidates.append((pod.started_at, pod.key.uid, pod))
         self.omitted = max(0, len(candidates) - MAXIMUM_FOLLOWED)
+        # The oldest stay selected, so a case is followed until it ends.
         return [pod for _start_time, _uid, pod in heapq.nsmallest(MAXIMUM_FOLLOWED, candidates)]
 
     async def _follow(self, pod: ObservedPod) -> None:
-        """Update the progress of the pod's case until cancelled; after an unexpected error, remove the progress."""
+        """Update the progress of the pod's case until cancelled."""
         key = pod.key
         self._cases[key.uid] = LiveCase(key.namespace, self._find_run_name(pod.owner) or "", pod.case)
         try:
@@ -130,7 +127,7 @@ class LiveCases:
             self._cases.pop(key.uid, None)
 
     async def _apply_events(self, key: Key) -> None:
-        """Read the log of the pod `key`, and update its case at each event. Request a log that ends or fails again."""
+        """Update the case at each event in the pod's log."""
         path = f"{POD.path(key.namespace)}/{key.name}/log"
         query: dict[str, object] = {"container": CONTAINER, "follow": "true", "limitBytes": MAXIMUM_LOG_BYTES}
         last_read_time = None
@@ -162,7 +159,7 @@ async def _enumerate_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int
 
 
 def advance(case: LiveCase, event: Event) -> LiveCase:
-    """Return the progress of `case` after an event of its log; an event that is not handled here changes nothing."""
+    """Return the progress of `case` after an event of its log."""
     if isinstance(event, LaunchStarted):
         return replace(case, variant=event.variant, phase="")
     if isinstance(event, PhaseReached):

@@ -33,7 +33,7 @@ class ResultsText:
     """Write results, and keep the text for the next scrape."""
 
     def __init__(self, encode: Encode) -> None:
-        """Prepare to write results with `encode`, the Prometheus client's function for the format."""
+        """Prepare to write results with `encode`, the function for the format."""
         self._encode = encode
         # Without results, a metric's text is only its head (HELP and TYPE).
         self._heads = tuple(self._metric_text(family) for family in result_families(()))
@@ -41,7 +41,7 @@ class ResultsText:
         """The results of the last scrape, and their blocks by number."""
 
     def write(self, summaries: Sequence[Summary]) -> "MetricTexts":
-        """Return the metrics of these results as text; a block whose results have not changed comes from the cache."""
+        """Return the metrics of these results as text. Blocks of unchanged results come from a cache."""
         # Scrapes are written in threads: read both values together, and replace both together.
         cached_summaries, blocks = self._cache
         # The same object has the same results.
@@ -54,7 +54,7 @@ class ResultsText:
         return MetricTexts(self._heads, tuple(blocks.values()))
 
     def _cached_or_new_block(self, results: tuple[Summary, ...], cached_block: TextBlock | None) -> TextBlock:
-        """Return the block of these results: `cached_block` if it has the same results, else a new one."""
+        """Return `cached_block` if it has the same results, else a new block."""
         if cached_block is not None and cached_block.results == results:
             return cached_block
         lines = []
@@ -64,7 +64,7 @@ class ResultsText:
         return TextBlock(results, tuple(lines))
 
     def _metric_text(self, family: Family) -> bytes:
-        """Return the text of one metric: its head (HELP and TYPE), then the lines of its samples."""
+        """Return one metric as text: HELP and TYPE, then its samples."""
         text = self._encode(Families([family]))
         return text.removesuffix(OPENMETRICS_END)  # belongs after the last metric only
 
@@ -78,20 +78,20 @@ class MetricTexts:
 
     @property
     def without_results(self) -> "MetricTexts":
-        """Return a copy without samples: only the heads (HELP and TYPE) of the metrics."""
+        """Return a copy without samples: only the HELP and TYPE of each metric."""
         return MetricTexts(self.heads, ())
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the text of each metric: its head (HELP and TYPE), then its samples from all blocks."""
+        """Yield the text of each metric."""
         for metric_index, head in enumerate(self.heads):
             samples_of_blocks = [block.lines[metric_index] for block in self.blocks]
             yield b"".join([head, *samples_of_blocks])
 
 
 def _split_into_blocks(summaries: Iterable[Summary]) -> Iterator[tuple[int, tuple[Summary, ...]]]:
-    """Yield the number and the results of each block that has results.
+    """Yield the number and the results of each block.
 
-    The hash of namespace, series and case gives the block: duplicate samples are removed within a block only.
+    Results of the same series and case share a block: duplicate samples are removed only within a block.
     """
     results_by_block: defaultdict[int, list[Summary]] = defaultdict(list)
     for result in summaries:

@@ -41,10 +41,7 @@ class Scrapers:
         """By token."""
 
     async def __call__(self, authorization: str) -> Answer:
-        """Return 200 if the header's bearer token may read `/metrics`, else the HTTP status and reason of a refusal.
-
-        Answers are cached for `CACHE_SECONDS`, except when the API server fails.
-        """
+        """Return 200 if the request may read the metrics, else a status and a reason."""
         token = authorization.removeprefix(BEARER_PREFIX)
         has_token = authorization.startswith(BEARER_PREFIX) and token != ""
         if not has_token:
@@ -63,7 +60,7 @@ class Scrapers:
         return answer
 
     async def _review(self, token: str) -> Answer:
-        """Ask the API server: return 200 if the token's user may get `/metrics`, 403 if not, 401 if it is unknown."""
+        """Ask the API server if the token's user may get `/metrics`."""
         token_review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status: dict[str, Any] = (await self._api.create(TOKEN_REVIEWS, token_review))["status"]
         if not status.get("authenticated"):

@@ -17,7 +17,7 @@ class Telemetry(Collector):
     """Hold the histograms and counters of one operator."""
 
     def __init__(self) -> None:
-        """Create the metrics without a registry, because `collect` exports them."""
+        """Create the metrics. No registry: `collect` exports them."""
         self.reconcile = Histogram(
             "accelbench_operator_reconcile_seconds",
             "How long reconciling one run took once, with its requests.",
