@@ -18,7 +18,7 @@ DecimalString = Annotated[str, StringConstraints(pattern=DECIMAL_PATTERN, max_le
 
 
 def decimal_string(value: float, digits: int = 6) -> str:
-    """Format `value` with `digits` significant digits and no exponent; raises ValueError for NaN and infinity."""
+    """Format `value` without an exponent; raises ValueError for NaN and infinity."""
     # Scientific notation has one digit before the point.
     number = Decimal(f"{value:.{digits - 1}e}")
     if not number.is_finite():
@@ -28,9 +28,9 @@ def decimal_string(value: float, digits: int = 6) -> str:
 
 
 def round_to_digits(digits: int) -> BeforeValidator:
-    """Return a validator that turns a number into a decimal string of `digits` significant digits.
+    """Return a validator that turns a number into a decimal string.
 
-    A value that is no number stays as it is; the field's own checks refuse it if it is no decimal string.
+    Other values stay as they are, because the field's own checks refuse them.
     """
 
     def round_number(value: Any) -> Any:
@@ -51,7 +51,7 @@ def timestamp(time: datetime) -> str:
 
 
 def escape_unprintable(text: str) -> str:
-    r"""Return `text` with each unprintable character except the tab escaped: a line break becomes `\n`."""
+    r"""Return `text` with unprintable characters escaped, except tabs."""
     characters = []
     for character in text:
         if character.isprintable() or character == "\t":
@@ -63,10 +63,7 @@ def escape_unprintable(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return `text` on one line. Text with only printable characters is on one line already, and stays unchanged.
-
-    In other text, each run of white space becomes one space, and other unprintable characters are escaped.
-    """
+    """Return `text` on one line, with unprintable characters escaped."""
     if text.isprintable():
         return text
     one_line = " ".join(text.split())
@@ -87,10 +84,9 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     def model_post_init(self, _context: Any, /) -> None:
-        """Share one set of field names among all documents that set the same fields, to save memory.
+        """Share one set of field names among documents with the same fields, to save memory.
 
-        One set for each document would be nearly half of the memory that an operator needs for a run. Sharing is
-        safe: documents are frozen, and pydantic gives a copy a new set.
+        This is safe because documents are frozen, and pydantic gives a copy a new set.
         """
         names = frozenset(self.model_fields_set)
         shared_names = _FIELD_SETS.setdefault(names, set(names))
@@ -98,5 +94,5 @@ class Document(BaseModel):
         object.__setattr__(self, "__pydantic_fields_set__", shared_names)
 
     def to_json(self) -> str:
-        """Return the document as compact JSON, with camelCase names and without fields that are None."""
+        """Return the document as compact JSON, without fields that are None."""
         return self.model_dump_json(by_alias=True, exclude_none=True)

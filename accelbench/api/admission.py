@@ -33,11 +33,9 @@ class Refusal(Problem):
 
 
 def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Return why the API server would refuse to create `manifest`; empty if the server would accept it.
-
-    As in the server, unknown fields are refused alone, and CEL rules are checked only if no refusal is `blocking`.
-    """
+    """Return why the API server would refuse to create `manifest`; empty if it would not."""
     schema = schema_of(kind)
+    # Like the server, report unknown fields alone, and check rules only if no refusal is blocking.
     unknown_fields = tuple(_refuse_unknown_fields(schema, manifest, ""))
     if unknown_fields:
         return unknown_fields
@@ -50,10 +48,7 @@ def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem
 
 
 def to_stored(kind: CustomResource, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `manifest` as the API server would store it: without nulls, with defaults.
-
-    If the kind's status is a subresource, the manifest's status is dropped.
-    """
+    """Return `manifest` as the API server would store it: without nulls, with defaults."""
     stored = copy.deepcopy(dict(manifest))
     if kind.status:
         stored.pop("status", None)
@@ -64,7 +59,7 @@ def to_stored(kind: CustomResource, manifest: Mapping[str, Any]) -> dict[str, An
 def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
     """Yield a refusal for each field that the schema does not declare.
 
-    The server refuses such a field for a strict client such as kubectl. For other clients it drops the field.
+    The server refuses it only for strict clients such as kubectl.
     """
     allows_any_fields = schema.get(ANY_FIELDS_KEYWORD)
     if allows_any_fields:
@@ -90,7 +85,7 @@ def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Re
 
 
 def _refuse_unknown_metadata(metadata: Any) -> Iterator[Refusal]:
-    """Yield a refusal for each field that Kubernetes' metadata does not have; nothing if `metadata` is no map."""
+    """Yield a refusal for each unknown field of the metadata."""
     if not isinstance(metadata, dict):
         return
     for name in metadata:
@@ -100,7 +95,7 @@ def _refuse_unknown_metadata(metadata: Any) -> Iterator[Refusal]:
 
 
 def _drop_nulls_and_fill_defaults(schema: Schema, value: Any) -> None:
-    """Remove nulls from `value` and from all values in it, and add the schema's defaults, in place."""
+    """Remove nulls from `value` and add the schema's defaults, in place."""
     if isinstance(value, dict):
         properties = schema.get("properties", {})
         other_fields = schema.get("additionalProperties", {})
@@ -118,7 +113,7 @@ def _drop_nulls_and_fill_defaults(schema: Schema, value: Any) -> None:
 
 
 def _check_value(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield what the schema refuses in a value and in all values in it: types, bounds, patterns and enums."""
+    """Yield what the schema refuses in a value and in all values in it."""
     yield from _check_type(schema, value, path)
     if isinstance(value, str):
         yield from _check_string(schema, value, path)
@@ -144,7 +139,7 @@ def _check_type(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 
 
 def _check_string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
-    """Yield a refusal for the first check that the string fails: maximum length, minimum length, pattern."""
+    """Yield a refusal for the first check that the string fails."""
     maximum = schema.get("maxLength")
     minimum = schema.get("minLength", 0)
     if maximum is not None and len(value) > maximum:
@@ -157,7 +152,7 @@ def _check_string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
 
 
 def _check_number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
-    """Yield a refusal if the value is above the schema's maximum or below its minimum."""
+    """Yield a refusal if the value is too large or too small."""
     maximum, minimum = schema.get("maximum"), schema.get("minimum")
     if maximum is not None and value > maximum:
         yield _refuse_value(path, value, f"should be less than or equal to {maximum}")
@@ -166,7 +161,7 @@ def _check_number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
 
 
 def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
-    """Yield a refusal for each invalid item, for a wrong number of items and, in a set, for duplicate items."""
+    """Yield what the schema refuses in a list."""
     for index, item in enumerate(value):
         yield from _check_value(schema.get("items", {}), item, f"{path}[{index}]")
     minimum = schema.get("minItems", 0)
@@ -182,7 +177,7 @@ def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal
 
 
 def _check_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
-    """Yield a refusal if a map has too many fields, then for each invalid value in it, then for each missing field."""
+    """Yield what the schema refuses in a map."""
     yield from _check_count(path, len(value), schema.get("maxProperties"))
     properties = schema.get("properties", {})
     for name, field_value in value.items():
@@ -195,14 +190,14 @@ def _check_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[
 
 
 def _check_count(path: str, count: int, maximum: int | None) -> Iterator[Refusal]:
-    """Yield a refusal if a list or map has more than `maximum` entries; None is no limit."""
+    """Yield a refusal if there are too many entries; None is no limit."""
     if maximum is not None and count > maximum:
         item_or_items = f"item{_plural_ending(maximum)}"
         yield Refusal(path, f"Too many: {count}: must have at most {maximum} {item_or_items}", blocking=True)
 
 
 def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield a refusal for each CEL rule that the value, or a value in it, breaks."""
+    """Yield a refusal for each CEL rule that the value breaks."""
     for validation in schema.get(RULES_KEYWORD, ()):
         rule = RULES[validation["rule"]]
         message = rule.refusal(value)
@@ -225,7 +220,7 @@ def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 
 
 def _refuse_value(path: str, value: Any, requirement: str) -> Refusal:
-    """Return the refusal of a value; `requirement` is what the value fails, as `should be at least 1 chars long`."""
+    """Return the refusal of a value. The requirement is, for instance, `should be at least 1 chars long`."""
     return Refusal(path, f"Invalid value: {quote_json(value)}: {path} in body {requirement}")
 
 

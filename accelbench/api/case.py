@@ -106,7 +106,7 @@ SCRIPT_SUFFIX = ".py"
 
 
 def workload_name_from_file(file: str) -> str:
-    """Return the name of the workload that a file defines: `my-filter` for `my_filter.py`."""
+    """Return the name of a file's workload: `my-filter` for `my_filter.py`."""
     return file.removesuffix(SCRIPT_SUFFIX).replace("_", "-")
 
 
@@ -139,7 +139,7 @@ class Script(Document):
 
     @property
     def file_name(self) -> str:
-        """Return the name of the script's file: the ConfigMap's key, or else `file`; empty if both are missing."""
+        """Return the name of the script's file; empty if there is none."""
         if self.config_map_key_ref:
             return self.config_map_key_ref.key
         return self.file or ""

@@ -34,10 +34,7 @@ class CompiledVariant(Document):
 
     @property
     def headline(self) -> str:
-        """Return the finding in a few words: `jax/jit fits v5e-16 (4.2 MB of 16.9 GB a device)`.
-
-        A peak or a device memory that is unknown is left out.
-        """
+        """Return the result in a few words: `jax/jit fits v5e-16 (4.2 MB of 16.9 GB a device)`."""
         verb = "fits" if self.fits else "does not fit"
         finding = f"{self.variant} {verb} {self.target}"
         if self.device_memory_bytes is None:

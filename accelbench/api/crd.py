@@ -206,15 +206,12 @@ def crd(kind: CustomResource) -> dict[str, Any]:
 
 
 def to_structural_schema(node: Mapping[str, Any], definitions: Mapping[str, Any], path: str) -> Schema:
-    """Convert a JSON schema to a structural schema, which a CRD requires: it has no references to definitions.
+    """Convert a JSON schema to a structural schema, which a CRD requires.
 
     Args:
-        node: the JSON schema, or a schema in it.
-        definitions: what references in `node` can refer to, by name.
+        node: the JSON schema.
+        definitions: the schemas that `node` may refer to, by name.
         path: the field that `node` describes, for messages.
-
-    Raises:
-        NotStructuralError: a structural schema cannot express `node`.
     """
     node = _inline_reference(node, definitions)
     if "anyOf" in node:
@@ -239,7 +236,7 @@ def to_structural_schema(node: Mapping[str, Any], definitions: Mapping[str, Any]
 
 
 def _refuse_inexpressible(node: Schema, path: str) -> None:
-    """Raise NotStructuralError for a float, an object without declared fields, or a keyword that CRDs do not have."""
+    """Raise NotStructuralError if a structural schema cannot express `node`."""
     unknown_keywords = set(node) - set(COPIED_KEYWORDS) - CONVERTED_KEYWORDS - {"$defs"}
     if unknown_keywords:
         raise NotStructuralError(f"{path}: no structural schema has {', '.join(sorted(unknown_keywords))}")
@@ -251,10 +248,7 @@ def _refuse_inexpressible(node: Schema, path: str) -> None:
 
 
 def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """Return `node` with the definition of its `$ref` merged in.
-
-    Where both have the same keyword, the value in `node` counts. CEL rules of both are kept.
-    """
+    """Return `node` with the definition of its `$ref` merged in."""
     if "$ref" not in node:
         return dict(node)
     definition_name = node["$ref"].removeprefix("#/$defs/")
@@ -268,11 +262,7 @@ def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -
 
 
 def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> Schema:
-    """Convert a union: `X | None` becomes the schema of X, and `int | str` becomes Kubernetes' int-or-string.
-
-    Raises:
-        NotStructuralError: It is another union, or contains one.
-    """
+    """Convert `X | None` to the schema of X, and `int | str` to int-or-string."""
     choices = [_inline_reference(choice, definitions) for choice in node["anyOf"]]
     choices = [choice for choice in choices if choice.get("type") != "null"]
     keywords_beside_union = {key: value for key, value in node.items() if key != "anyOf"}
@@ -288,21 +278,18 @@ def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> S
 
 
 def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
-    """Return `schema` with the default of `node`; unchanged if `node` has no default or an empty one.
-
-    An object's default is replaced by the defaults of its fields.
-    """
+    """Return `schema` with the default of `node`, if there is one."""
     default = node.get("default")
     if default is None or default in ("", [], {}):
         return schema
-    if isinstance(default, dict):
+    if isinstance(default, dict):  # an object's default consists of the defaults of its fields
         fields = schema["properties"].items()
         default = {name: field["default"] for name, field in fields if "default" in field}
     return {**schema, "default": default}
 
 
 def _remove_defaults(schema: Schema) -> None:
-    """Remove the default of a schema, and of the schemas of its properties and items, in place."""
+    """Remove all defaults from a schema, in place."""
     schema.pop("default", None)
     for inner_schema in [*schema.get("properties", {}).values(), schema.get("items")]:
         if inner_schema is not None:
@@ -310,10 +297,7 @@ def _remove_defaults(schema: Schema) -> None:
 
 
 def _add_bounds(schema: Schema) -> None:
-    """Add a maximum size or a range, in place, to each string, integer, list and map in `schema` that has none.
-
-    A string with an enum needs none.
-    """
+    """Add the missing bounds to a schema, in place."""
     match schema.get("type"):
         case "string" if "enum" not in schema:
             schema.setdefault("maxLength", MAXIMUM_CHARACTERS)
@@ -345,7 +329,7 @@ class _Plain(yaml.SafeDumper):
 
 
 def drift(directory: Path, kinds: Sequence[CustomResource] = KINDS) -> str:
-    """Return a unified diff from the files in `directory` to the generated CRDs; empty if they are equal."""
+    """Return a diff from the files to the generated CRDs; empty if they are equal."""
     diff_lines: list[str] = []
     for kind in kinds:
         path = directory / kind.file
@@ -356,7 +340,7 @@ def drift(directory: Path, kinds: Sequence[CustomResource] = KINDS) -> str:
 
 
 def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] = sys.stdout.write) -> int:
-    """Write the CRDs, or with `--check` print how they differ from the models; return the exit status."""
+    """Write or check the generated CRDs; return the exit status."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the files are out of date")
     changes = drift(DIRECTORY)

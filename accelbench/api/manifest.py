@@ -26,8 +26,7 @@ def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
     """Return every BenchmarkRun in `text`; `source` names the file in messages.
 
     Raises:
-        InvalidManifestError: `text` has no document, or some document has a problem. The error has the problems of all
-            documents, and the runs that can be read in spite of them.
+        InvalidManifestError: A document is missing or has a problem. The error has the problems and the readable runs.
     """
     documents = read_documents(text, source)
     if not documents:
@@ -40,7 +39,7 @@ def load_manifests(text: str, source: str) -> tuple[BenchmarkRun, ...]:
 
 
 def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
-    """Return the BenchmarkRun of a manifest, with defaults; raises InvalidManifestError if it has a problem."""
+    """Return the BenchmarkRun of a manifest; raises InvalidManifestError if it has a problem."""
     problems = tuple(check_manifest(manifest))
     if problems:
         raise InvalidManifestError(source, problems, tuple(_read_without_rules(manifest)))
@@ -55,13 +54,13 @@ def parse_run(manifest: Mapping[str, Any], source: str) -> BenchmarkRun:
 
 
 def _read_without_rules(manifest: Mapping[str, Any]) -> Iterator[BenchmarkRun]:
-    """Yield the run of a manifest, or nothing if the manifest does not fit the schema. CEL rules are not checked."""
+    """Yield the run if the manifest fits the schema. CEL rules are not checked."""
     with suppress(ValidationError):
         yield BenchmarkRun.model_validate(to_stored(RUN, manifest))
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the problems of a manifest: a missing or wrong apiVersion or kind, else the API server's refusals."""
+    """Yield the problems of a manifest."""
     for name, expected in (("apiVersion", API_VERSION), ("kind", RUN.name)):
         if not isinstance(manifest.get(name), str) or not manifest[name]:
             yield Problem(name, f"Required value: {expected}")
@@ -76,7 +75,7 @@ def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _locate_problems(document: YamlDocument) -> Iterator[LocatedProblem]:
-    """Yield the document's problems, each with the line of the field to blame."""
+    """Yield the document's problems, each with its line."""
     for problem in check_manifest(document.content):
         field_to_blame = problem.path
         if isinstance(problem, Refusal) and problem.field:

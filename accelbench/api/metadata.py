@@ -69,10 +69,7 @@ class ObjectMeta(Document):
 
 
 def metadata_refusals(metadata: Any) -> Iterator[Problem]:
-    """Yield the problems for which the API server would refuse the name and the labels of this metadata.
-
-    If the metadata is no map, yield nothing: the schema refuses it.
-    """
+    """Yield the problems with the name and the labels of this metadata."""
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
@@ -101,7 +98,7 @@ def _to_problems(path: str, value: str, mistakes: Iterator[str]) -> Iterator[Pro
 
 
 def _check_subdomain(text: str) -> Iterator[str]:
-    """Yield the mistakes in `text` if it is no DNS subdomain. Every object's name must be one."""
+    """Yield the mistakes in `text` if it is no DNS subdomain."""
     if len(text) > MAXIMUM_NAME_CHARACTERS:
         yield f"must be no more than {MAXIMUM_NAME_CHARACTERS} characters"
     if not re.fullmatch(NAME_PATTERN, text):
@@ -113,7 +110,7 @@ def _check_subdomain(text: str) -> Iterator[str]:
 
 
 def _check_label_key(key: str) -> Iterator[str]:
-    """Yield the mistakes in `key` if it is no label key: `NAME`, or `DNS-SUBDOMAIN/NAME`."""
+    """Yield the mistakes in `key` if it is no label key."""
     *prefixes, name = key.split("/")
     if len(prefixes) > 1:
         with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"

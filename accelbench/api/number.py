@@ -55,5 +55,5 @@ class Number:
     """Check that tests the same number. If this check fails, an expectation on the number can still be decided."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the JSON schema of the annotated field, with the number's meaning as its description."""
+        """Return the field's JSON schema, with the number's meaning as its description."""
         return {**handler(schema), "description": self.meaning}

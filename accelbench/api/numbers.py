@@ -457,21 +457,18 @@ class Numbers(Document):
     ] = None
 
     def value(self, name: str) -> int | float | None:
-        """Return the value of the field `name`, as a float if it is a decimal string; None if it is not set."""
+        """Return the value of a field, as a number; None if it is not set."""
         value: int | str | None = getattr(self, name)
         return float(value) if isinstance(value, str) else value
 
     def without_timed(self) -> Self:
-        """Return a copy in which every number that derives from a time is None."""
+        """Return a copy without the numbers that derive from a time."""
         timed_fields = [field for field, number in MEASURED.items() if number.timed]
         return self.model_copy(update=dict.fromkeys(timed_fields))
 
 
 def _describe_fields() -> Mapping[str, Number]:
-    """Return the `Number` of each field of `Numbers`, by field name.
-
-    The `name` of each is the field's name in results, in camelCase.
-    """
+    """Return the `Number` of each field of `Numbers`, by field name."""
     descriptions = {}
     for field_name, field in Numbers.model_fields.items():
         description = next(item for item in field.metadata if isinstance(item, Number))

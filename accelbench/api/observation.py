@@ -31,7 +31,7 @@ class Observation(Document):
 
     @property
     def text(self) -> str:
-        """Return the value; if launches differ, every value with its launches: `2 in 4 launches, 3 in 1`."""
+        """Return the value, or all values if launches differ: `2 in 4 launches, 3 in 1`."""
         most_frequent, *other_values = self.values
         if not other_values:
             return most_frequent.value
@@ -57,10 +57,7 @@ class Observations(Document):
 
     @property
     def headline(self) -> str:
-        """Return the finding in a few words: the exception, else the compilations, else `jax/jit observed`.
-
-        For instance `jax/jit compiled 3 times in 5 calls`.
-        """
+        """Return the result in a few words: `jax/jit compiled 3 times in 5 calls`."""
         raised = self.find("raised")
         compilations = self.find("compilations")
         calls = self.find("calls")
@@ -73,6 +70,6 @@ class Observations(Document):
 
 
 def _spell_count(count: str) -> str:
-    """Spell a number of times for a sentence: `nothing`, `once`, `twice`, `3 times`."""
+    """Spell a count: `nothing`, `once`, `twice`, `3 times`."""
     words_by_count = {"0": "nothing", "1": "once", "2": "twice"}
     return words_by_count.get(count, f"{count} times")

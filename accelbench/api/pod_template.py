@@ -39,14 +39,14 @@ FIELD_SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 def refuse_fields(**names_by_type: str) -> ConfigDict:
-    """Return the configuration of a model that declares these fields of Kubernetes and refuses each of them.
+    """Return the configuration of a model that refuses these fields of Kubernetes.
 
     Args:
-        **names_by_type: field names, separated by spaces, by their type, a key of `FIELD_SCHEMAS`.
+        **names_by_type: field names, separated by spaces, for each key of `FIELD_SCHEMAS`.
     """
 
     def add_fields(schema: dict[str, Any]) -> None:
-        """Declare each refused field in a model's schema, and add the rule that forbids it."""
+        """Declare each refused field and the rule that forbids it."""
         for type_name, field_names in names_by_type.items():
             for field_name in field_names.split():
                 schema["properties"][field_name] = {**FIELD_SCHEMAS[type_name], "description": REFUSED_DESCRIPTION}

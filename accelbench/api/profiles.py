@@ -90,17 +90,14 @@ class Profile(Document):
 
     @property
     def takes_whole_node(self) -> bool:
-        """Return True if no other case may be on the node.
-
-        `exclusive` decides this; if it is unset, the answer is True without a `resource` and a `device_class`.
-        """
+        """Return True if no other case may be on the node."""
         if self.exclusive is not None:
             return self.exclusive == "Node"
         return not self.resource and not self.device_class
 
     @property
     def slice_chips(self) -> int | None:
-        """Return how many chips the selected TPU slice has; None if the profile selects no slice.
+        """Return how many chips the selected TPU slice has; None without a slice.
 
         A pod requests all chips of the slice.
         """
@@ -109,12 +106,12 @@ class Profile(Document):
         return _count_slice_chips(self.node_selector)
 
     def admits(self, namespace: str) -> bool:
-        """Return True if the profile lists no namespaces, or lists this one: then its runs may use the profile."""
+        """Return True if runs in this namespace may use the profile."""
         return not self.namespaces or namespace in self.namespaces
 
     @model_validator(mode="after")
     def _refuse_invalid_target(self) -> Self:
-        """Refuse an unknown target. Refuse a target together with a device, or on a platform other than cpu."""
+        """Refuse an unknown target, or a target with a device."""
         if self.target is None:
             return self
         try:
@@ -127,7 +124,7 @@ class Profile(Document):
 
     @model_validator(mode="after")
     def _refuse_invalid_devices(self) -> Self:
-        """Refuse a resource together with a device class, and a TPU slice without a resource."""
+        """Refuse fields about devices that contradict each other."""
         if self.resource and self.device_class:
             raise ValueError("resource and deviceClass are two ways to get a device: keep one")
         if self.slice_chips and not self.resource:
@@ -136,11 +133,7 @@ class Profile(Document):
 
 
 def _count_slice_chips(node_selector: Mapping[str, str]) -> int:
-    """Return the number of chips of the TPU slice that the node selector asks for.
-
-    Raises:
-        ValueError: The labels are invalid, or no host has such a slice.
-    """
+    """Return the number of chips of the TPU slice; raises ValueError if no host has such a slice."""
     topology, accelerator = node_selector[TPU_TOPOLOGY], node_selector.get(TPU_ACCELERATOR, "")
     if accelerator not in TOPOLOGIES_ON_ONE_HOST:
         known_accelerators = ", ".join(TOPOLOGIES_ON_ONE_HOST)
@@ -170,7 +163,7 @@ class Profiles:
     """Hold the available profiles, by name."""
 
     def __init__(self, administrator_profiles: tuple[Profile, ...] = ()) -> None:
-        """Store the profiles of `ALWAYS_AVAILABLE` and an administrator's, which replace those of the same name."""
+        """Store the built-in profiles and an administrator's; an administrator's replaces a built-in one."""
         presets = load_presets()
         always_available = [presets[name] for name in ALWAYS_AVAILABLE]
         self._profiles = {profile.name: profile for profile in (*always_available, *administrator_profiles)}
@@ -199,11 +192,7 @@ def load_presets() -> Mapping[str, Profile]:
 
 
 def load_profiles(environment: Mapping[str, str]) -> Profiles:
-    """Return the profiles of `ALWAYS_AVAILABLE`, and those in the file that `ACCELBENCH_PROFILES` names.
-
-    Raises:
-        InvalidProfilesError: The variable names a file that cannot be read or is invalid.
-    """
+    """Return the built-in profiles and an administrator's; raises InvalidProfilesError for an invalid file."""
     path = environment.get(PROFILES_VARIABLE)
     if not path:
         return Profiles()
@@ -216,19 +205,12 @@ def load_profiles(environment: Mapping[str, str]) -> Profiles:
 
 
 def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
-    """Parse a YAML document `NAME: {platform: cuda, ...}`; raises InvalidProfilesError.
-
-    `NAME: {preset: PRESET, ...}` is the ready-made profile PRESET with some fields replaced.
-    """
+    """Parse a YAML document `NAME: {platform: cuda, ...}`; raises InvalidProfilesError."""
     return _parse_profiles(text, source, load_presets())
 
 
 def _parse_profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[Profile, ...]:
-    """Parse a YAML document of profiles, in which `preset` names one of `presets`.
-
-    Raises:
-        InvalidProfilesError: `text` is no YAML, no map of maps, or has an invalid profile.
-    """
+    """Parse a YAML document of profiles; raises InvalidProfilesError."""
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # PyYAML raises ValueError for an impossible date
@@ -243,11 +225,7 @@ def _parse_profiles(text: str, source: str, presets: Mapping[str, Profile]) -> t
 
 
 def _build_profile(name: str, fields: dict[str, Any], source: str, presets: Mapping[str, Profile]) -> Profile:
-    """Build a profile of `fields` and, if they name a preset, of the preset's other fields.
-
-    Raises:
-        InvalidProfilesError: The preset, the platform or another field is invalid.
-    """
+    """Build a profile of `fields` and of the preset that they name; raises InvalidProfilesError."""
     preset_name = fields.get("preset")
     if preset_name is not None:
         if not isinstance(preset_name, str) or preset_name not in presets:
@@ -267,7 +245,7 @@ def _build_profile(name: str, fields: dict[str, Any], source: str, presets: Mapp
 
 
 def _describe_first_error(error: ValidationError) -> str:
-    """Return `FIELD: MESSAGE` for the first mistake that pydantic found in a profile; without a field, `MESSAGE`."""
+    """Return `FIELD: MESSAGE` for the first mistake that pydantic found."""
     first_error = error.errors(include_url=False)[0]
     field_path = ".".join(str(name) for name in first_error["loc"])
     if first_error["type"] == "extra_forbidden":

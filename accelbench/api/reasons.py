@@ -25,7 +25,7 @@ class Reason(StrEnum):
         return member
 
     def explain(self, detail: str) -> str:
-        """Return a message for people: `detail`, which is what happened, then the remedy if there is one."""
+        """Return a message for people: what happened, then the remedy."""
         return f"{detail}. {self.remedy}" if self.remedy else detail
 
 

@@ -28,11 +28,8 @@ MAXIMUM_MESSAGE = 1024
 
 
 def _check_time(text: str) -> str:
-    """Return `text` if it is an ISO 8601 time, else raise ValueError.
-
-    A result in a file has passed no API server, so its times are checked here.
-    """
-    datetime.fromisoformat(text)
+    """Return `text` if it is an ISO 8601 time, else raise ValueError."""
+    datetime.fromisoformat(text)  # a result in a file has passed no API server
     return text
 
 
@@ -64,7 +61,7 @@ class Certificate(Document):
     checks: tuple[Check, ...] = Field(default=(), description="Without checks there is no verdict.")
 
     def failed_checks(self, *variants: str) -> tuple[Check, ...]:
-        """Return the failed checks that concern one of `variants`; a check without a variant concerns all of them."""
+        """Return the failed checks that concern one of `variants`. A check without a variant concerns all variants."""
         failed = [check for check in self.checks if check.outcome == "failed"]
         return tuple(check for check in failed if check.variant is None or check.variant in variants)
 
@@ -237,7 +234,7 @@ class Comparison(SpeedupEstimate):
 
     @model_validator(mode="after")
     def _refuse_contradictions(self) -> Self:
-        """Refuse a comparison whose verdict, speedup, interval and failed checks contradict each other."""
+        """Refuse a comparison whose fields contradict each other."""
         in_order = (self.lower, self.speedup, self.upper)
         values = [float(text) for text in in_order if text is not None]
         if self.verdict is not None and (self.invalid or len(values) < len(in_order)):
@@ -252,11 +249,7 @@ class Comparison(SpeedupEstimate):
 
     @property
     def headline(self) -> str:
-        """Return the finding in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`.
-
-        Without an interval it is `jax/jit invalid: CHECKS` or `jax/jit not compared`. With an interval but no verdict,
-        `noisy` or `no verdict` is in the verdict's place.
-        """
+        """Return the result in a few words: `jax/jit faster 2.04x (2.01 to 2.07)`."""
         if self.speedup is None or self.lower is None or self.upper is None:
             if self.invalid:
                 return f"{self.variant} invalid: {', '.join(self.invalid)}"
@@ -268,7 +261,7 @@ class Comparison(SpeedupEstimate):
 
 
 def rank_comparisons(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Return the comparisons, highest lower end of the interval first. A comparison without an interval comes last."""
+    """Return the comparisons, highest lower end of the interval first."""
     # A lower end is above 0, so 0 is below all of them.
     return tuple(sorted(comparisons, key=lambda comparison: float(comparison.lower or 0), reverse=True))
 
@@ -328,7 +321,7 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _refuse_verdict_despite_checks(self) -> Self:
-        """Refuse a verdict without checks, with a failed check of the variant or baseline, or with `noisy` rounds."""
+        """Refuse a verdict that the checks or the noise forbid."""
         for comparison in (*self.comparisons, *self.tail_comparisons):
             if comparison.verdict is None:
                 continue
@@ -342,7 +335,7 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _refuse_repeated_or_unknown_variants(self) -> Self:
-        """Refuse a field that lists a variant twice, or lists a variant that the case does not have."""
+        """Refuse a field that lists a variant twice or an unknown variant."""
         case_variants = [variant.name for variant in self.case.variants]
         for field, names in (
             ("variants", [variant.name for variant in self.variants]),
@@ -358,7 +351,7 @@ class Result(Document):
 
     @model_validator(mode="after")
     def _refuse_times_of_compiled_case(self) -> Self:
-        """Refuse comparisons, observations and times, except of phases up to compile, in a case that only compiles."""
+        """Refuse times in a case that only compiles."""
         is_measured = self.case.accelerator.target is None and self.protocol != "compile" and not self.compiled
         if is_measured:
             return self
@@ -381,18 +374,12 @@ class Result(Document):
 
     @property
     def ranked_comparisons(self) -> tuple[Comparison, ...]:
-        """Return the comparisons, highest lower end of the interval first. A comparison without an interval comes last.
-
-        So the first variant is the surest gain: a high speedup with a wide interval ranks lower.
-        """
+        """Return the comparisons, highest lower end of the interval first. So the surest gain comes first."""
         return rank_comparisons(self.comparisons)
 
     @property
     def valid(self) -> bool:
-        """Return True if the case is complete, every comparison has a verdict and no variant failed or lacks its time.
-
-        A check that refutes the observations makes the result invalid too.
-        """
+        """Return True if nothing makes the result invalid."""
         have_verdicts = all(comparison.verdict and not comparison.invalid for comparison in self.comparisons)
         return (
             self.complete
@@ -404,34 +391,26 @@ class Result(Document):
 
     @property
     def failed_variants(self) -> tuple[VariantResult, ...]:
-        """Return the variants whose failure makes the result invalid.
-
-        Where the case is compiled for a target, a variant that is unsupported there is a valid answer.
-        """
+        """Return the variants whose failure makes the result invalid."""
+        # That a target does not support a variant is a valid answer.
         valid_reason = FailureReason.UNSUPPORTED if self.compiled else None
         return tuple(variant for variant in self.variants if variant.failure and variant.failure.reason != valid_reason)
 
     @property
     def untimed_variants(self) -> tuple[VariantResult, ...]:
-        """Return the variants that should have a time, have none, and did not fail.
-
-        If the case compares, observes or compiles for a target, no variant needs a time of its own.
-        """
+        """Return the variants that lack a time but should have one."""
         if self.comparisons or self.compiled or self.protocol == "observe":
             return ()
         return tuple(variant for variant in self.variants if not variant.failure and not variant.seconds)
 
     @property
     def has_refuted_observations(self) -> bool:
-        """Return True if the protocol is `observe` and a check failed: what was observed is not what was asked for."""
+        """Return True if a check shows that the observations are wrong."""
         return self.protocol == "observe" and any(check.outcome == "failed" for check in self.certificate.checks)
 
     @property
     def headline(self) -> str:
-        """Return all findings in one line, then the failed variants: `jax/jit faster 2.04x (2.01 to 2.07); ...`.
-
-        Each comparison and each variant that was observed or compiled has a finding; without any: `no comparison`.
-        """
+        """Return the results of all variants on one line."""
         findings = [comparison.headline for comparison in self.ranked_comparisons]
         findings += [observations.headline for observations in self.observations]
         findings += [compiled.headline for compiled in self.compiled]
@@ -480,6 +459,6 @@ class BenchmarkResult(Document):
         pod: str | None = None,
         image: str | None = None,
     ) -> Self:
-        """Return the object that stores `result`, with its summary and the node, pod and image that measured it."""
+        """Return the object that stores `result`, with a summary."""
         summary = ResultSummary(valid=result.valid, headline=result.headline, node=node, pod=pod, image=image)
         return cls(metadata=metadata, summary=summary, expectations=tuple(expectations), result=result)

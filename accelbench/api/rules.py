@@ -43,7 +43,7 @@ class Rule:
     """True for the refusal `Forbidden: ...` instead of `Invalid value: ...`."""
 
     def refusal(self, value: Any) -> str | None:
-        """Return why `value` breaks the rule; None if the rule holds or has no Python check."""
+        """Return why `value` breaks the rule; None if it does not."""
         if self.holds is None or self.holds(value):
             return None
         if not self.arguments_cel:
@@ -78,7 +78,7 @@ class Rule:
         return self
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Register the rule, and return the JSON schema of the annotated field with the rule added."""
+        """Register the rule, and add it to the field's JSON schema."""
         generated = handler(schema)
         self.register()
         rules = [*generated.get(RULES_KEYWORD, ()), self.to_crd()]
@@ -90,7 +90,7 @@ RULES: dict[str, Rule] = {}
 
 
 def _format_argument(argument: Any) -> str:
-    """Return the text that CEL's `format` makes of an argument: a list is written as JSON."""
+    """Return the text that CEL's `format` makes of an argument."""
     if isinstance(argument, list):
         return json.dumps(argument, ensure_ascii=False)
     return str(argument)
@@ -102,7 +102,7 @@ def label(variant: Manifest) -> str:
 
 
 def _label_cel(variant_cel: str) -> str:
-    """Return a CEL expression for a variant's name in results; `variant_cel` is the expression for the variant."""
+    """Return a CEL expression for a variant's name in results."""
     return f"(has({variant_cel}.name) ? {variant_cel}.name : {variant_cel}.use)"
 
 
@@ -166,7 +166,7 @@ _OF_THE_BASELINE_CEL = (
 
 
 def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
-    """Return the metrics relative to the baseline, such as `speedup`, that the run expects of the baseline itself."""
+    """Return the metrics relative to the baseline that the run expects of the baseline itself."""
     if not spec["variants"]:
         return []
     baseline = spec.get("baseline", label(spec["variants"][0]))
@@ -210,7 +210,7 @@ _BOUND_CEL = BOUND.replace("\\", "\\\\")
 
 
 def _bounds_can_be_met(expectation: Manifest) -> bool:
-    """Return False if `atLeast` is above `atMost`; True if either is missing or is no decimal."""
+    """Return False if `atLeast` is above `atMost`."""
     at_least = expectation.get("atLeast", "")
     at_most = expectation.get("atMost", "")
     if not re.fullmatch(BOUND, at_least) or not re.fullmatch(BOUND, at_most):
@@ -250,7 +250,7 @@ def _count_cases(sweep: Sequence[Manifest]) -> int:
 
 
 def at_most_cases(maximum_cases: int, maximum_axes: int) -> Rule:
-    """Return the rule that a sweep of at most `maximum_axes` axes has at most `maximum_cases` cases."""
+    """Return the rule that limits the number of cases in a sweep."""
     # CEL has no product over a list, so write one factor for each possible axis: 1 for an axis that the sweep lacks.
     factors = [f"(size(self) > {axis} ? size(self[{axis}].values) : 1)" for axis in range(maximum_axes)]
     case_count_cel = " * ".join(factors)
@@ -288,7 +288,7 @@ _PERCENTAGE_CEL = PERCENTAGE.replace("\\", "\\\\")
 
 
 def percentage(minimum: str, maximum: str, example: str, *, excludes_minimum: bool = False) -> Rule:
-    """Return the rule that a percentage is from `minimum` to `maximum`; `excludes_minimum` refuses the minimum too."""
+    """Return the rule that a percentage is from `minimum` to `maximum`."""
     number_cel = "double(self.replace('%', ''))"
     if excludes_minimum:
         minimum_cel = f"{number_cel} > {float(minimum)}"
@@ -339,7 +339,7 @@ ENVIRONMENT_NOT_RESERVED = Rule(
 
 
 def forbidden_field(field: str) -> Rule:
-    """Return the rule that `field` is absent: Kubernetes has this field, but a run must not set it."""
+    """Return the rule that a run must not set this field of Kubernetes."""
     return Rule(
         cel=f"!has(self.{field})",
         message="not for a run to set; remove it",

@@ -36,7 +36,7 @@ MAXIMUM_SECONDS = 2**31 - 1
 
 
 def _list_with_keys(*fields: str) -> dict[str, JsonValue]:
-    """Return the schema keywords of a list whose items differ in `fields`; the API server merges such lists by them."""
+    """Return the schema keywords of a list whose items differ in `fields`."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(fields)}
 
 
@@ -55,7 +55,7 @@ class WorkloadReference(Document):
 
     @property
     def label(self) -> str:
-        """Return the workload's name; for a script, the name that follows from its file. Empty if neither is set."""
+        """Return the workload's name, or the name that a script's file gives it."""
         if self.name:
             return self.name
         return workload_name_from_file(self.script.file_name) if self.script else ""
@@ -160,7 +160,7 @@ class Expectation(Document):
 
     @property
     def subject(self) -> str:
-        """Return the name of the metric or of the observation that is expected; empty if neither is set."""
+        """Return the name of the expected metric or observation; empty if neither is set."""
         return self.metric or self.observation or ""
 
 

@@ -37,7 +37,7 @@ class InvalidManifestError(ValueError):
     """
 
     def __init__(self, source: str, problems: tuple[Problem, ...], runs: tuple[BenchmarkRun, ...] = ()) -> None:
-        """Store the problems of the file `source`, and the runs in it that can be read in spite of them."""
+        """Store the problems of the file `source`, and the runs that are readable despite them."""
         super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
         self.source = source
         self.problems = problems
@@ -52,18 +52,14 @@ class YamlDocument:
     node: yaml.Node
 
     def line(self, path: str) -> int:
-        """Return the line of the field at `path`; if there is none, of the nearest field above `path`."""
+        """Return the line of the field at `path`, or of the nearest field above it."""
         # `spec.variants[1].use` has the keys spec, variants, 1 and use.
         keys = re.findall(r"[^.\[\]]+", path)
         return _find_line(self.node, keys)
 
 
 def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
-    """Return the documents of a file, except for empty ones.
-
-    Raises:
-        InvalidManifestError: The file is not YAML, or a document is no map; the error has the line if it is known.
-    """
+    """Return the documents of a file, except for empty ones; raises InvalidManifestError."""
     try:
         documents = tuple(_load_documents(_Loader(text)))
     except yaml.MarkedYAMLError as error:
@@ -83,7 +79,7 @@ def read_documents(text: str, source: str) -> tuple[YamlDocument, ...]:
 
 
 def _load_documents(loader: "_Loader") -> Iterator[YamlDocument]:
-    """Yield the loader's documents, except for empty ones; raises ValueError for more than `MAXIMUM_NODES` values."""
+    """Yield the loader's documents, except for empty ones."""
     while loader.check_node():
         node = loader.get_node()
         if node is None:
@@ -97,11 +93,9 @@ def _load_documents(loader: "_Loader") -> Iterator[YamlDocument]:
 
 
 def _count_values(node: yaml.Node, counts: dict[int, int]) -> int:
-    """Return how many values a node has if every alias is replaced by its value.
+    """Return how many values a node has after its aliases are expanded.
 
-    Args:
-        node: the node to count.
-        counts: the counts so far, by the node's `id`: each node is counted once, however many aliases it has.
+    `counts` caches the results by the node's `id`.
     """
     if id(node) in counts:
         return counts[id(node)]
@@ -118,7 +112,7 @@ def _count_values(node: yaml.Node, counts: dict[int, int]) -> int:
 
 
 def _find_line(node: yaml.Node, keys: list[str]) -> int:
-    """Return the line of the field that `keys` lead to from `node`; if a key is missing, of the last node found."""
+    """Return the line of the field that `keys` lead to from `node`."""
     node_line = int(node.start_mark.line) + 1
     if not keys:
         return node_line
@@ -166,7 +160,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _parse_integer(text: str) -> int:
-    """Parse an integer of YAML 1.1: decimal, 0x, 0b, 0o, or octal with a leading 0; `_` separates digits."""
+    """Parse an integer of YAML 1.1. YAML 1.1 has decimal, 0x, 0b, 0o, a leading 0 for octal, and `_` between digits."""
     text = text.replace("_", "")
     unsigned = text.lstrip("+-")
     is_octal = re.fullmatch(r"0[0-9]+", unsigned) is not None
