@@ -46,7 +46,7 @@ class AsyncClient:
     def record_answer(
         self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float, date: str
     ) -> None:
-        """Do nothing. A subclass may record the status (0: no answer), duration and `Date` header of each answer."""
+        """Do nothing; a subclass may override this to measure requests."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -55,11 +55,11 @@ class AsyncClient:
         await self.client.close()
 
     async def get(self, path: str, query: Mapping[str, Any] | None = None, *, accept: str = JSON) -> Manifest:
-        """Get an object or a list; the media type `accept` can ask for metadata only."""
+        """Get an object or a list. The media type `accept` can ask for metadata only."""
         return await self._json("GET", path, query=query, accept=accept)
 
     async def pages(self, path: str, query: Mapping[str, Any], **options: Any) -> AsyncIterator[Manifest]:
-        """Yield a list page by page, with at most `query["limit"]` objects each."""
+        """Yield a list page by page."""
         while True:
             page = await self.get(path, query, **options)
             yield page
@@ -73,11 +73,11 @@ class AsyncClient:
         return await self._json("POST", path, body=body)
 
     async def replace(self, path: str, body: Manifest) -> Manifest:
-        """Replace an object and return it as stored; raises ConflictError if another version is stored."""
+        """Replace an object and return it; raises ConflictError if another version is stored."""
         return await self._json("PUT", path, body=body)
 
     async def delete(self, path: str, uid: str) -> None:
-        """Delete the object at `path`, and later its dependents; raises ConflictError if it has another UID."""
+        """Delete the object at `path`; raises ConflictError if it has another UID."""
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -87,15 +87,12 @@ class AsyncClient:
         await self._json("DELETE", path, body=body)
 
     async def text(self, path: str, query: Mapping[str, Any]) -> str:
-        """Return the text at `path`, such as a container's log, with invalid UTF-8 replaced."""
+        """Return the text at `path`, such as a container's log."""
         content = await self._request_bytes("GET", path, query=query)
         return content.decode(errors="replace")
 
     async def watch(self, path: str, query: Mapping[str, Any], seconds: int) -> AsyncIterator[Manifest]:
-        """Yield watch events after the resourceVersion in `query`, for at most `seconds`.
-
-        Raises ExpiredError if that version is too old.
-        """
+        """Yield watch events for at most `seconds`; raises ExpiredError for an old resourceVersion."""
         query = {**query, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
         response = (await self._send("GET", path, query=query, seconds=seconds + REQUEST_SECONDS)).response
         try:
@@ -110,9 +107,9 @@ class AsyncClient:
             response.close()
 
     async def lines(self, path: str, query: Mapping[str, Any], seconds: int, maximum_bytes: int) -> AsyncIterator[str]:
-        """Yield the complete lines of a streamed text; skip lines longer than `maximum_bytes`.
+        """Yield the lines of a streamed text; skip lines longer than `maximum_bytes`.
 
-        Raises UnreachableError if the stream breaks off or has not ended after `seconds`.
+        Raises UnreachableError if the stream breaks off or takes longer than `seconds`.
         """
         response = (await self._send("GET", path, query=query, seconds=seconds)).response
         partial_line = b""
@@ -134,12 +131,12 @@ class AsyncClient:
             response.close()
 
     async def _json(self, method: str, path: str, **options: Any) -> Manifest:
-        """Send a request with the options of `_send` and return the object in the answer."""
+        """Send a request with the options of `_send`; return the object in the answer."""
         document: Manifest = from_json(await self._request_bytes(method, path, **options))
         return document
 
     async def _request_bytes(self, method: str, path: str, **options: Any) -> bytes:
-        """Send a request with the options of `_send` and return the body of the answer."""
+        """Send a request with the options of `_send`; return the body of the answer."""
         response = await self._send(method, path, **options)
         return await _read_body(response, f"{method} {path}")
 
@@ -153,7 +150,7 @@ class AsyncClient:
         seconds: int = REQUEST_SECONDS,
         accept: str = JSON,
     ) -> Any:
-        """Send a request and return the response unread; raises ApiError for an error answer, or without an answer."""
+        """Send a request and return the response unread; raises ApiError."""
         # `param_serialize` does not get the body: it is JSON already, and the client would check every value in it.
         method, url, headers, _, _ = await self.client.param_serialize(
             method,
@@ -177,10 +174,7 @@ class AsyncClient:
 
 
 async def _read_body(response: Any, request: str) -> bytes:
-    """Return the whole body of an answer; raises UnreachableError if the connection ends too early.
-
-    `request` names the request in the message.
-    """
+    """Return the body of an answer; raises UnreachableError if the connection ends too early."""
     try:
         content: bytes = await response.read()
     except NO_ANSWER_ERRORS as error:

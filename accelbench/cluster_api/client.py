@@ -38,15 +38,15 @@ MISSING_GROUP_MESSAGES = ("404 page not found", "could not find the requested re
 
 
 def connect(context: str | None = None, kubeconfig: Path | None = None, namespace: str | None = None) -> "Client":
-    """Connect to the cluster of a kubeconfig; in a pod without one and without `context`, to the pod's cluster.
+    """Connect to the cluster of a kubeconfig or, in a pod without a kubeconfig, to the pod's cluster.
 
     Args:
-        context: A context of the kubeconfig; None: the current context.
-        kubeconfig: The file; None: `$KUBECONFIG`, then `~/.kube/config`, as kubectl does.
-        namespace: The namespace that the user asked for; None: the context's.
+        context: A context of the kubeconfig; None is the current context.
+        kubeconfig: The file; None is kubectl's default.
+        namespace: The namespace that the user asked for; None is the context's.
 
     Raises:
-        ClusterError: The `kubernetes` package is missing, or the kubeconfig names no cluster or cannot be read.
+        ClusterError: The `kubernetes` package is missing, or the kubeconfig is unusable.
     """
     try:
         from kubernetes import config
@@ -73,7 +73,7 @@ def connect(context: str | None = None, kubeconfig: Path | None = None, namespac
 
 
 def _connect_from_pod(namespace: str | None) -> "Client":
-    """Connect to the cluster of the pod that this process runs in, as the pod's service account."""
+    """Connect to the cluster of this process's pod, as its service account."""
     from kubernetes import client, config
     from urllib3.exceptions import HTTPError
 
@@ -84,10 +84,7 @@ def _connect_from_pod(namespace: str | None) -> "Client":
 
 
 def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
-    """Return the settings of each context in the kubeconfig, by name, the current context first.
-
-    The result is empty if the file cannot be read.
-    """
+    """Return the settings of each kubeconfig context, by name, the current context first."""
     try:
         from kubernetes import config
 
@@ -100,7 +97,7 @@ def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
 
 
 def _default_namespace(context: str | None, kubeconfig: Path | None) -> str:
-    """Return the namespace of `context` (None: the current one), or `default` if the context names none."""
+    """Return the namespace of `context`, or `default`. A `context` of None is the current one."""
     settings_by_context = contexts(kubeconfig)  # the current context first
     current_context = next(iter(settings_by_context), "")
     settings = settings_by_context.get(context or current_context, {})
@@ -113,9 +110,9 @@ class Client:
     def __init__(
         self, api: Any, connection_error: type[Exception], namespace: str | None, default_namespace: str
     ) -> None:
-        """Wrap the kubernetes client `api`, which raises `connection_error` if the connection fails.
+        """Wrap the kubernetes client `api`.
 
-        `namespace` is what the user asked for; None: `default_namespace`.
+        It raises `connection_error` if the connection fails. `namespace` is what the user asked for, or None.
         """
         self.namespace = namespace or default_namespace
         self.has_requested_namespace = namespace is not None
@@ -140,7 +137,7 @@ class Client:
         return items
 
     def items_and_version(self, path: str, **query: str) -> tuple[list[Manifest], str]:
-        """Return all objects of a collection, and the resource version from which a watch continues."""
+        """Return all objects of a collection, and the resource version for a watch."""
         items: list[Manifest] = []
         query = {"limit": str(PAGE_SIZE), **query}
         while True:
@@ -166,10 +163,9 @@ class Client:
         return self._json("PATCH", path, query=query, body=body, content_type=MERGE_PATCH)
 
     def watch(self, path: str, version: str, *, table: bool = False, **query: str) -> Iterator[Manifest]:
-        """Yield events after a resource version, until the server ends the watch.
+        """Yield events after a resource version; raises ExpiredError if it is too old.
 
-        If `table`, each event's object is a row of the table that `kubectl get` prints. Raises ExpiredError if the
-        version is too old.
+        With `table`, each event has a row of the table that `kubectl get` prints.
         """
         query = {**query, "watch": "1", "resourceVersion": version, "timeoutSeconds": str(WATCH_SECONDS)}
         lines = self._lines(path, query, seconds=WATCH_SECONDS + REQUEST_SECONDS, accept=TABLE if table else JSON)
@@ -184,14 +180,14 @@ class Client:
             yield event
 
     def log(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
-        """Yield the lines of the runner's log, with line ends; with `follow`, until the container ends."""
+        """Yield the lines of the runner's log. With `follow`, the log ends with the container."""
         query = {"container": "runner"}
         if follow:
             query["follow"] = "true"
         return self._lines(POD.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
-        """Yield the answer's lines, with line ends; raise UnreachableError if they stop for `seconds` or break off."""
+        """Yield the answer's lines; raises UnreachableError if they stop for `seconds`."""
         # `response` is that of urllib3, which can stream.
         response = self._send("GET", path, query=query, accept=accept, seconds=seconds).response
         partial_line = b""
@@ -208,10 +204,7 @@ class Client:
             response.close()
 
     def _json(self, method: str, path: str, **options: Any) -> Manifest:
-        """Send a request with the options of `_send` and return the object in the answer.
-
-        Raises UnreachableError if the answer is no JSON.
-        """
+        """Send a request with the options of `_send`; return the object in the answer."""
         response = self._send(method, path, **options)
         try:
             document: Manifest = json.loads(response.read())
@@ -232,7 +225,7 @@ class Client:
         content_type: str = JSON,
         seconds: float = REQUEST_SECONDS,
     ) -> Any:
-        """Send a request and return the response unread; raises ApiError for an error answer, or without an answer.
+        """Send a request and return the response unread; raises ApiError.
 
         The server may be silent for at most `seconds`.
         """
@@ -256,7 +249,7 @@ class Client:
 
 
 def error_with_remedy(status: int, body: str, method: str, path: str) -> ApiError:
-    """Return the exception for an error answer, with a remedy if accelbench, credentials or a role are missing."""
+    """Return the exception for an error answer, with a remedy."""
     error = api_error(status, body)
     is_group_missing = any(message in error.message for message in MISSING_GROUP_MESSAGES)
     if status == NOT_FOUND and path.startswith(f"/apis/{GROUP}") and is_group_missing:

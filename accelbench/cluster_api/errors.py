@@ -32,7 +32,10 @@ class ApiError(ClusterError):
     """Report an error answer of the API server, or the lack of an answer."""
 
     def __init__(self, status: int, message: str, retry_after_seconds: float = 0.0) -> None:
-        """Store the HTTP status (0: no answer) and how long the server asks to wait before the next request."""
+        """Store the HTTP status, and how long to wait before the next request.
+
+        A status of 0 means that there was no answer.
+        """
         super().__init__(message)
         self.status = status
         self.retry_after_seconds = retry_after_seconds
@@ -43,7 +46,7 @@ class ApiError(ClusterError):
 
     @property
     def is_temporary(self) -> bool:
-        """Return True if the same request may succeed later: no answer (status 0), 429, or 500 and above."""
+        """Return True if the same request may succeed later. A status of 0 means that there was no answer."""
         return self.status in {0, TOO_MANY_REQUESTS} or self.status >= SERVER_ERROR
 
 
@@ -92,12 +95,9 @@ ERRORS_BY_STATUS: Mapping[int, type[ApiError]] = {
 
 
 def api_error(status: int, body: str, retry_after: str = "") -> ApiError:
-    """Return the exception for an HTTP status, with the message of the Status object in the body.
+    """Return the exception for an HTTP status, with the message in the answer's body.
 
-    Args:
-        status: The HTTP status.
-        body: The answer's body. If the body is no Status object, all of it is the message.
-        retry_after: The value of the header `Retry-After`, whole seconds as API servers send it.
+    `retry_after` is the value of the header `Retry-After`, which API servers send in whole seconds.
     """
     try:
         message = str(json.loads(body).get("message") or body)

@@ -25,10 +25,7 @@ class Kind:
     """`v1`, or group and version: `batch/v1`."""
 
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """Return the path of an object; without a name, of all objects in the namespace.
-
-        `namespace` is None for objects outside namespaces, and for the objects of all namespaces.
-        """
+        """Return the path of an object or, without a name, of all objects in the namespace."""
         root = "apis" if "/" in self.api_version else "api"
         namespace_path = f"namespaces/{namespace}" if namespace else ""
         segments = (root, self.api_version, namespace_path, self.plural, name, subresource)
@@ -49,10 +46,9 @@ RESOURCE_SLICE = Kind("ResourceSlice", "resourceslices", "resource.k8s.io/v1")
 
 
 def verb_and_resource(method: str, path: str, query: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the request's verb and resource as Kubernetes' own metrics name them.
+    """Return the request's verb and resource, as Kubernetes' own metrics name them.
 
-    `GET /api/v1/namespaces/team/pods/a/log` is a get of `pods/log`. If the path has no resource, all of the path is
-    returned in its place.
+    For instance, `GET /api/v1/namespaces/team/pods/a/log` is `get` and `pods/log`.
     """
     match = _RESOURCE.fullmatch(path)
     if method in VERBS:
