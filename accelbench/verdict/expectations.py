@@ -29,22 +29,13 @@ class ExpectationOutcome:
 
 
 def evaluate(expectations: Iterable[Expectation], result: Result) -> tuple[ExpectationOutcome, ...]:
-    """Evaluate each expectation against the result, in order; skip those for another target.
-
-    An expectation is met if the whole interval of the number is within its bounds, not met if no part is, and undecided
-    otherwise. For a comparison, that is the interval of the speedup or the steps; for another number, the range over
-    launches; for an observation, all reported values.
-    """
+    """Evaluate each expectation against the result, except expectations for another target."""
     targets = {None, result.case.accelerator.target}
     return tuple(_evaluate(expectation, result) for expectation in expectations if expectation.target in targets)
 
 
 def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    """Evaluate one expectation: a comparison, another number, or an observation.
-
-    It is not met if the variant is missing or failed, or if a check that affects the number failed. In a noisy result,
-    it is undecided if all the failed checks can fail because of other load.
-    """
+    """Evaluate one expectation."""
     variant = next((variant for variant in result.variants if variant.name == expectation.variant), None)
     if variant is None:
         return ExpectationOutcome(expectation, "not-met", f"{_subject(expectation)}: this case has no such variant.")
@@ -72,18 +63,14 @@ def _evaluate(expectation: Expectation, result: Result) -> ExpectationOutcome:
 
 
 def _ignorable_checks(number: Number | None) -> AbstractSet[str]:
-    """Return the names of the checks that may fail without affecting the number.
-
-    For a number that other load cannot change, they are the disturbance checks and the number's own check. For other
-    numbers, and for observations (None), there are none.
-    """
+    """Return the names of the checks that may fail without affecting the number."""
     if number is None or not number.undisturbed:
         return frozenset()
     return disturbance_check_names() | {number.checked_by}
 
 
 def _undecided_if_too_few_rounds(expectation: Expectation, result: Result) -> ExpectationOutcome | None:
-    """Return an undecided outcome if fewer rounds than the minimum were measured; None otherwise."""
+    """Return an undecided outcome if there are too few rounds, else None."""
     minimum_rounds = result.case.measurement.rounds_min
     if result.rounds >= minimum_rounds:
         return None
@@ -94,11 +81,7 @@ def _undecided_if_too_few_rounds(expectation: Expectation, result: Result) -> Ex
 def _evaluate_number(
     expectation: Expectation, number: Number, variant: VariantResult, result: Result
 ) -> ExpectationOutcome:
-    """Evaluate a number by its range over launches.
-
-    The expectation is not met if it needs the baseline and the baseline failed. It is undecided if the number was not
-    measured, or if other load can change the number and there are too few rounds.
-    """
+    """Evaluate a number by its range over launches."""
     baseline = next((variant for variant in result.variants if variant.name == result.case.baseline), None)
     if number.over_baseline and baseline and baseline.failure:
         why = f"the baseline failed in round {baseline.failure.round} ({baseline.failure.reason})"
@@ -112,11 +95,7 @@ def _evaluate_number(
 
 
 def _evaluate_comparison(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    """Evaluate the speedup, or the steps until compiling pays back.
-
-    The expectation is not met if the variant is the baseline, was not compared, or has an invalid comparison, or if the
-    baseline failed. It is undecided without a verdict, or with fewer rounds than the minimum.
-    """
+    """Evaluate the speedup, or the steps until compiling pays back."""
     comparison = next((item for item in result.comparisons if item.variant == expectation.variant), None)
     if comparison is None:
         why = "not compared"
@@ -150,11 +129,7 @@ def _time_saved(speedup: float) -> str:
 
 
 def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: str) -> ExpectationOutcome:
-    """Evaluate the number of steps after which a variant is ahead.
-
-    The expectation is not met if the variant is ahead at first and certainly behind later (`until` with an upper end).
-    It is undecided without an estimate.
-    """
+    """Evaluate the number of steps after which a variant is ahead."""
     if payback is None:
         return ExpectationOutcome(expectation, "undecided", f"{_subject(expectation)}: not known.")
     if payback.answer == "until" and payback.upper is not None:
@@ -171,12 +146,7 @@ def _evaluate_payback(expectation: Expectation, payback: Payback | None, unit: s
 
 
 def _evaluate_observation(expectation: Expectation, result: Result) -> ExpectationOutcome:
-    """Evaluate an observation by all values that launches reported.
-
-    If the expectation has `equals`, it is met if all values equal it, not met if none does, and undecided otherwise.
-    If it has bounds, the range of the values is evaluated; values that are not numbers do not meet it. Without an
-    observation it is undecided.
-    """
+    """Evaluate an observation by all values that launches reported."""
     observations = next((item for item in result.observations if item.variant == expectation.variant), None)
     observation = observations.find(expectation.subject) if observations else None
     if observation is None:
@@ -199,11 +169,8 @@ def _evaluate_observation(expectation: Expectation, result: Result) -> Expectati
 
 
 def _is_equal(observed: str, expected: str) -> bool | None:
-    """Return True if `observed` and `expected` are the same number or the same text.
-
-    Return None if this is unknown: `observed` is truncated, which `…` marks, and `expected` begins the same way.
-    """
-    if observed.endswith("…") and expected.startswith(observed[:-1]):
+    """Return True if both are the same number or the same text; None if this is unknown."""
+    if observed.endswith("…") and expected.startswith(observed[:-1]):  # `…` marks truncated text
         return None
     if re.fullmatch(DECIMAL_PATTERN, observed) and re.fullmatch(DECIMAL_PATTERN, expected):
         return Decimal(observed) == Decimal(expected)
@@ -211,13 +178,13 @@ def _is_equal(observed: str, expected: str) -> bool | None:
 
 
 def _evaluate_range(expectation: Expectation, lower: float, upper: float, text: str) -> ExpectationOutcome:
-    """Compare the range of a valid measurement with the expectation's bounds; `text` describes the range."""
+    """Compare a range with the expectation's bounds. `text` describes the range."""
     outcome = compare_with_bounds(lower, upper, expectation.at_least, expectation.at_most)
     return ExpectationOutcome(expectation, outcome, f"{_subject(expectation)}: {outcome}, {text}.", sound=True)
 
 
 def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
-    """Return `met` if the whole interval is within the bounds, `not-met` if no part is, `undecided` otherwise."""
+    """Return whether the whole interval, no part of it or only a part is within the bounds."""
     minimum = float(at_least) if at_least is not None else -math.inf
     maximum = float(at_most) if at_most is not None else math.inf
     if lower >= minimum and upper <= maximum:
@@ -244,7 +211,7 @@ def _subject(expectation: Expectation) -> str:
 
 
 def _format_seconds(bound: str) -> str:
-    """Format a bound with three digits, as `3.00 s` or `2.00 ms`, or as it is if rounding would change its value."""
+    """Format a bound as `3.00 s` or `2.00 ms`, if this does not change its value."""
     text = figures.seconds(float(bound), 3)
     return text if math.isclose(figures.read(text), float(bound), rel_tol=1e-9) else f"{bound} s"
 
@@ -252,6 +219,6 @@ def _format_seconds(bound: str) -> str:
 def describe_bounds(
     at_least: str | None, at_most: str | None, equals: str | None = None, format_bound: Callable[[str], str] = str
 ) -> str:
-    """Describe the bounds, as `at least 2 and at most 3` or `equal to 4`; empty if there are none."""
+    """Describe the bounds, as `at least 2 and at most 3`."""
     bounds = {"at least": at_least, "at most": at_most, "equal to": equals}
     return " and ".join(f"{kind} {format_bound(bound)}" for kind, bound in bounds.items() if bound is not None)

@@ -39,11 +39,7 @@ class MeasuredVariants:
 
     @cached_property
     def excused_checks(self) -> frozenset[str]:
-        """Return the names of the checks that may fail without making a variant invalid.
-
-        In a noisy case, these are all checks that can fail because of other load. Otherwise they are only the checks
-        whose failure discards a round.
-        """
+        """Return the names of the checks that may fail without making a variant invalid."""
         return noise_check_names() if self.noisy else disturbance_check_names()
 
     @cached_property
@@ -55,7 +51,7 @@ class MeasuredVariants:
         return Certificate(checks=tuple(checks))
 
     def log_speedups(self, variant: str, baseline: str) -> list[float]:
-        """Return the log-speedup of each round in which both variants were measured, in the order of the rounds."""
+        """Return the log-speedup of each round that has both variants."""
         baseline_seconds, variant_seconds = self.seconds[baseline], self.seconds[variant]
         rounds = sorted(baseline_seconds.keys() & variant_seconds.keys())
         return log_speedups(
@@ -63,15 +59,15 @@ class MeasuredVariants:
         )
 
     def speedup(self, variant: str, baseline: str) -> Interval | None:
-        """Return the interval of the speedup; None for fewer than two common rounds, or if it is too wide to report."""
+        """Return the interval of the speedup; None if there is none."""
         return student_interval(self.log_speedups(variant, baseline), self.rule.nominal_alpha)
 
     def compare(self, variant: str, baseline: str) -> Comparison:
-        """Return the comparison of two variants: with a verdict, or with the reason why there is none."""
+        """Return the comparison of two variants. Without a verdict, it has the reason."""
         logs = self.log_speedups(variant, baseline)
 
         def make_comparison(sentence: str, **fields: Any) -> Comparison:
-            """Return the two variants' comparison with these fields; the sentence begins with the quantity, if any."""
+            """Return the two variants' comparison with these fields."""
             return Comparison(
                 variant=variant,
                 baseline=baseline,
@@ -100,10 +96,7 @@ class MeasuredVariants:
         return make_comparison(speedup=speedup, **self._decide(interval, variant, baseline))
 
     def _decide(self, interval: Interval, variant: str, baseline: str) -> dict[str, Any]:
-        """Return the fields of a comparison that has an interval: its ends, a sentence, and a verdict unless noisy.
-
-        With fewer than `rule.rounds_min` rounds, the verdict is `inconclusive`.
-        """
+        """Return the fields of a comparison that has an interval."""
         names = {"variant": variant, "baseline": baseline}
         fields: dict[str, Any] = {"lower": decimal_string(interval.lower), "upper": decimal_string(interval.upper)}
         if self.noisy:
@@ -120,10 +113,7 @@ class MeasuredVariants:
         return fields | {"sentence": " ".join([sentence, *self._remarks(variant, baseline)])}
 
     def _remarks(self, variant: str, baseline: str) -> Iterator[str]:
-        """Yield a sentence for each variant whose times form two groups more than `rule.target` apart.
-
-        Then yield one about untested checks, if there are any.
-        """
+        """Yield sentences about times in two groups and about untested checks."""
         for name in (variant, baseline):
             if gap := find_gap(tuple(self.seconds[name].values()), self.rule.target):
                 yield gap.sentence(name)
@@ -131,10 +121,7 @@ class MeasuredVariants:
             yield f"Untested: {untested}."
 
     def _list_untested(self, variants: set[str | None]) -> str:
-        """List the untested checks among `WORK_CHECKS` for these variants, with the reasons; empty if there are none.
-
-        The variant of a check is None if the check is about all variants.
-        """
+        """List the untested checks of these variants, with the reasons. The variant None means all variants."""
         texts = set()
         for check in self.certificate.checks:
             if check.name in WORK_CHECKS and check.outcome == "untested" and check.variant in variants:
@@ -143,17 +130,14 @@ class MeasuredVariants:
         return "; ".join(sorted(texts))
 
     def _confidence(self) -> str:
-        """Return the confidence for a sentence: `95 %`, or `95 % for the run's 3 comparisons together`."""
+        """Describe the confidence: `95 %`, or `95 % for the run's 3 comparisons together`."""
         percent = f"{100 * self.rule.confidence:.4g} %"
         if self.rule.comparisons == 1:
             return percent
         return f"{percent} for the run's {self.rule.comparisons} comparisons together"
 
     def _invalid_sentence(self, variants: tuple[str, str], check_names: tuple[str, ...]) -> str:
-        """Describe the failed checks of both variants, or list `check_names` if no check failed.
-
-        The sentence has at most `MAXIMUM_SENTENCE` characters.
-        """
+        """Describe the failed checks of both variants."""
         failures = []
         for check in self.certificate.failed_checks(*variants):
             subject = f"{check.variant} fails {check.name}" if check.variant else check.name

@@ -38,10 +38,7 @@ class Reading:
 
 
 def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
-    """Return the reading of the variant's number `name`; None if it was not measured.
-
-    Numbers of a comparison, such as the speedup, are not read here.
-    """
+    """Return the variant's number `name` with its range; None if it was not measured."""
     if name in READERS:
         return READERS[name](result, variant)
     field = next(field for field, number in MEASURED.items() if number.name == name)
@@ -54,12 +51,12 @@ def read(name: str, result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _without_range(value: float, text: str) -> Reading:
-    """Return the reading of a number that has one value for all launches."""
+    """Return a number that has one value for all launches."""
     return Reading(value, value, text)
 
 
 def _read_seconds(seconds: LaunchRange | None) -> Reading | None:
-    """Return the reading of a time, as `117 ms (115 ms to 121 ms)`; None if there is no time."""
+    """Return a time, as `117 ms (115 ms to 121 ms)`; None if there is no time."""
     if seconds is None:
         return None
     text = figures.seconds(seconds.typical)
@@ -69,10 +66,7 @@ def _read_seconds(seconds: LaunchRange | None) -> Reading | None:
 
 
 def _steady_seconds(variant: VariantResult) -> LaunchRange | None:
-    """Return the geometric mean of seconds per unit over launches, with the 5th and 95th percentile as range.
-
-    None if nothing was timed.
-    """
+    """Return the seconds per unit: the geometric mean, with percentiles as the range."""
     quantiles, typical = variant.seconds, step_seconds(variant)
     if quantiles is None or typical is None:
         return None
@@ -80,7 +74,7 @@ def _steady_seconds(variant: VariantResult) -> LaunchRange | None:
 
 
 def _phase_seconds(phases: Iterable[PhaseTime], name: str) -> LaunchRange | None:
-    """Return a phase's median seconds with minimum and maximum over launches; None if it was not measured."""
+    """Return a phase's median, minimum and maximum seconds over launches."""
     phase = next((phase for phase in phases if phase.phase == name), None)
     if phase is None:
         return None
@@ -88,12 +82,12 @@ def _phase_seconds(phases: Iterable[PhaseTime], name: str) -> LaunchRange | None
 
 
 def _baseline(result: Result) -> VariantResult | None:
-    """Return the baseline's result; None if the result does not contain the baseline."""
+    """Return the baseline's result; None if it is missing."""
     return next((variant for variant in result.variants if variant.name == result.case.baseline), None)
 
 
 def _compile_seconds(variant: VariantResult | None) -> LaunchRange | None:
-    """Return the seconds of the compile phase; None without a variant, or if nothing was compiled."""
+    """Return the seconds of the compile phase; None if nothing was compiled."""
     if variant is None:
         return None
     # The compile phase of an eager variant compiles nothing, and so has no parts.
@@ -101,10 +95,7 @@ def _compile_seconds(variant: VariantResult | None) -> LaunchRange | None:
 
 
 def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the variant's compile time divided by the baseline's.
-
-    None if one of them compiled nothing, or if the baseline's minimum is 0.
-    """
+    """Return the variant's compile time divided by the baseline's."""
     seconds, baseline_seconds = _compile_seconds(variant), _compile_seconds(_baseline(result))
     if seconds is None or baseline_seconds is None or not baseline_seconds.minimum:
         return None
@@ -113,10 +104,7 @@ def _compile_ratio(result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
-    """Return the seconds of the first call (compile + first-step) divided by those of a call at the steady speed.
-
-    None if one of these numbers was not measured.
-    """
+    """Return the time of the first call divided by that of a later call."""
     compile_seconds = _phase_seconds(variant.phases, "compile")
     first_step_seconds = _phase_seconds(variant.phases, "first-step")
     steady_seconds = _steady_seconds(variant)
@@ -130,9 +118,9 @@ def _first_call_ratio(_: Result, variant: VariantResult) -> Reading | None:
 
 
 def _read_ratio(value: LaunchRange, divisor: LaunchRange, times: str) -> Reading:
-    """Return the reading of `value / divisor`, as `2.04 (1.99 to 2.09; TIMES)`; `times` describes the two times.
+    """Return `value / divisor` with its range.
 
-    Launches are not paired here, so the range is the widest: from minimum / maximum to maximum / minimum.
+    Launches are not paired here, so the range is the widest possible one. `times` describes the two times.
     """
     ratio = LaunchRange(
         value.typical / divisor.typical, value.minimum / divisor.maximum, value.maximum / divisor.minimum
@@ -149,7 +137,7 @@ def _format_range(ratio: LaunchRange) -> str:
 
 
 def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
-    """Return the variant's peak memory divided by the baseline's; None if either is unknown or the baseline's is 0."""
+    """Return the variant's peak memory divided by the baseline's."""
     baseline = _baseline(result)
     peak = variant.numbers.peak_memory_bytes
     baseline_peak = baseline.numbers.peak_memory_bytes if baseline else None
@@ -160,7 +148,7 @@ def _memory_ratio(result: Result, variant: VariantResult) -> Reading | None:
 
 
 def _launch_spread(result: Result, variant: VariantResult) -> Reading | None:
-    """Return (95th - 5th percentile) / median of the launches' times; None if nothing was timed."""
+    """Return the spread of the launches' times, relative to their median."""
     quantiles = variant.seconds
     if quantiles is None:
         return None
@@ -183,8 +171,7 @@ READERS: Mapping[str, Callable[[Result, VariantResult], Reading | None]] = {
 def possible_steps(payback: Payback) -> tuple[float, float]:
     """Return the minimum and the maximum number of steps after which the variant may be ahead.
 
-    1 means from the first step, infinity means never. The variant's and the baseline's total times may be equal after
-    `payback.lower` to `payback.upper` steps: after no number if `lower` is None, without limit if `upper` is None.
+    Infinity means never. `payback.lower` and `payback.upper` are the steps after which the total times may be equal.
     """
     lower = payback.lower or 1
     upper = math.inf if payback.upper is None else payback.upper

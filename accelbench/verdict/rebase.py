@@ -12,13 +12,9 @@ class NotComparableError(ValueError):
 
 
 def with_baseline(result: Result, baseline: str) -> Result:
-    """Return the result as if `baseline` had been the run's baseline.
+    """Return the result with another baseline; raises NotComparableError if nothing can be compared.
 
-    The baseline is chosen after the measurement, so the intervals are corrected for all pairs of variants. They are a
-    little wider than those of the run. The comparisons do not state when compiling pays back.
-
-    Raises:
-        NotComparableError: The baseline is unknown, or the run compared nothing.
+    The baseline is chosen after the measurement, so the intervals are wider: they hold for all pairs of variants.
     """
     case = result.case
     names = [variant.name for variant in case.variants]

@@ -11,7 +11,7 @@ from accelbench.verdict.rule import checks_against_verdict
 
 
 def redact_invalid(result: Result) -> Result:
-    """Return `result` without the timings of variants that a check rejects."""
+    """Return `result` without the times that a check invalidates."""
     variants = tuple(
         _without_timings(variant) if rejections(result, variant) else variant for variant in result.variants
     )
@@ -19,12 +19,7 @@ def redact_invalid(result: Result) -> Result:
 
 
 def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
-    """Return the names of the checks that invalidate the timings of `variant`.
-
-    They are the failed checks. If none failed, they are those of `parity` and `non-finite` that did not pass. In a
-    noisy result, checks that can fail because of other load are ignored. The protocols `observe` and `compile` time
-    nothing, so no check invalidates their timings.
-    """
+    """Return the names of the checks that invalidate the times of `variant`."""
     if result.protocol in {"observe", "compile"}:
         return ()
     certificate = result.certificate
@@ -35,14 +30,14 @@ def rejections(result: Result, variant: VariantResult) -> tuple[str, ...]:
 
 
 def step_seconds(variant: VariantResult) -> float | None:
-    """Return the geometric mean over launches of a variant's seconds per unit; None if it was not timed."""
+    """Return the variant's seconds per unit, as the geometric mean over launches."""
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else None
 
 
 def compared_seconds(result: Result, comparison: Comparison) -> tuple[float, float] | None:
-    """Return the two times whose ratio is the speedup, baseline first; None without a time or a common round.
+    """Return the baseline's and the variant's time, whose ratio is the speedup.
 
-    Each time is the geometric mean over the rounds that both variants have.
+    Each time is the geometric mean over the rounds that have both variants.
     """
     variants = {variant.name: variant for variant in result.variants}
     if comparison.baseline not in variants or comparison.variant not in variants:

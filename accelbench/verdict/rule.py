@@ -40,10 +40,9 @@ class Clean:
             raise UncleanError(self.variant, checks)
 
     def decide(self, interval: Interval, margin: float) -> Verdict:
-        """Return the verdict on the interval of a speedup.
+        """Return the verdict on a speedup's interval.
 
-        `margin` is the maximum relative difference that does not matter. The verdict is `faster` or `slower` if the
-        whole interval is outside the margin, `equivalent` if the whole interval is inside, `inconclusive` otherwise.
+        `margin` is the largest relative difference that does not matter.
         """
         if interval.lower > 1 + margin:
             return "faster"
@@ -55,11 +54,7 @@ class Clean:
 
 
 def checks_against_verdict(certificate: Certificate, *variants: str) -> tuple[str, ...]:
-    """Return the names of the checks that prevent a verdict on `variants`, each once.
-
-    If checks failed, these are the failed ones. Otherwise they are the checks of `INDISPENSABLE` that at least one
-    variant did not pass.
-    """
+    """Return the names of the checks that prevent a verdict on `variants`."""
     failed = [check.name for check in certificate.failed_checks(*variants)]
     if failed:
         return tuple(dict.fromkeys(failed))
@@ -77,8 +72,7 @@ def verdict_sentence(
 ) -> str:
     """Describe the verdict: "jax/jit is 2.04 times as fast as pytorch/eager (1.99 to 2.09, 95 %)".
 
-    `confidence` is the interval's confidence, as "95 %". A slower variant "takes 2 times as long", which is easier to
-    understand than a fraction of a speed.
+    `confidence` is the interval's, as "95 %".
     """
     margin_text = f"{100 * margin:.3g} %"
     speed = f"{figures.between(interval.lower, interval.upper)} times as fast"
@@ -87,7 +81,7 @@ def verdict_sentence(
             times = figures.prose(interval.estimate)
             return f"{variant} is {times} times as fast as {baseline} {_format_bounds(interval, confidence)}."
         case "slower":
-            inverse = interval.inverse
+            inverse = interval.inverse  # "takes 2 times as long" is easier than a fraction of a speed
             times = figures.prose(inverse.estimate)
             return f"{variant} takes {times} times as long as {baseline} {_format_bounds(inverse, confidence)}."
         case "equivalent":
@@ -102,13 +96,13 @@ def verdict_sentence(
 
 
 def too_few_sentence(interval: Interval, *, variant: str, baseline: str, rounds: int, rounds_min: int) -> str:
-    """Return the sentence for fewer than `rounds_min` rounds: no verdict, only the interval of the speedup."""
+    """Return the sentence of a comparison with too few rounds."""
     speed = f"{figures.between(interval.lower, interval.upper)} times as fast"
     return f"No verdict after {rounds} of at least {rounds_min} rounds: {variant} is {speed} as {baseline}."
 
 
 def noisy_sentence(interval: Interval, *, variant: str, baseline: str, confidence: str) -> str:
-    """Return the sentence for a case that accepts noise: no verdict, only the speedup and its interval."""
+    """Return the sentence of a comparison in a noisy case."""
     speedup = f"{figures.prose(interval.estimate)} times as fast as {baseline} {_format_bounds(interval, confidence)}"
     return f"Noisy, so no verdict: next to other load, {variant} was {speedup}."
 
