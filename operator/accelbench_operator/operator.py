@@ -156,7 +156,7 @@ class Operator:
         return key.name if key and self._runs.phases.get(key) in UNFINISHED else None
 
     def _observe_request(self, verb: str, resource: str, seconds: float) -> None:
-        """Record the duration of a request to the API server."""
+        """Add the duration of a request to the metrics."""
         self.telemetry.request.labels(verb, resource).observe(seconds)
 
     def _record_waits(self, job: ObservedJob | None, pod: ObservedPod) -> None:
