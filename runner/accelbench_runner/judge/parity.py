@@ -143,7 +143,7 @@ def agree(outputs: Sequence[NamedArrays], reference: Reference) -> bool:
     for name, ulp_spread in ulp_spreads.items():
         spread = reference.spreads.get(name, ulp_spread)
         reference_spreads[name] = spread if spread.shape == ulp_spread.shape else ulp_spread
-    # The reference may be wrong, and then its spreads are wrong too. So the spread of one ulp is tried first.
+    # If the reference is wrong, its spreads may be wrong too. So one ulp serves as another spread.
     for spreads in (ulp_spreads, reference_spreads):
         expected = replace(reference, values=first, spreads=spreads)
         if others and all(is_within_tolerance(other, expected) for other in others):
@@ -175,7 +175,7 @@ def _list_names(arrays: NamedArrays) -> str:
 
 
 def mismatch(units: int, detail: str) -> ParityReading:
-    """Return the reading of outputs that cannot be compared at all."""
+    """Return the result for outputs that cannot be compared at all."""
     return ParityReading(units=units, finite=True, worst_ratio=MISMATCH, worst_array="", detail=detail)
 
 

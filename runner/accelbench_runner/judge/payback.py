@@ -75,7 +75,7 @@ def cost_of(launch: LaunchRecord) -> LaunchCost | None:
     units_per_call = launch.facts.units_per_call
     steps_in_call = 1 if isinstance(units_per_call, Unreadable) else units_per_call
     first_call_seconds = sum(phase_seconds[phase] for phase in FIRST_CALL)
-    # The first call also works; only the rest of its time is a cost.
+    # The first call also does its steps; only the rest of its time is extra.
     return LaunchCost(first_call=first_call_seconds - steps_in_call * step_seconds, step=step_seconds)
 
 

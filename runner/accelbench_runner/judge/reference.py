@@ -125,7 +125,7 @@ class Reference:
 def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
     """Return the right outputs of `case` after `units` units of work.
 
-    They are computed once and then read from `directory`. With `unseen_seed`, other inputs are used.
+    With `unseen_seed`, they start from other inputs.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
@@ -199,7 +199,7 @@ def compute(
 ) -> tuple[NamedArrays, NamedArrays]:
     """Return the reference's outputs, and how far they move if inputs move by one ulp.
 
-    `start` must be rounded to `precision`. Few arrays are alive at a time, because a large network fills the memory.
+    `start` must be rounded to `precision`.
     """
     rng = np.random.default_rng(0)  # a fixed seed, so that the tolerance can be reproduced
     step_ulps = FLOAT64_STEP_ULPS if precision == "float64" else 1.0
@@ -222,7 +222,7 @@ def compute(
         values = run_once(start)
         _check_repeatable(values, run_once(start))
         spreads = {name: np.zeros(value.shape) for name, value in values.items()}
-        for _ in range(PERTURBATIONS):
+        for _ in range(PERTURBATIONS):  # one run at a time, because a large network fills the memory
             for name, value in run_once(perturbed_inputs()).items():
                 spreads[name] = _accumulate(spreads[name], value, values[name])
     for name, value in values.items():

@@ -73,7 +73,7 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
         if inputs.digest(arrays) == inputs.digest(original_arrays):
             unable = "no other inputs can be made: no array of floats is other than zero"
             return Dependence(captured=captured, unable=unable)
-        # Build from a new instance of the workload: what the timed program remembers in its instance must not change.
+        # Use a new instance of the workload, so that the timed program's instance does not change.
         build = getattr(type(subject.workload)(), subject.kind.method)
         program = workload_checks.call_method(build, Program, subject.parameters, arrays, adapter)
         del original_arrays, arrays
@@ -82,8 +82,7 @@ def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Pat
     except workload_checks.ERRORS as error:
         unable = f"no other inputs can be made: {workload_checks.describe(error)}"
         return Dependence(captured=captured, unable=unable)
-    # Export with the timed program: a program that was built from these inputs could export the right result whatever
-    # its step does.
+    # Export with the timed program: one built from these inputs could export the right result without its step.
     trial = _Trial(adapter, subject.export, work, clock)
     fields: dict[str, Any] = {"captured": captured}
     try:
@@ -154,10 +153,7 @@ class ExtraBlock:
 def make_extra_block(
     adapter: Adapter, program: Program, work: Work, block: Block, calls: int, seconds_per_call: float, unseen_seed: int
 ) -> ExtraBlock:
-    """Count the operations of one call and of many calls; export a block's result.
-
-    Slow calls are not made many times.
-    """
+    """Count the operations of one call and of many calls; export a block's result."""
     counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, lambda _: None))}
     if seconds_per_call > QUICK_SECONDS:
         return ExtraBlock(counts)
@@ -190,7 +186,7 @@ def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlo
 
 
 def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) -> dict[str, int]:
-    """Count by name the operations that `run` dispatches after the fresh state exists."""
+    """Count the operations of `run` by name, without those for the fresh state."""
     state_counts = adapter.accounting.count_dispatched(lambda: work.synchronise(work.fresh()))
     total_counts = adapter.accounting.count_dispatched(run)
     counts = {name: count - state_counts.get(name, 0) for name, count in total_counts.items()}
@@ -206,7 +202,7 @@ def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) ->
 def _run_untimed(work: Work, calls: int) -> Any:
     """Make `calls` calls from a fresh state; return the last call's result.
 
-    A program could find the functions that time blocks in its call stack, so they are not used.
+    The functions that time blocks are not used: a program could see them in its call stack.
     """
     state, out = work.fresh(), None
     for _ in range(calls):
@@ -216,10 +212,7 @@ def _run_untimed(work: Work, calls: int) -> Any:
 
 
 def relative_distance(outputs: NamedArrays, expected_outputs: NamedArrays) -> float | None:
-    """Return the largest difference of two outputs, relative to the expected root mean square.
-
-    None if no number is finite in both. Different shapes give the largest float.
-    """
+    """Return the largest difference, divided by the root mean square of the expected array."""
     import numpy as np
 
     largest: float | None = None

@@ -86,7 +86,7 @@ def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
 
 
 def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | None) -> int:
-    """Return the bytes of the triad's two arrays together, more than the cache can store."""
+    """Return the size of the triad's two arrays together, larger than the cache if possible."""
     size = min(maximum_bytes, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum_bytes
     if free_bytes is not None:
         size = min(size, int(ROOM_SHARE * free_bytes))

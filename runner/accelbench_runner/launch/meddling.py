@@ -17,7 +17,7 @@ Functions = Mapping[str, tuple[object, object]]
 
 
 def functions() -> Functions:
-    """Return the functions and methods of accelbench's imported modules, each with its code object."""
+    """Return accelbench's imported functions and methods, each with its code object."""
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES]
     found: dict[str, tuple[object, object]] = {}
     for module in modules:

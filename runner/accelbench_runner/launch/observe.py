@@ -141,5 +141,5 @@ def _format_list(values: Any) -> str:
 
 
 def _clip(text: str) -> str:
-    """Shorten a text to at most `MAXIMUM_CHARACTERS`; an ellipsis replaces its end."""
+    """Shorten a text to at most `MAXIMUM_CHARACTERS`."""
     return text if len(text) <= MAXIMUM_CHARACTERS else text[: MAXIMUM_CHARACTERS - 1] + "…"

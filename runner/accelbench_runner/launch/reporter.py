@@ -69,7 +69,7 @@ class Reporter:
             remaining = remaining[written_bytes:]
 
     def facts(self, facts: Facts) -> None:
-        """Send the facts that have a value; leave out those that are None."""
+        """Send the facts that have a value."""
         self.send(FactsReported(values=facts.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
     @contextmanager

@@ -164,7 +164,7 @@ class Launch:
             self._measure_limits(adapter)
 
     def _measure_limits(self, adapter: Adapter) -> None:
-        """Measure and report the FLOP/s and bytes/s that the framework reaches on the device."""
+        """Measure and report the device's FLOP/s and bytes/s."""
         task = self._task
 
         def measure() -> Limits | None:
@@ -217,7 +217,7 @@ class Launch:
         )
 
     def _make_extra_block(self, adapter: Adapter, program: Program, work: Work) -> dependence.ExtraBlock:
-        """Make the extra block that `dependence` checks, if the launch times nothing."""
+        """Make the extra block of a launch that times nothing."""
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> float:

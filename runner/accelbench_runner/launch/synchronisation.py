@@ -64,12 +64,12 @@ class LateWork:
     ) -> Synchronisation | None:
         """Measure how long work goes on after a run of `calls` calls.
 
-        With `long`, a run of at least `LONG_SECONDS` is measured too. None if the matrix products failed.
+        With `long`, a run of at least `LONG_SECONDS` is measured too.
         """
         ready_after_runs: list[bool | None] = []
 
         def run(calls_in_run: int) -> tuple[float, float]:
-            """Make a run of calls; return its late seconds and its own seconds."""
+            """Make a run of calls; return its late seconds and its length in seconds."""
             late_seconds = 0.0
 
             def inspect(result: Any) -> None:
@@ -95,10 +95,7 @@ class LateWork:
         return Synchronisation(runs=runs, ready=None if None in ready_after_runs else all(ready_after_runs))
 
     def measure_after(self, result: Any, seconds: float) -> Synchronisation | None:
-        """Measure the late work of a call that cannot be repeated.
-
-        It took `seconds` and has just returned `result`. None if the matrix products failed.
-        """
+        """Measure the late work of a call that took `seconds` and has just returned `result`."""
         if self._product is None:
             return None
         ready = self._adapter.ready(result)
@@ -111,13 +108,14 @@ class LateWork:
     ) -> WatchedRun | None:
         """Repeat a run while it seems late; return the run with the fewest late seconds.
 
-        `run` returns late seconds and the run's seconds. Matrix products show how long idle threads of a pool spin.
+        `run` returns its late seconds and its length in seconds.
         """
         runs, baseline_seconds = [], 0.0
         for _ in range(maximum_runs):
             runs.append(run())
             late_seconds, seconds = min(runs)
-            # Products cannot explain `PATIENCE_SECONDS`: no pool spins for so long.
+            # Threads of a pool spin after any work. Matrix products show for how long, but no pool spins for
+            # `PATIENCE_SECONDS`.
             if baseline_seconds + PAUSE_SECONDS < late_seconds < PATIENCE_SECONDS:
                 product_late_seconds = self._probe(partial(self._lateness_of_products, seconds))
                 if product_late_seconds is None:

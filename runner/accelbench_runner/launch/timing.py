@@ -29,7 +29,10 @@ class Timing:
     """Time a launch by its protocol."""
 
     def __init__(self, task: Task, adapter: Adapter, bytes_before_setup: int) -> None:
-        """Prepare to time a launch; `bytes_before_setup` is subtracted from the host's peak memory."""
+        """Prepare to time a launch.
+
+        `bytes_before_setup` is subtracted from the host's peak memory.
+        """
         self._task, self._adapter, self._clock, self._reporter = task, adapter, task.clock, task.reporter
         self._bytes_before_setup = bytes_before_setup
         self._watch = Watch(task.monitor, task.clock, task.machine.processors)
@@ -124,7 +127,7 @@ class Timing:
 
     @cached_property
     def _late_work(self) -> LateWork:
-        """Create the measurement of late work, which may compile."""
+        """Create the measurement of late work on first use."""
         probe = partial(self._reporter.probe, "synchronisation")
         return LateWork(self._adapter, self._clock, self._task.machine.processors.other_threads_seconds, probe)
 

@@ -57,10 +57,9 @@ def launch_limit(
         longest = max(earlier_seconds)
         reason = f"its limit, as its longest launch before took {longest:.3g} s"
         return Limit(max(HANG_SECONDS, HANG_FACTOR * longest), reason, extended_by_load=True)
-    # An equal share of the remaining time, or the time of a round if all rounds take equally long: the longer of both.
+    # The longer of two times: an equal share of the remaining time, and the time of one round.
     share = max(remaining_seconds / launches_left, time_limit / rounds_min)
-    # At least an equal share of the whole time limit, even if less time is left: then the case's limit ends the launch,
-    # and no variant is blamed for the time that probes or other processes took.
+    # At least an equal share of the whole limit: no variant is blamed for the time that others took.
     equal_share = time_limit / round_launches
     seconds = max(equal_share, min(remaining_seconds, share))
     return Limit(seconds, f"its share of the case's time limit of {time_limit:g} s")
@@ -111,7 +110,7 @@ class Allowance:
 
     @property
     def total_probe_seconds(self) -> float:
-        """Return the seconds that all probes have taken so far, the running probe included."""
+        """Return the seconds that all probes have taken so far."""
         if self._probe_began_at is None:
             return self._ended_probes_seconds
         return self._ended_probes_seconds + self.clock() - self._probe_began_at

@@ -175,7 +175,7 @@ def _notes_on_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield a note for each variant that prints more than `MAXIMUM_PRINTED_BYTES` in one launch."""
+    """Yield a note for each variant that prints too much in one launch."""
     for variant in dict.fromkeys(launch.variant for launch in launches):
         printed_bytes = max(launch.printed_bytes for launch in launches if launch.variant == variant)
         if printed_bytes > MAXIMUM_PRINTED_BYTES:
@@ -244,7 +244,7 @@ def _variant_result(
             phases=_phase_times([launch.phases for launch in successful if launch.protocol == "compile"]),
             numbers=Numbers(**reported_numbers(successful)),
         )
-    # A summary rounds its time. The mean is that of the rounded times, so that readers can calculate the same value.
+    # Use the rounded times of the summaries, so that readers can calculate the same mean.
     summaries = tuple(map(_launch_summary, measured))
     times = [float(summary.seconds) for summary in summaries]
     seconds = geometric_mean(times)

@@ -88,7 +88,7 @@ class Listener(Protocol):
     def seconds_left(self, elapsed: float) -> float:
         """Return the seconds until the child's limit.
 
-        `elapsed` is the seconds since the child's start. Called after each read.
+        `elapsed` is the seconds since the child's start.
         """
         ...
 
@@ -127,7 +127,7 @@ def run_child(
 ) -> ChildExit:
     """Run `command` until it and all its descendants have ended.
 
-    `messages` is a pipe (reading end, writing end). The child inherits the writing end; both ends are closed on return.
+    `messages` is a pipe (reading end, writing end); both ends are closed on return.
     Raises OSError if the command cannot be started, and UnkillableError if SIGKILL has no effect.
     """
     started = time.monotonic()
@@ -209,10 +209,7 @@ def _start(
 def _wait(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, started: float
 ) -> Reason | None:
-    """Read the pipes until the process ends, and return the reason to kill it.
-
-    None if it ends by itself. SIGABRT lets the process write its stacks before it is killed.
-    """
+    """Read the pipes until the process ends or must be killed; return the reason to kill it."""
     dismissed_at = math.inf  # when the process has to have exited by itself
     kill_at = math.inf  # finite once SIGABRT was sent
     while True:
@@ -227,7 +224,7 @@ def _wait(
                 return "limit"
             if dismissed_at < math.inf:
                 return "dismissed"
-            kill_at = now + DUMP_SECONDS
+            kill_at = now + DUMP_SECONDS  # SIGABRT lets the process write its stacks
             os.kill(pid, signal.SIGABRT)
             continue
         has_ended = _read_ready_pipes(selector, wake_at - now, listener)

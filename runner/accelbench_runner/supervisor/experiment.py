@@ -178,7 +178,7 @@ class Supervisor:
             comparisons=assessment.comparisons,
         )
         self.log.event(event)
-        # Later rounds do not launch a failed variant, so the time of a failed launch says nothing about their length.
+        # Later rounds do not launch a failed variant, so they do not take its time.
         failed_seconds = sum(launch.wall_seconds for launch in launches if launch.failure)
         self._round_seconds.append(self.clock() - began - failed_seconds)
         return None
@@ -230,7 +230,7 @@ class Supervisor:
     def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
         """Launch `variant`. If a probe ends the launch, repeat it without the probe.
 
-        Raises ProbeError if the probe ends the second launch too.
+        Raises ProbeError if a skipped probe ends the launch.
         """
         while True:
             record = self._launch_once(variant, round_number, position, directories)
@@ -347,7 +347,7 @@ class Supervisor:
         return False
 
     def _store_round(self, counted_launches: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
-        """Store the round's launches with their parity, and write them to the log."""
+        """Add the judge's parity to the round's launches, and write them to the log."""
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
             key = f"{launch.round}/{launch.variant}"
@@ -417,7 +417,7 @@ def times_so_far(result: Result) -> tuple[TimeNow, ...]:
 
 
 def _disturbances_of_round(round_number: int, disturbed_rounds: Sequence[Disturbed]) -> tuple[str, ...]:
-    """Return what disturbed the round; empty if the round is not in `disturbed_rounds`."""
+    """Return what disturbed the round."""
     for disturbed in disturbed_rounds:
         if disturbed.round == round_number:
             return disturbed.reasons

@@ -63,18 +63,9 @@ class Launcher:
         forward: Forward,
         phase_reached: Callable[[Phase], None],
     ) -> LaunchRecord:
-        """Launch `variant` in a new process, and return the record of the launch, even if it fails.
+        """Launch `variant` in a new process, and return what it did, even if it fails.
 
-        Args:
-            variant: Name of the variant.
-            round_number: Number of the round, from 1.
-            position: Position of the launch in the round, from 0.
-            directory: Directory for the launch's files.
-            limit: Limit of the launch.
-            case_seconds: Seconds left of the case's time limit.
-            skip: Probes that the launch must not run, each with the reason.
-            forward: Receives what the launch prints.
-            phase_reached: Is called when the launch enters a phase.
+        `skip` maps each probe that the launch must not run to the reason.
         """
         request = self._request(variant, round_number, directory, tuple(skip))
         listener = self._listener(limit, case_seconds, forward, phase_reached)
@@ -110,7 +101,7 @@ class Launcher:
     ) -> WarmProbe | None:
         """Start `variant` again with warm caches, and measure up to its first step.
 
-        `directory` holds the caches of its launch. None if a signal or the case's time limit ended the start.
+        Returns None if a signal or the case's time limit ended the start.
         """
         request = self._request(variant, round_number, directory, PROBES).model_copy(update={"purpose": "probe"})
         listener = self._listener(limit, case_seconds, forward, phase_reached)

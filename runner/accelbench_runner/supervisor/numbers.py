@@ -67,7 +67,7 @@ def worst_parity(launches: Sequence[LaunchRecord]) -> float | None:
 def unit_cost(
     case: Case, launches: Sequence[LaunchRecord], all_launches: Sequence[LaunchRecord], seconds: float
 ) -> UnitCost:
-    """Return what a unit of work costs a variant that takes `seconds` for it.
+    """Return the energy, price and rates of a unit of work that takes `seconds`.
 
     `launches` are the variant's; `all_launches` are the case's.
     """

@@ -90,7 +90,7 @@ def interpret(
 ) -> Outcome:
     """Return the outcome of a launch that has ended.
 
-    `memory_events` were counted while the launch ran; `others_share` is the CPU time of other processes, 0 to 1.
+    `others_share` is the share of CPU time that other processes took, 0 to 1.
     """
     if not isinstance(listener.final_message, Done):
         if child_exit.killed_for == "interrupted":
