@@ -21,12 +21,9 @@ Measured: 0.01 to 0.03 on a quiet machine, 0.36 to 0.56 next to other load.
 
 
 def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str], *others: str) -> str:
-    """Return advice against disturbances of rounds; the last suggestion is always to accept noise.
+    """Return advice against disturbances of rounds.
 
-    Args:
-        reasons: Reasons of disturbed rounds; each begins with the name of the check that detected it.
-        fingerprint: Fingerprint of the machine.
-        others: Further suggestions.
+    Each reason begins with the name of the check that detected it.
     """
     check_names = {reason.partition(" ")[0] for reason in reasons}
     suggestions = [advice(fingerprint) for name, advice in ADVICE_BY_CHECK.items() if name in check_names]
@@ -34,10 +31,7 @@ def against_disturbances(reasons: Iterable[str], fingerprint: Mapping[str, str],
 
 
 def on_disturbed_rounds(result: Result) -> tuple[str, ...]:
-    """Return sentences about disturbed rounds: those that count, those that were discarded, and what to do.
-
-    The first reason follows unless a failed check states it, and what to do only if discarded rounds prevent a verdict.
-    """
+    """Return sentences about disturbed rounds, and what to do about them."""
     lines = []
     if result.noisy:
         lines.append(f"{_name_rounds(result.noisy)} disturbed and counted, as noise was accepted.")
@@ -56,7 +50,7 @@ def on_disturbed_rounds(result: Result) -> tuple[str, ...]:
 
 
 def disturbances_prevent_verdict(result: Result) -> bool:
-    """Return True if rounds were discarded, and either the time limit was reached or the result is not valid."""
+    """Return True if discarded rounds are the likely reason for a missing verdict."""
     return bool(result.quarantined) and (result.stopped == StopReason.TIME_LIMIT_REACHED or not result.valid)
 
 
@@ -67,16 +61,13 @@ def _name_rounds(rounds: Sequence[Disturbed]) -> str:
 
 
 def _first_reason(rounds: Sequence[Disturbed]) -> str:
-    """Return `The reason in round 3: REASON.` for the first of these rounds; a single round is not named."""
+    """Return the reason of the first disturbed round as a sentence."""
     in_round = f" in round {rounds[0].round}" if len(rounds) > 1 else ""
     return f"The reason{in_round}: {rounds[0].reasons[0]}."
 
 
 def on_missing_verdicts(result: Result) -> tuple[str, ...]:
-    """Return at most one sentence: what to do about launches that differ and comparisons that are undecided.
-
-    There is none if noise was accepted, or if `on_disturbed_rounds` gives advice.
-    """
+    """Return at most one sentence: how to get the verdicts that are missing."""
     if disturbances_prevent_verdict(result) or result.noisy:
         return ()
     suggestions = [*_advice_on_restless_launches(result), *_advice_on_undecided_comparisons(result)]
@@ -84,7 +75,7 @@ def on_missing_verdicts(result: Result) -> tuple[str, ...]:
 
 
 def _advice_on_restless_launches(result: Result) -> Iterator[str]:
-    """Yield advice if launches of a variant differ widely; nothing if a check failed."""
+    """Yield advice if launches of a variant differ widely."""
     if any(check.outcome == "failed" for check in result.certificate.checks):
         return  # The report gives advice with each failed check.
     restless_variants = [variant.name for variant in result.variants if is_restless(variant, result)]
@@ -94,11 +85,7 @@ def _advice_on_restless_launches(result: Result) -> Iterator[str]:
 
 
 def is_restless(variant: VariantResult, result: Result) -> bool:
-    """Return True if the variant's launches differ widely, or form two groups.
-
-    They differ widely if (p95 - p5) / 2 is more than `WIDE_SPREAD` times their geometric mean. The answer is False
-    without these quantiles, or for fewer than `MINIMUM_LAUNCHES` launches.
-    """
+    """Return True if the variant's launches differ widely, or form two groups."""
     quantiles = variant.seconds
     seconds = [float(launch.seconds) for launch in variant.launches]
     if quantiles is None or len(seconds) < MINIMUM_LAUNCHES:
@@ -110,10 +97,7 @@ def is_restless(variant: VariantResult, result: Result) -> bool:
 
 
 def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
-    """Yield which setting to change so that there are more rounds; nothing if all comparisons are decided.
-
-    It is the setting that ended the rounds; nothing if something else ended them.
-    """
+    """Yield which setting to change so that there are more rounds."""
     if not any(map(_is_undecided, result.comparisons)):
         return
     measurement = result.case.measurement
@@ -131,10 +115,7 @@ def _advice_on_undecided_comparisons(result: Result) -> Iterator[str]:
 
 
 def _is_undecided(comparison: Comparison) -> bool:
-    """Return True if the comparison has a speedup but no verdict, or the verdict is `inconclusive`.
-
-    The answer is False if there is no verdict because noise was accepted.
-    """
+    """Return True if more rounds could decide the comparison."""
     if comparison.verdict is not None:
         return comparison.verdict == "inconclusive"
     return comparison.speedup is not None and not comparison.noisy

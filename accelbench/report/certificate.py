@@ -20,7 +20,7 @@ def _with_outcome(result: Result, outcome: CheckOutcome) -> tuple[Check, ...]:
 
 
 def summary(result: Result) -> str:
-    """Return `all 14 checks passed`, or how many passed, and which failed, are untested or need more rounds."""
+    """Summarize the checks, as `all 14 checks passed`."""
     checks = result.certificate.checks
     if not checks:
         return "no check was made"
@@ -38,7 +38,7 @@ def summary(result: Result) -> str:
 
 
 def only_needs_rounds(result: Result) -> bool:
-    """Return True if no check failed, some are untested, and all of these need more rounds than the result has."""
+    """Return True if no check failed, and the untested ones need more rounds."""
     untested = _with_outcome(result, "untested")
     if worst_outcome(result) != "untested" or not untested:
         return False
@@ -46,20 +46,20 @@ def only_needs_rounds(result: Result) -> bool:
 
 
 def minimum_rounds_of(name: str) -> int:
-    """Return the minimum number of rounds that the check with this name needs; 0 if it needs none or is unknown."""
+    """Return the minimum number of rounds that a check needs; 0 if none."""
     check = _find_check(name)
     return check.rounds if isinstance(check, CaseCheck) else 0
 
 
 def _describe_needed_rounds(checks: Sequence[Check]) -> str:
-    """Return `2 need more rounds (autocorrelated: 20)`, with the minimum number of rounds of each check."""
+    """Return a text like `2 need more rounds (autocorrelated: 20)`."""
     names = dict.fromkeys(check.name for check in checks)
     rounds = ", ".join(f"{name}: {minimum_rounds_of(name)}" for name in names)
     return f"{len(checks)} need{'s' if len(checks) == 1 else ''} more rounds ({rounds})"
 
 
 def _check_names(checks: Sequence[Check]) -> Iterator[str]:
-    """Yield the name of each check once, as `parity for jax/jit` or `parity for 2 variants`."""
+    """Yield each check's name once, as `parity for jax/jit` or `parity for 2 variants`."""
     for name in dict.fromkeys(check.name for check in checks):
         variants = [check.variant for check in checks if check.name == name and check.variant]
         if not variants:
@@ -79,10 +79,7 @@ def worst_outcome(result: Result) -> CheckOutcome:
 
 
 def failure_lines(result: Result) -> tuple[str, ...]:
-    """Return a line for each variant that failed, then one for each check that failed, with what to do about it.
-
-    The line of a check has the reading of the first variant that it failed for, and the names of the others.
-    """
+    """Return a line for each failed variant and each failed check."""
     lines = list(failures(result))
     failed = failed_checks(result)
     for name in dict.fromkeys(check.name for check in failed):
@@ -98,19 +95,17 @@ def failure_lines(result: Result) -> tuple[str, ...]:
 
 
 def _find_check(name: str) -> ValidityCheck | None:
-    """Return the check with this name; None if this version of accelbench does not have it."""
+    """Return the check with this name; None if this version does not have it."""
     return next((check for check in validity_checks() if check.name == name), None)
 
 
 def _remedy(name: str, result: Result) -> str:
-    """Return what to do about a failed check; empty if there is nothing to do or the check is unknown.
-
-    It is also empty for a disturbance if noise was accepted, or if `advice.on_disturbed_rounds` says what to do.
-    """
+    """Return what to do about a failed check; empty if there is no advice."""
     check = _find_check(name)
     if check is None:
         return ""
     is_disturbance = name in advice.ADVICE_BY_CHECK
+    # The user accepted noise, or `advice.on_disturbed_rounds` gives advice.
     if is_disturbance and (result.noisy or advice.disturbances_prevent_verdict(result)):
         return ""
     remedy = remedy_for(check, result.fingerprint)
@@ -118,14 +113,14 @@ def _remedy(name: str, result: Result) -> str:
 
 
 def check_line(check: Check) -> str:
-    """Return `parity (jax/jit): READING. Required: THRESHOLD.`, without variant or threshold if the check has none."""
+    """Return a check's name, variant, reading and threshold as text."""
     about = f" ({check.variant})" if check.variant else ""
     threshold = f". Required: {check.threshold}." if check.threshold else ""
     return f"{check.name}{about}: {check.reading}{threshold}"
 
 
 def failures(result: Result) -> tuple[str, ...]:
-    """Return a line for each variant that failed, with round, phase, reason and message."""
+    """Return a line for each variant that failed."""
     lines = []
     for variant in result.variants:
         if (failure := variant.failure) is not None:

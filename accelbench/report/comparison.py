@@ -27,7 +27,7 @@ ONE_RUN = (
 
 
 def verdict_table(comparison: RunComparison) -> Table | None:
-    """Return the table of verdicts, with a row for each variant and quantity of each case; None if it is empty."""
+    """Return the table of verdicts, or None if it is empty."""
     cases = [change.case for change in comparison.changes]
     columns = (
         TableColumn("variant"),
@@ -58,32 +58,30 @@ def verdict_table(comparison: RunComparison) -> Table | None:
 
 
 def _verdict_text(change: VariantChange) -> str:
-    """Return the verdict, or the failed checks because of which there is none, or `no verdict`."""
+    """Return the verdict, the failed checks, or `no verdict`."""
     if change.verdict is not None:
         return change.verdict
     return f"invalid: {', '.join(change.invalid)}" if change.invalid else "no verdict"
 
 
 def _sample_text(change: VariantChange, sample: Sample, digits: int) -> str:
-    """Return a variant's time on one side, or its speedup for `relative`; empty if the change has no interval.
-
-    For `relative`, `sample.seconds` is the variant's time / the baseline's time, so its reciprocal is the speedup.
-    """
+    """Return a variant's time on one side, or its speedup for `relative`."""
     if not change.interval or not sample.seconds:
         return ""
     if change.quantity == "relative":
+        # These seconds are the variant's time / the baseline's time.
         return figures.speedup(1 / sample.seconds, digits)
     return figures.seconds(sample.seconds, digits)
 
 
 def _time_digits(comparison: RunComparison) -> int:
-    """Return how many digits times need so that shown time before / shown time after is the shown speedup."""
+    """Return how many digits times need to agree with the shown speedups."""
     changes = [change for change in comparison.changes if change.quantity != "relative"]
     return figures.digits_that_agree(_times_and_speedups(changes))
 
 
 def _speedup_digits(comparison: RunComparison) -> int:
-    """Return how many digits both sides' speedups need so that shown after / shown before is the shown speedup."""
+    """Return how many digits both sides' speedups need to agree with their shown ratio."""
     changes = [change for change in comparison.changes if change.quantity == "relative"]
     return figures.digits_that_agree(
         ((1 / after, 1 / before, speedup) for before, after, speedup in _times_and_speedups(changes)), figures.speedup
@@ -91,7 +89,7 @@ def _speedup_digits(comparison: RunComparison) -> int:
 
 
 def _times_and_speedups(changes: Iterable[VariantChange]) -> Iterator[tuple[float, float, float]]:
-    """Yield the seconds before, the seconds after and the speedup, of each change that has an interval."""
+    """Yield seconds before, seconds after and speedup of each change with an interval."""
     for change in changes:
         before_seconds, after_seconds = change.before.seconds, change.after.seconds
         if change.interval and before_seconds and after_seconds:
@@ -99,10 +97,7 @@ def _times_and_speedups(changes: Iterable[VariantChange]) -> Iterator[tuple[floa
 
 
 def sample_sizes(comparison: RunComparison) -> str:
-    """Return the sizes of the samples, as `from 6 launches in A and 8 launches in B`; by variant if they differ.
-
-    Changes without an interval are left out.
-    """
+    """Return the sample sizes, as `from 6 launches in A and 8 launches in B`."""
     variants_by_sizes: dict[str, list[str]] = {}
     for change in comparison.changes:
         if change.interval is not None:
@@ -117,7 +112,7 @@ def sample_sizes(comparison: RunComparison) -> str:
 
 
 def _sample_size(sample: Sample, *, is_series: bool) -> str:
-    """Return the number of launches, as `6 launches`; for a series, the number of results."""
+    """Return the number of launches, or of results for a series."""
     if is_series:
         results = len(sample.logs_by_result)
         return "1 result" if results == 1 else f"{results} results"
@@ -126,7 +121,7 @@ def _sample_size(sample: Sample, *, is_series: bool) -> str:
 
 
 def differences_table(comparison: RunComparison) -> Table | None:
-    """Return the table of differences, in the order of the comparison; None if nothing differs."""
+    """Return the table of differences, or None if nothing differs."""
     heads = ("differs", comparison.before.name, comparison.after.name, "group", "effect")
     columns = tuple(map(TableColumn, heads))
     rows = [
@@ -142,7 +137,7 @@ def differences_table(comparison: RunComparison) -> Table | None:
 
 
 def _format_values(values: Sequence[str]) -> str:
-    """Return the values of one side in at most `MAXIMUM_CELL` characters; `not recorded` if there are none."""
+    """Join the values of one side, cut to `MAXIMUM_CELL` characters."""
     text = " | ".join(values) or "not recorded"
     return text if len(text) <= MAXIMUM_CELL else f"{text[: MAXIMUM_CELL - 1]}…"
 
@@ -155,7 +150,7 @@ def _effect(difference: Difference, comparison: RunComparison) -> str:
 
 
 def sentences(comparison: RunComparison) -> tuple[str, ...]:
-    """Return a sentence for each comparison; if nothing is compared, return the reason."""
+    """Return a sentence for each comparison, or why nothing is compared."""
     if comparison.refused:
         return refusal(comparison)
     if comparison.before.results == comparison.after.results:
@@ -168,10 +163,7 @@ def sentences(comparison: RunComparison) -> tuple[str, ...]:
 
 
 def refusal(comparison: RunComparison) -> tuple[str, ...]:
-    """Return which differences refuse the comparison, and the option that allows them.
-
-    If one of them is in `NEVER`, which no option allows, return this reason instead of an option.
-    """
+    """Say which differences prevent the comparison, and which option allows them."""
     never_allowed = [difference.name for difference in comparison.refused if difference.group in comparability.NEVER]
     groups: dict[str, list[Difference]] = {}
     for difference in comparison.refused:
@@ -195,8 +187,7 @@ def _describe_group(name: str, differences: Sequence[Difference]) -> str:
 def _describe_entry(difference: Difference, *, group: str) -> str:
     """Return a difference as `cpusUsed: 2 against 1`.
 
-    The name is left out if it equals `group`. The values are left out if a side has not exactly one value, or if a
-    value is longer than `MAXIMUM_IN_SENTENCE`.
+    Long or multiple values are left out.
     """
     before, after = difference.formatted
     name = "" if difference.name == group else difference.name
@@ -216,7 +207,7 @@ class ComparisonReport:
         self.notes = tuple(notes)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the sides, sentences, verdicts, differences, sizes of samples, change points and notes."""
+        """Yield the report's lines and tables."""
         del console, options
         style = terminal.BAD if self.comparison.refused else ""
         for side in (self.comparison.before, self.comparison.after):

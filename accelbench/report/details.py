@@ -22,7 +22,7 @@ def tables(result: Result) -> tuple[Table, ...]:
 
 
 def tail(result: Result) -> Table | None:
-    """Return a table of the 99th percentile of calls, with its own verdicts; None if the protocol is not latency."""
+    """Return the table of the 99th percentile of calls, if there is one."""
     rows = [(row.name, row.verdict, row.speedup, row.interval, row.seconds) for row in view.tail_rows(result)]
     columns = (
         TableColumn("variant"),
@@ -35,11 +35,7 @@ def tail(result: Result) -> Table | None:
 
 
 def first_calls(result: Result) -> Table | None:
-    """Return a table of first calls with cold and warm cache, and when they pay back.
-
-    A variant that reached no phase has no row. None unless a variant has launches with a warm cache, or a comparison
-    states when the first call pays back.
-    """
+    """Return a table of first calls: their times, and when they pay back."""
     answers = {comparison.variant: comparison.pays_back for comparison in result.comparisons if comparison.pays_back}
     if not answers and not any(variant.warm_phases for variant in result.variants):
         return None
@@ -63,11 +59,7 @@ def first_calls(result: Result) -> Table | None:
 
 
 def pays_back(answer: Payback, unit: str) -> str:
-    """Return when the first call pays back: `after 1,240 steps (1,180 to 1,310)`, `never`, `at once`, `until 30 steps`.
-
-    The text is `costs nothing more` if the first calls of variant and baseline differ by less than
-    `NEGLIGIBLE_SECONDS`, and `after 1,180 steps at the earliest, if ever` if the first call may never pay back.
-    """
+    """Return when the first call pays back, as `after 1,240 steps (1,180 to 1,310)`."""
     if abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return "costs nothing more"
     if may_never_pay_back(answer.answer, answer.lower, answer.upper):
@@ -80,20 +72,23 @@ def pays_back(answer: Payback, unit: str) -> str:
 
 
 def _interval_of_steps(answer: Payback) -> str:
-    """Return ` (1,180 to 1,310)`; empty if an end is missing or both are equal."""
+    """Return the interval as ` (1,180 to 1,310)`, if it has two different ends."""
     if answer.lower is None or answer.upper is None or answer.lower == answer.upper:
         return ""
     return f" ({figures.count(answer.lower)} to {figures.count(answer.upper)})"
 
 
 def _first_call_seconds(phases: Iterable[PhaseTime]) -> str:
-    """Return the median seconds of compiling plus those of the first step; empty if no launch reached either."""
+    """Return the median seconds of compiling plus the first step."""
     seconds = [float(time.median_seconds) for time in phases if time.phase in FIRST_CALL]
     return view.phase_seconds(sum(seconds)) if seconds else ""
 
 
 def work(result: Result, *, brief: bool = False) -> Table | None:
-    """Return a table of rates, shares of the device's limit and memory; with `brief`, only the main columns."""
+    """Return a table of rates, shares of the device's limit, and memory.
+
+    If `brief`, it has only the main columns.
+    """
     return _numbers_table("Work and memory", "work", result, brief=brief)
 
 
@@ -103,7 +98,7 @@ def programs(result: Result) -> Table | None:
 
 
 def _numbers_table(caption: str, table_name: str, result: Result, *, brief: bool = False) -> Table | None:
-    """Return a table of the numbers of `MEASURED` for this table; with `brief`, only of those marked as brief."""
+    """Return a table of the numbers of `MEASURED` that belong to `table_name`."""
     numbers = {field: number for field, number in MEASURED.items() if number.table == table_name}
     if brief:
         numbers = {field: number for field, number in numbers.items() if number.brief}
@@ -120,10 +115,9 @@ def _numbers_table(caption: str, table_name: str, result: Result, *, brief: bool
 
 
 def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str:
-    """Return a number of `MEASURED` in the format of its unit; empty if it was not measured.
+    """Format a number of `MEASURED` with its unit; empty if it was not measured.
 
-    A share is shown with `bound`, the limit of the device that it refers to: `54 % compute`. With another unit, as
-    bytes, 0 is `none`.
+    `bound` is the limit of the device that a share refers to, as `compute`.
     """
     value, unit = numbers.value(field), MEASURED[field].unit
     if value is None:
@@ -140,7 +134,7 @@ def number_text(numbers: Numbers, field: str, bound: Bound | None = None) -> str
 
 
 def spread(result: Result) -> Table | None:
-    """Return a table of outliers, variance between launches and effective blocks; None if no variant has a spread."""
+    """Return a table of outliers and of variance between launches."""
     columns = (
         TableColumn("variant"),
         TableColumn("launches", number=True),
@@ -166,7 +160,10 @@ def _spread_row(name: str, spread: Spread) -> tuple[str, ...]:
 
 
 def outliers(counts: OutlierCounts) -> str:
-    """Return `none of 240`, or `12 of 240 (3 far out, 2 of them fast)`: of 12 outliers, 3 are severe, 2 low (fast)."""
+    """Count outliers, as `12 of 240 (3 far out, 2 of them fast)`.
+
+    Low outliers are fast, whether mild or severe.
+    """
     severe_count = counts.low_severe + counts.high_severe
     fast_count = counts.low_severe + counts.low_mild
     outlier_count = severe_count + counts.low_mild + counts.high_mild

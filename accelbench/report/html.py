@@ -41,7 +41,7 @@ class MeasuredCase:
 
 
 def install_hint() -> str | None:
-    """Return how to install the packages that a page needs; None if they are installed."""
+    """Return how to install missing packages; None if none is missing."""
     absent = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if not absent:
         return None
@@ -49,13 +49,9 @@ def install_hint() -> str | None:
 
 
 def report(name: str, cases: Sequence[MeasuredCase], *, manifest: Mapping[str, Any] | None = None) -> str:
-    """Return the whole page.
+    """Return the HTML page of these cases.
 
-    Args:
-        name: Heading of the page, usually the run's name.
-        cases: The cases to show, in order.
-        manifest: The run's manifest, for the command that measures it again. If it is None, a single case gets a
-            manifest from its result, and several cases get no command.
+    The page shows a command that runs `manifest` again.
     """
     import jinja2
 
@@ -89,9 +85,9 @@ class _CasePage:
     """Compute what the template shows of one case."""
 
     def __init__(self, identity: str, case: MeasuredCase, *, all_plots: bool) -> None:
-        """Keep the case, without invalid numbers; `identity` prefixes its ids.
+        """Keep the case without its invalid numbers.
 
-        If `all_plots` is False, only speedups are drawn.
+        `identity` prefixes ids, which must be unique on the page.
         """
         self.id = identity
         self.result = redact_invalid(case.result)
@@ -112,7 +108,10 @@ class _CasePage:
 
     @property
     def failure_lines(self) -> tuple[str, ...]:
-        """Return failures and failed checks; empty for a compiled case, whose sentences contain its failures."""
+        """Return failures and failed checks.
+
+        The sentences of a compiled case already contain its failures.
+        """
         return () if self._compiled else certificate.failure_lines(self.result)
 
     @property
@@ -133,7 +132,7 @@ class _CasePage:
 
     @property
     def footnotes(self) -> str:
-        """Return sentences about rounds, confidence and the meaning of the times; for a target, about estimates."""
+        """Return sentences about rounds, confidence and the meaning of the times."""
         if self._compiled:
             texts = targets.footnotes([self.result])
         else:
@@ -142,7 +141,7 @@ class _CasePage:
 
     @property
     def work(self) -> Table | None:
-        """Return a table of work, memory and energy; for a target, of the memory and FLOP of its programs."""
+        """Return a table of work and memory."""
         return targets.sizes([self.result]) if self._compiled else details.work(self.result)
 
     @property
@@ -152,7 +151,7 @@ class _CasePage:
 
     @property
     def work_note(self) -> str:
-        """Return how work is counted, and the source of the device's limits; empty if no share of a limit is shown."""
+        """Return how work is counted, and the source of the device's limits."""
         sources = {variant.limits for variant in self.result.variants if variant.numbers.share_of_limit}
         descriptions = {
             "measured": "the best matrix product and stream triad of any launch of this case",
@@ -163,7 +162,7 @@ class _CasePage:
 
     @cached_property
     def forest(self) -> "Plot | None":
-        """Draw the speedups with their intervals; None if no speedup has an interval."""
+        """Draw the speedups with their intervals."""
         from accelbench.report.plots import forest
 
         return forest.plot(self.result, f"{self.id}-forest")
@@ -181,24 +180,21 @@ class _CasePage:
 
     @cached_property
     def phases_plot(self) -> "Plot | None":
-        """Draw how long each phase takes; None if the page has too many cases for this plot."""
+        """Draw how long each phase takes."""
         from accelbench.report.plots import phases
 
         return phases.plot(self.result, f"{self.id}-phases") if self._all_plots else None
 
     @cached_property
     def payback(self) -> "Plot | None":
-        """Draw after how many steps compiling pays back; None if the page has too many cases for this plot."""
+        """Draw after how many steps compiling pays back."""
         from accelbench.report.plots import payback
 
         return payback.plot(self.result, f"{self.id}-payback") if self._all_plots else None
 
     @cached_property
     def blocks(self) -> "Plot | None":
-        """Draw all blocks of every launch, or quantiles of each launch if the blocks are not available.
-
-        None if nothing was timed, or if the page has too many cases for this plot.
-        """
+        """Draw the blocks of every launch, or their quantiles if blocks are missing."""
         from accelbench.report.plots import blocks
 
         if not self._all_plots:
@@ -211,7 +207,7 @@ class _CasePage:
 
     @property
     def blocks_caption(self) -> str:
-        """Return the caption of the plot of blocks, or of launches if the blocks are not available."""
+        """Return the caption of the plot of blocks."""
         unit = self.result.unit
         if not self._series:
             return (
@@ -255,9 +251,9 @@ def _sentence(text: str) -> str:
 
 
 def _check_table(caption: str, checks: Sequence[Check]) -> Table:
-    """Return a table of the checks, failed ones first; variants with equal readings share a row.
+    """Return a table of the checks, failed ones first.
 
-    A check of the case as a whole has `all` in the column of variants.
+    Variants with equal rows share one row.
     """
     ordered = sorted(checks, key=lambda check: check.outcome != "failed")
     columns = (
@@ -279,11 +275,7 @@ def _check_table(caption: str, checks: Sequence[Check]) -> Table:
 
 
 def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return sentences over all cases; for a single case that was measured, those of its own report.
-
-    For several cases, count the outcomes, and describe the largest and the smallest decided speedup. If all cases were
-    compiled for targets, return the headlines of the first programs.
-    """
+    """Return the sentences at the top of the page."""
     if not results:
         return ("No case has a result.",)
     if all(map(targets.is_compiled, results)):
@@ -307,10 +299,7 @@ def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
 
 
 def overview_table(results: Sequence[Result]) -> Table | None:
-    """Return a row for each case and a column for each compared variant; None for fewer than two cases.
-
-    If all cases were compiled and not run, return the table of their memory instead.
-    """
+    """Return a row for each case and a column for each compared variant."""
     if len(results) < 2:  # noqa: PLR2004 - a single case needs no overview
         return None
     if all(map(targets.is_compiled, results)):
@@ -325,7 +314,7 @@ def overview_table(results: Sequence[Result]) -> Table | None:
 
 
 def case_label(result: Result) -> str:
-    """Return what distinguishes the case from others: its swept parameters, else all parameters, else its name."""
+    """Return what distinguishes the case from others, usually its swept parameters."""
     swept = result.case.swept or result.case.parameters
     return ", ".join(f"{name} {value}" for name, value in swept.items()) or result.case.name
 
@@ -351,7 +340,7 @@ def _verdict_class(verdict: str) -> str:
 
 
 def _first_sentence(text: str) -> tuple[str, str]:
-    """Split a finding into its first sentence, which is shown large, and the other sentences."""
+    """Split a text into its first sentence and the rest."""
     # A sentence ends where a capital letter follows its full stop.
     first, *others = re.split(r"(?<=[.!?]) (?=[A-Z])", text, maxsplit=1)
     return first, "".join(others)

@@ -26,10 +26,7 @@ class LaunchSeries:
 
 
 def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]]:
-    """Return the launches of each variant, in the order of their rounds.
-
-    A launch is skipped if it has no time, if its outputs were not compared (parity), or if its document is not valid.
-    """
+    """Return the launches of each variant, in the order of their rounds."""
     launches: dict[str, list[LaunchSeries]] = {}
     for document in documents:
         try:
@@ -44,14 +41,17 @@ def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]
 
 
 def of_result(result: Result) -> dict[str, tuple[LaunchSeries, ...]]:
-    """Return the launches of each variant, with quantiles of their blocks: a result does not contain the blocks."""
+    """Return the launches of each variant, with quantiles instead of blocks.
+
+    A result does not contain the blocks.
+    """
     return {
         variant.name: tuple(map(_from_summary, variant.launches)) for variant in result.variants if variant.launches
     }
 
 
 def _from_summary(launch: LaunchSummary) -> LaunchSeries:
-    """Return a launch with its 5 % quantile, its time and its 95 % quantile, as far as they are known."""
+    """Return a launch with quantiles instead of its blocks."""
     quantiles = (launch.p5_seconds, launch.seconds, launch.p95_seconds)
     seconds = tuple(float(value) for value in quantiles if value)
     return LaunchSeries(launch.round, seconds, float(launch.seconds), has_blocks=False)

@@ -68,12 +68,12 @@ class Display(Protocol):
 
 
 def display(console: Console, clock: Clock = time.monotonic) -> Display:
-    """Return a table if the console is a terminal that can redraw it, else lines."""
+    """Return a table if the terminal can redraw it, else lines."""
     return LiveTable(console, clock) if console.is_terminal and not console.is_dumb_terminal else Lines(console)
 
 
 def plan(case: Case) -> str:
-    """Describe a case: its variants, its rounds, when they may end early, and its time limit."""
+    """Describe a case's variants, rounds and time limit in one line."""
     measurement, names = case.measurement, ", ".join(variant.name for variant in case.variants)
     rounds = " to ".join(str(count) for count in sorted({measurement.rounds_min, measurement.rounds_max}))
     texts = [
@@ -85,10 +85,7 @@ def plan(case: Case) -> str:
 
 
 def stop_condition(case: Case) -> str:
-    """Say how narrow every interval must be to end the rounds early; empty if the number of rounds is fixed.
-
-    A verdict alone does not end the rounds.
-    """
+    """Say how narrow every interval must be to end the rounds early."""
     measurement = case.measurement
     if measurement.rounds_min >= measurement.rounds_max:
         return ""
@@ -97,7 +94,7 @@ def stop_condition(case: Case) -> str:
 
 
 def failure_text(reason: FailureReason, case: Case | None) -> str:
-    """Return `failed: REASON`, or `not compiled: REASON` if the case is compiled for a target."""
+    """Return `failed: REASON` or `not compiled: REASON`."""
     is_compiled = case is not None and bool(case.accelerator.target)
     return f"{'not compiled' if is_compiled else 'failed'}: {reason}"
 
@@ -118,7 +115,7 @@ class Lines:
         """True once the reason for more rounds than the minimum has been printed."""
 
     def start_case(self, case: Case, case_number: int, case_count: int) -> None:
-        """Forget the previous case; print this one's title and, unless it is only compiled for a target, its plan."""
+        """Print the title of a case, and its plan if it is measured."""
         self._disturbance_explained = False
         self._case = case
         self._valid_rounds = 0
@@ -129,7 +126,7 @@ class Lines:
             self._print(plan(case))
 
     def event(self, event: Event) -> None:
-        """Print how a launch or round ended, warnings about the machine, or, before a launch, why more rounds start."""
+        """Print lines about launches, rounds and warnings."""
         if isinstance(event, LaunchFinished):
             outcome = self._outcome(event)
             self._print(f"round {event.round}: {event.variant}: {outcome} ({float(event.wall_seconds):.1f} s)")
@@ -143,13 +140,13 @@ class Lines:
                 self._print(f"warning: {warning}")
 
     def _outcome(self, event: LaunchFinished) -> str:
-        """Return how a launch ended: unfinished, failed, or measured (compiled, in a case for a target)."""
+        """Return how a launch ended."""
         if event.unfinished:
             return UNFINISHED[event.unfinished]
         return failure_text(event.failure, self._case) if event.failure else self._success
 
     def _finish_round(self, event: RoundFinished) -> None:
-        """Print a round's disturbances, and the times and speedups so far unless the round is discarded."""
+        """Print a round's disturbances, and the times so far if it counts."""
         for line in self._disturbance_lines(event):
             self._print(line)
         if not event.quarantined:
@@ -158,7 +155,7 @@ class Lines:
                 self._print(f"after round {event.round}: {line}")
 
     def _explain_more_rounds(self) -> Iterator[str]:
-        """Yield once per case why more rounds than the minimum start; nothing if the number of rounds is fixed."""
+        """Explain, once per case, why more rounds than the minimum start."""
         if self._case is None or self._rounds_explained or self._valid_rounds < self._case.measurement.rounds_min:
             return
         self._rounds_explained = True
@@ -166,10 +163,7 @@ class Lines:
             yield f"measuring continues {goal}, or until {self._case.measurement.rounds_max} rounds are done"
 
     def _disturbance_lines(self, event: RoundFinished) -> tuple[str, ...]:
-        """Describe a disturbed round; empty if the round was not disturbed.
-
-        For a case's first disturbed round, add the reason, and advice if the round was discarded.
-        """
+        """Describe a disturbed round; give the reason for a case's first one."""
         disturbances = event.quarantined or event.noisy
         if not disturbances:
             return ()
@@ -206,7 +200,7 @@ class LiveTable:
     """Draw a table of the variants, the phase of the current launch, and the remaining time."""
 
     def __init__(self, console: Console, clock: Clock) -> None:
-        """Keep the console, which is standard error, and `clock`, which returns seconds of any monotonic clock."""
+        """Draw on `console`; `clock` returns monotonic seconds."""
         self._clock = clock
         self._progress: Progress | None = None
         self._case_number, self._case_count = 1, 1
@@ -220,7 +214,7 @@ class LiveTable:
         self._live.refresh()
 
     def event(self, event: Event) -> None:
-        """Print a warning above the table, where it stays; during a case, update the table too."""
+        """Print warnings above the table, and update the table."""
         if isinstance(event, MachineSeen):
             for warning in event.warnings:
                 self._live.console.print(Text(f"warning: {warning}", style="yellow"))
@@ -229,12 +223,12 @@ class LiveTable:
             self._live.refresh()
 
     def tick(self) -> None:
-        """Redraw the elapsed time, except in the phase `steady`: drawing could disturb blocks that are timed."""
+        """Redraw the elapsed time, unless drawing could disturb timed blocks."""
         if self._progress is not None and self._progress.phase != "steady":
             self._live.refresh()
 
     def end_case(self) -> None:
-        """Clear the table, because the report follows; keep the case's duration to estimate that of later cases."""
+        """Clear the table, and keep the case's duration for later estimates."""
         if self._progress is not None:
             self._case_durations.append(self._clock() - self._progress.started)
             self._progress = None
@@ -267,7 +261,10 @@ class LiveTable:
 def frame(
     progress: Progress, now: float, remaining_time: Remaining | None, *, case_number: int, case_count: int
 ) -> RenderableType:
-    """Draw one frame; `remaining_time` is the remaining time of the whole run, not of the case."""
+    """Draw one frame of the table.
+
+    `remaining_time` is for the whole run, not for this case.
+    """
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("", width=1)
     table.add_column("variant", overflow="fold")
@@ -292,7 +289,7 @@ def frame(
 
 
 def _disturbance_texts(progress: Progress) -> tuple[Text, ...]:
-    """Return the reason of the first disturbed round, and advice; empty if no round was disturbed."""
+    """Return the reason of the first disturbed round, and advice."""
     if not progress.first_disturbance:
         return ()
     lines = (f"disturbed: {progress.first_disturbance}", progress.advice)
@@ -300,7 +297,7 @@ def _disturbance_texts(progress: Progress) -> tuple[Text, ...]:
 
 
 def round_lines(finished: RoundFinished) -> Iterator[str]:
-    """Yield `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster` for each variant with a time, speedup or failed check."""
+    """Yield a line for each variant, as `jax/jit: 574 µs, 2.04x (2.01 to 2.07) faster`."""
     comparisons = {comparison.variant: comparison for comparison in finished.comparisons}
     seconds = {time.variant: None if time.seconds is None else float(time.seconds) for time in finished.times}
     baseline = next((name for name in seconds if name not in comparisons), "")  # it is not compared with itself
@@ -320,7 +317,7 @@ def round_lines(finished: RoundFinished) -> Iterator[str]:
 
 
 def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[SpeedupEstimate], baseline: str) -> int:
-    """Return how many digits times need so that shown baseline time / shown variant time is the shown speedup."""
+    """Return how many digits times need to agree with the shown speedups."""
     baseline_seconds = seconds.get(baseline)
     quotients = []
     for comparison in comparisons:
@@ -331,10 +328,7 @@ def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[Speed
 
 
 def estimate_text(comparison: SpeedupEstimate) -> str:
-    """Describe a comparison so far: `2.04x (2.01 to 2.07) faster`, `invalid: CHECK` or `no interval yet`.
-
-    `undecided so far` replaces the verdict `inconclusive`; `noisy` follows the interval if noise prevents a verdict.
-    """
+    """Describe a comparison so far, as `2.04x (2.01 to 2.07) faster`."""
     if comparison.invalid:
         return f"invalid: {', '.join(comparison.invalid)}"
     if not (comparison.speedup and comparison.lower and comparison.upper):
@@ -349,14 +343,14 @@ def estimate_text(comparison: SpeedupEstimate) -> str:
 
 
 def _cells(state: VariantState, progress: Progress, digits: int) -> tuple[RenderableType, ...]:
-    """Return the cells of a variant's row: mark, name, launches, time, and speedup or failure."""
+    """Return the cells of a variant's row."""
     launches = str(state.launches) if state.launches else ""
     time_text = "" if state.seconds is None else figures.seconds(state.seconds, digits)
     return _mark(state, progress), state.variant, launches, time_text, _finding(state, progress)
 
 
 def _mark(state: VariantState, progress: Progress) -> Text:
-    """Return ✗ for a failed variant, ● for a running one, · for one that was launched in this round, else a space."""
+    """Mark a variant as failed, running, or launched in this round."""
     if state.failure is not None:
         return Text("✗", style=BAD)
     if progress.running_variant == state.variant:
@@ -367,10 +361,7 @@ def _mark(state: VariantState, progress: Progress) -> Text:
 
 
 def _finding(state: VariantState, progress: Progress) -> Text:
-    """Return a variant's failure, or its speedup so far; empty before there is a comparison.
-
-    For the baseline, return the checks that make it invalid, or `baseline`.
-    """
+    """Return a variant's failure, its speedup so far, or `baseline`."""
     if state.failure is not None:
         return Text(failure_text(state.failure, progress.case), style=BAD)
     if state.variant == progress.case.baseline:
@@ -384,7 +375,7 @@ def _finding(state: VariantState, progress: Progress) -> Text:
 
 
 def _phases(current: Phase | None) -> Text:
-    """List the phases of a launch: earlier phases are green, the current one is cyan; all are dim if there is none."""
+    """List the phases of a launch in one line; colours show its progress."""
     line = Text()
     is_earlier = current is not None
     for phase in PHASES:
@@ -399,9 +390,9 @@ def _phases(current: Phase | None) -> Text:
 
 
 def _status_line(progress: Progress, now: float, remaining_time: Remaining | None) -> RenderableType:
-    """Return a line with the round, the elapsed time, a progress bar of rounds, and the remaining time.
+    """Return the round, the elapsed time, a progress bar and the remaining time.
 
-    Discarded rounds are measured again, so they do not advance the round or the bar.
+    Discarded rounds do not advance the bar, because they are measured again.
     """
     measurement = progress.case.measurement
     active_states = [state for state in progress.states if state.failure is None]
@@ -423,7 +414,7 @@ def _status_line(progress: Progress, now: float, remaining_time: Remaining | Non
 
 
 def time_left(remaining_time: Remaining | None) -> str:
-    """Format the estimated remaining time, which is None before the first launch has ended."""
+    """Format the estimated remaining time."""
     if remaining_time is None:
         return "time left: known after the first launch"
     minimum = figures.duration(remaining_time.minimum_seconds)

@@ -8,7 +8,7 @@ BYTES_PER_GIBIBYTE = 2**30
 
 
 def line(fingerprint: Mapping[str, str]) -> str:
-    """Return device, CPUs, memory, kernel and versions in one line, as far as the fingerprint has them."""
+    """Describe the machine in one line: device, CPUs, memory, kernel and versions."""
     texts = [_device(fingerprint), _cpus(fingerprint)]
     # A container's memory limit replaces the memory of the machine.
     memory = fingerprint.get("memoryLimitBytes") or fingerprint.get("memoryBytes") or ""
@@ -24,17 +24,14 @@ def line(fingerprint: Mapping[str, str]) -> str:
 
 
 def _device(fingerprint: Mapping[str, str]) -> str:
-    """Return the name of the device; empty if it is unknown, and for a CPU, which `_cpus` describes."""
+    """Return the name of the device; `_cpus` describes a CPU."""
     if fingerprint.get("device.platform", "cpu") == "cpu":
         return ""
     return fingerprint.get("device.name", "")
 
 
 def _cpus(fingerprint: Mapping[str, str]) -> str:
-    """Describe the CPUs: model, vector extensions, how many are used, cores, and whether the machine is virtual.
-
-    The text is empty if the model is unknown.
-    """
+    """Describe the CPUs: model, vector extensions, and how many are used."""
     text = fingerprint.get("cpu", "")
     if not text:
         return ""

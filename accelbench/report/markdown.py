@@ -31,7 +31,7 @@ def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutco
 
 
 def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> list[str]:
-    """Return the paragraphs about one measured case; if nothing was measured, only its title, a warning and notes."""
+    """Return the paragraphs about one measured case."""
     result = redact_invalid(result)
     paragraphs = [f"## {escape(view.title(result.case))}"]
     if warning := view.warning(result):
@@ -60,7 +60,7 @@ def _case_section(result: Result, outcomes: Sequence[ExpectationOutcome]) -> lis
 
 
 def _notes(result: Result, *notes: str) -> list[str]:
-    """Return `notes` and the result's own notes as a bulleted list, then a paragraph about the machine."""
+    """Return a bulleted list of notes, then a paragraph about the machine."""
     paragraphs = ["\n".join(f"- {escape(note)}" for note in (*notes, *result.notes))]
     if line := machine.line(result.fingerprint):
         paragraphs.append(escape(line))
@@ -68,7 +68,7 @@ def _notes(result: Result, *notes: str) -> list[str]:
 
 
 def _compiled_section(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> list[str]:
-    """Return the paragraphs about cases that were compiled for a target accelerator and not measured."""
+    """Return the paragraphs about cases that were compiled and not run."""
     results = [result for result, _ in cases]
     paragraphs = [f"## {escape(view.title(results[0].case, all_cases=True))}"]
     paragraphs += [escape(sentence) for sentence in targets.sentences(*results)]
@@ -90,7 +90,7 @@ def _table_with_caption(table: Table) -> list[str]:
 
 
 def _table(table: Table, *, first_heading: str = "") -> str:
-    """Return the table without its caption; `first_heading` replaces the heading of the first column."""
+    """Return the table in Markdown, without its caption."""
     headings = [column.name for column in table.columns]
     if first_heading:
         headings[0] = first_heading
@@ -99,7 +99,7 @@ def _table(table: Table, *, first_heading: str = "") -> str:
 
 
 def _paragraph(texts: Iterable[str]) -> str:
-    """Return a paragraph in which each text is a sentence with a capital letter and a full stop."""
+    """Join texts into a paragraph, each as a sentence."""
     return " ".join(f"{escape(text[:1].upper() + text[1:])}." for text in texts)
 
 
@@ -110,9 +110,9 @@ class RawMarkdown(str):
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: set[int]) -> str:
-    """Return a Markdown table; columns whose indices are in `right` are aligned at the right.
+    """Return a Markdown table.
 
-    Every cell is escaped, unless it is `RawMarkdown`.
+    `right` has the indices of the columns that are aligned right.
     """
     rule = [RawMarkdown("---:" if index in right else "---") for index in range(len(header))]
     return "\n".join(_row(cells) for cells in (header, rule, *rows))
@@ -124,12 +124,12 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return the text on one line, escaped for a cell; `RawMarkdown` is unchanged."""
+    """Escape a text for a table cell, except `RawMarkdown`."""
     return text if isinstance(text, RawMarkdown) else _inline(text).replace("|", "\\|")
 
 
 def escape(text: str) -> str:
-    """Return the text on one line as Markdown that shows exactly this text: markup and HTML are escaped."""
+    """Escape markup and HTML, so that Markdown shows exactly this text."""
     return _BLOCK.sub(r"\1\\\2", _inline(text))
 
 

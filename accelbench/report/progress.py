@@ -93,7 +93,7 @@ def advance(progress: Progress, event: Event, now: float) -> Progress:
 
 
 def _after_launch(state: VariantState, event: LaunchFinished) -> VariantState:
-    """Return a variant's state after one more launch; only a launch that did not fail is counted."""
+    """Return a variant's state after one more launch."""
     return replace(
         state,
         wall_seconds=(*state.wall_seconds, float(event.wall_seconds)),
@@ -104,7 +104,7 @@ def _after_launch(state: VariantState, event: LaunchFinished) -> VariantState:
 
 
 def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progress:
-    """Return the progress after a round was counted, or discarded because of a disturbance."""
+    """Return the progress after a round."""
     rounds_complete, discarded_rounds = progress.rounds_complete, progress.discarded_rounds
     if event.quarantined:
         discarded_rounds += 1
@@ -130,7 +130,7 @@ def _after_round(progress: Progress, event: RoundFinished, now: float) -> Progre
 
 
 def _state_after_round(state: VariantState, event: RoundFinished) -> VariantState:
-    """Return `state` with the variant's time and comparison from the event; what the event lacks is unchanged."""
+    """Return the state with the event's time and comparison, if it has them."""
     comparison = next((item for item in event.comparisons if item.variant == state.variant), state.comparison)
     time = next((item for item in event.times if item.variant == state.variant), None)
     if time is None:
@@ -140,10 +140,7 @@ def _state_after_round(state: VariantState, event: RoundFinished) -> VariantStat
 
 
 def remaining(progress: Progress, now: float) -> Remaining | None:
-    """Estimate the seconds until the minimum and the maximum number of rounds; None before a launch has ended.
-
-    Each is at most what is left of the case's time limit.
-    """
+    """Estimate the seconds until the minimum and the maximum number of rounds."""
     durations = [seconds for state in progress.states for seconds in state.wall_seconds]
     if not durations:
         return None
@@ -176,12 +173,7 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
 def remaining_run(case: Remaining, elapsed: float, finished: Iterable[float], cases_left: int) -> Remaining:
     """Estimate the remaining seconds of a run.
 
-    Args:
-        case: The remaining seconds of the current case.
-        elapsed: The seconds since the current case started.
-        finished: The seconds that each finished case took. A case that has not started is expected to take their mean,
-            or as long as the current case if none has finished.
-        cases_left: The number of cases that have not started.
+    `case` is for the current case; `finished` has the durations of earlier ones.
     """
     durations = tuple(finished)
     if durations:

@@ -14,11 +14,7 @@ END = "END-OF-MANIFEST"
 
 
 def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
-    """Return a shell command that runs the manifest.
-
-    `processors` is the number of CPUs that the run may use; None: all. A workload's script must be in the current
-    directory, as a comment says.
-    """
+    """Return a shell command that runs the manifest."""
     manifest_text = yaml.safe_dump(dict(manifest), sort_keys=False, allow_unicode=True, width=100)
     script = manifest["spec"]["workload"].get("script")
     file = Script.model_validate(script).file_name if script else ""
@@ -28,10 +24,7 @@ def command(manifest: Mapping[str, Any], processors: int | None = None) -> str:
 
 
 def processors_option(result: Result) -> int | None:
-    """Return the number of CPUs that the run used, for the option `--processors`.
-
-    The answer is None if the number is unknown, if the run used all CPUs, or if it had a container's CPU limit.
-    """
+    """Return the value of `--processors` that repeats the run, if it needs one."""
     entries = result.fingerprint
     used, installed = entries.get("cpusUsed", ""), entries.get("cpus", "")
     if not used.isdecimal() or "cpuLimit" in entries or used == installed:
@@ -40,7 +33,7 @@ def processors_option(result: Result) -> int | None:
 
 
 def of_run(run: BenchmarkRun) -> dict[str, Any]:
-    """Return the manifest of a run, without defaults and without fields that only apply in a cluster."""
+    """Return the manifest of a run, without defaults and cluster settings."""
     document = run.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True)
     spec = document["spec"]
     return {
@@ -81,16 +74,13 @@ def of_case(case: Case) -> dict[str, Any]:
 
 
 def _settings(measurement: CaseMeasurement) -> dict[str, Any]:
-    """Return the settings of a measurement that a run and a case have in common.
-
-    Precision and seed are always among them, the others only if they are not the defaults.
-    """
+    """Return the settings that a run and a case have in common."""
     shared = measurement.model_dump(by_alias=True, include=set(MeasurementSettings.model_fields), exclude_defaults=True)
     return {"precision": measurement.precision, "seed": measurement.seed} | shared
 
 
 def _variant(variant: CaseVariant) -> dict[str, Any]:
-    """Return a variant for a manifest, without a name that equals its program and without empty options."""
+    """Return a variant for a manifest, without redundant fields."""
     document: dict[str, Any] = {"use": variant.use}
     if variant.name != variant.use:
         document["name"] = variant.name
@@ -100,7 +90,7 @@ def _variant(variant: CaseVariant) -> dict[str, Any]:
 
 
 def _source(case: Case) -> dict[str, Any]:
-    """Return the workload's script, or its name if it is not from a script."""
+    """Return the workload's script, or its name if it has none."""
     if case.script is None:
         return {"name": case.workload}
     return {"script": case.script.model_dump(by_alias=True, exclude_none=True)}

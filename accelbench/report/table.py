@@ -35,12 +35,12 @@ class Table:
     """For each row, the interval that can be drawn next to its verdict."""
 
     def without_empty_columns(self) -> "Table":
-        """Return the table without columns that are empty in every row; the first column always stays."""
+        """Return the table without empty columns; the first one always stays."""
         indices = [0, *(index for index in range(1, len(self.columns)) if any(row[index] for row in self.rows))]
         return self._with_columns(indices)
 
     def with_verdict_first(self) -> "Table":
-        """Return the table with the verdict as second column, where a narrow screen shows it."""
+        """Return the table with the verdict as second column, for narrow screens."""
         others = sorted(range(1, len(self.columns)), key=lambda index: self.columns[index].kind != "verdict")
         return self._with_columns([0, *others])
 
@@ -55,6 +55,6 @@ class Table:
 
 
 def make_table(caption: str, columns: Iterable[TableColumn], rows: Iterable[tuple[str, ...]]) -> Table | None:
-    """Return the table without empty columns; None if only the first column has text."""
+    """Return the table without empty columns; None if only the first has text."""
     table = Table(caption, tuple(columns), tuple(rows)).without_empty_columns()
     return table if len(table.columns) > 1 else None

@@ -40,13 +40,13 @@ def is_compiled(result: Result) -> bool:
 
 
 def tables(results: Sequence[Result]) -> tuple[Table, ...]:
-    """Return all tables that are not empty, with a row for each target and variant."""
+    """Return all tables that are not empty."""
     all_tables = (memory(results), sizes(results), programs(results), largest_kernels(results))
     return tuple(table for table in all_tables if table is not None)
 
 
 def memory(results: Sequence[Result]) -> Table | None:
-    """Return a table of whether each program fits or was not compiled, and of its peak memory on a device."""
+    """Return a table of each program's peak memory, and whether it fits."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -75,9 +75,9 @@ def memory(results: Sequence[Result]) -> Table | None:
 
 
 def sizes(results: Sequence[Result]) -> Table | None:
-    """Return a table of one device's memory by kind, and of all devices' floating-point operations.
+    """Return a table of memory by kind, and of floating-point operations.
 
-    The column `reused` is the size of outputs that share memory with arguments. None if no program has a number.
+    The column `reused` is the size of outputs that share memory with arguments.
     """
     fields = ("argument_bytes", "output_bytes", "aliased_bytes", "temporary_bytes")
     headings = ("arguments", "outputs", "reused", "temporary", "FLOP")
@@ -94,7 +94,7 @@ def sizes(results: Sequence[Result]) -> Table | None:
 
 
 def programs(results: Sequence[Result]) -> Table | None:
-    """Return a table of each program's operations, kernels and collectives, and of the compiler's time and memory."""
+    """Return a table of each program's operations, and of its compilation."""
     columns = (
         TableColumn("target"),
         TableColumn("variant"),
@@ -118,7 +118,7 @@ def programs(results: Sequence[Result]) -> Table | None:
 
 
 def largest_kernels(results: Sequence[Result]) -> Table | None:
-    """Return a table of the operations in each program's largest fused kernels; None if no program has one."""
+    """Return a table of the operations in each program's largest fused kernels."""
     columns = (TableColumn("target"), TableColumn("variant"), TableColumn("what one kernel computes", kind="sentence"))
     rows = (
         (target, variant.name, "; ".join(compiled.fused))
@@ -129,17 +129,13 @@ def largest_kernels(results: Sequence[Result]) -> Table | None:
 
 
 def sentences(*results: Result) -> tuple[str, ...]:
-    """Return the sentences about all programs, each once; `Nothing was compiled.` if there are none."""
+    """Return the sentences about all programs, each once."""
     all_sentences = [sentence for result in results for sentence in _sentences(result)]
     return tuple(dict.fromkeys(all_sentences)) or ("Nothing was compiled.",)
 
 
 def _sentences(result: Result) -> Iterator[str]:
-    """Yield sentences about each program, and about each variant that was not compiled because it failed.
-
-    A program has a headline, the compiler's message if it refused, and, if each of several devices does all of it, the
-    reason.
-    """
+    """Yield sentences about each program and each variant that was not compiled."""
     compiled_variants = {compiled.variant for compiled in result.compiled}
     for compiled in result.compiled:
         yield f"{compiled.headline}."
@@ -155,10 +151,7 @@ def _sentences(result: Result) -> Iterator[str]:
 
 
 def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return notes on the numbers: what `≈` before an estimate means, and that no time is known.
-
-    `≈` has one meaning for compiled programs, and another for PyTorch's, which are dispatched and not compiled.
-    """
+    """Return notes: how numbers were estimated, and that nothing was timed."""
     programs = [compiled for result in results for compiled in result.compiled]
     notes = []
     if any(compiled.estimates and not compiled.dispatched for compiled in programs):
@@ -169,17 +162,14 @@ def footnotes(results: Sequence[Result]) -> tuple[str, ...]:
 
 
 def label(result: Result) -> str:
-    """Return the target, and the swept parameters that distinguish the case from other cases of the same target."""
+    """Return the target, followed by the case's swept parameters."""
     swept = ", ".join(f"{name} {value}" for name, value in result.case.swept.items())
     target = result.case.accelerator.target or ""
     return f"{target}, {swept}" if swept else target
 
 
 def bar(used_bytes: int | None, device_bytes: int | None) -> str:
-    """Draw which share of a device's memory is used, as `██████░░░░░░ 50 %`; empty if a number is unknown.
-
-    An arrow at the end of the bar marks that more memory is used than the device has.
-    """
+    """Draw the used share of a device's memory, as `██████░░░░░░ 50 %`."""
     if used_bytes is None or not device_bytes:
         return ""
     filled_cells = round(BAR_WIDTH * used_bytes / device_bytes)
@@ -190,10 +180,7 @@ def bar(used_bytes: int | None, device_bytes: int | None) -> str:
 
 
 def collectives(variant: VariantResult) -> str:
-    """Return a program's collective operations by kind, with their bytes on a device: `2 all-reduce (4.19 MB)`.
-
-    The text is `3 others` if `KINDS` lists none of them, `none` if there are 0, and empty if they were not counted.
-    """
+    """Return a program's collective operations, as `2 all-reduce (4.19 MB)`."""
     numbers = variant.numbers
     if numbers.collectives is None:
         return ""
@@ -207,13 +194,13 @@ def collectives(variant: VariantResult) -> str:
 
 
 def flops(variant: VariantResult) -> str:
-    """Return the floating-point operations of one call, as `26.8 G`; empty if they are unknown."""
+    """Return the floating-point operations of one call, as `26.8 G`."""
     flops_per_call = variant.numbers.flops_per_call
     return "" if flops_per_call is None else figures.quantity(flops_per_call, "").strip()
 
 
 def compile_time(variant: VariantResult) -> str:
-    """Return the median time of the compile phase as text; empty if it is unknown."""
+    """Return the median time of the compile phase as text."""
     phase_time = next((time for time in variant.phases if time.phase == "compile"), None)
     return figures.seconds(float(phase_time.median_seconds)) if phase_time else ""
 
@@ -226,14 +213,14 @@ class _NumberTexts:
         self._estimates = compiled.estimates
 
     def size(self, field: str) -> str:
-        """Format a number of bytes, after `≈` if it is an estimate; empty if it is unknown."""
+        """Format a number of bytes, after `≈` if it is an estimate."""
         value = self._numbers.value(field)
         if value is None:
             return ""
         return f"{self._sign(field)}{figures.quantity(value, 'B') if value else '0 B'}"
 
     def count(self, field: str) -> str:
-        """Format a count, after `≈` if it is an estimate; empty if it is unknown."""
+        """Format a count, after `≈` if it is an estimate."""
         value = self._numbers.value(field)
         return "" if value is None else f"{self._sign(field)}{value:,}"
 
@@ -244,7 +231,10 @@ class _NumberTexts:
 
 
 def _programs(results: Sequence[Result]) -> Iterator[tuple[str, VariantResult, CompiledVariant | None]]:
-    """Yield a case's label, a variant and its program, for each variant; the program is None if it was not compiled."""
+    """Yield a case's label, a variant and its program, for each variant.
+
+    The program is None if it was not compiled.
+    """
     for result in results:
         programs = {compiled.variant: compiled for compiled in result.compiled}
         for variant in result.variants:

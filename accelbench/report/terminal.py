@@ -52,15 +52,12 @@ class TerminalReport:
     """Show one case's result in the width of the console."""
 
     def __init__(self, result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> None:
-        """Keep the result without its invalid numbers, and the outcomes of its expectations."""
+        """Keep the result without its invalid numbers."""
         self.result = redact_invalid(result)
         self.expectations = expectations
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the title, sentences, a table of verdicts or observations, details, remarks, checks and notes.
-
-        If nothing was measured, yield only the title, a warning that says so, remarks, expectations and notes.
-        """
+        """Yield the report from the title to the notes."""
         del console, options
         result = self.result
         yield Text(view.title(result.case), style="bold")
@@ -98,7 +95,7 @@ def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> R
 
 
 def observation_table(rows: Sequence[view.ObservationRow]) -> RenderableType:
-    """Return the table of observations, yellow where launches differ; only the first row of a variant names it."""
+    """Return the table of observations; rows are yellow where launches differ."""
     table = _table()
     table.add_column("variant", overflow="fold")
     table.add_column("observed", no_wrap=True)
@@ -122,14 +119,14 @@ def _phases(result: Result) -> Iterable[RenderableType]:
 
 
 def _with_short_heading(column: TableColumn) -> TableColumn:
-    """Break a heading longer than `compile` at its hyphen, so that a name and seven phases fit into 80 columns."""
+    """Break a long heading at its hyphen, so that seven phases fit 80 columns."""
     if len(column.name) <= len("compile"):
         return column
     return replace(column, name=column.name.replace("-", "-\n"))
 
 
 def _detail_tables(result: Result) -> Iterable[RenderableType]:
-    """Yield the tables of the 99th percentile, of first calls, and of work (main columns), as far as they exist."""
+    """Yield the tables of slow calls, first calls and work."""
     for table in (details.tail(result), details.first_calls(result), details.work(result, brief=True)):
         if table is not None:
             # Use the caption as heading of the first column: above the table it would take another line.
@@ -148,21 +145,19 @@ class _Column:
     """True if a cell must be on one line; the heading may be on several."""
 
     def widths(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Return the minimum width, which splits no word, and the maximum width, which breaks no line.
-
-        If `nowrap`, the minimum keeps each cell on one line; only the heading may be on several.
-        """
+        """Return the width that splits no word, and the width that breaks no line."""
         column_widths = measure_renderables(console, options, (self.heading, *self.cells))
         if not self.nowrap or not self.cells:
             return column_widths
         cell_widths = measure_renderables(console, options, self.cells)
+        # Cells stay on one line; the heading may break.
         return Measurement(max(column_widths.minimum, cell_widths.maximum), column_widths.maximum)
 
 
 def distribute(columns: Sequence[Measurement], total_width: int) -> list[int]:
-    """Return a width for each column, so that the sum is at most `total_width`.
+    """Divide `total_width` among the columns.
 
-    Every column gets its minimum. Then, while there is space, the narrowest column below its maximum grows by one.
+    The narrowest columns grow first.
     """
     widths = [column.minimum for column in columns]
     for _ in range(total_width - sum(widths)):
@@ -177,15 +172,12 @@ class FittedTable:
     """Show a table in the width of the console; if words would have to be split, show each row as a list."""
 
     def __init__(self, table: TextTable, *, first_heading: str = "") -> None:
-        """Keep the table; `first_heading`, unless empty, replaces the heading of the first column."""
+        """Keep the table; `first_heading` replaces its first heading."""
         self.table = table
         self.first_heading = first_heading or table.columns[0].name
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table in the first of `LAYOUTS` that fits; if none fits, yield each row as a list.
-
-        Layouts with drawn intervals need intervals, and a console of at least `MINIMUM_PLOT_WIDTH`.
-        """
+        """Yield the table in the first of `LAYOUTS` that fits, else as lists."""
         may_draw_intervals = options.max_width >= MINIMUM_PLOT_WIDTH and any(self.table.intervals)
         for gap, may_break_lines, draws_intervals in LAYOUTS:
             if draws_intervals and not may_draw_intervals:
@@ -200,7 +192,7 @@ class FittedTable:
         yield from self._lists()
 
     def _rich_table(self, columns: Sequence[_Column], widths: Sequence[int], gap: int) -> RichTable:
-        """Return a table with these widths; if rich chose them, it would split words and cut the last column."""
+        """Return a table with these widths; those that rich chooses would split words."""
         table = _table(gap)
         for column, width in zip(columns, widths, strict=True):
             table.add_column(column.heading, justify="right" if column.number else "left", overflow="fold", width=width)
@@ -209,10 +201,7 @@ class FittedTable:
         return table
 
     def _columns(self, *, draws_intervals: bool) -> list[_Column]:
-        """Return the columns as text; numbers and columns of kind `nowrap` stay on one line.
-
-        If `draws_intervals`, a column of drawn intervals comes before the verdict.
-        """
+        """Return the columns; if `draws_intervals`, one of them draws the intervals."""
         columns = []
         for index, column in enumerate(self.table.columns):
             if draws_intervals and column.kind == "verdict":
@@ -224,7 +213,7 @@ class FittedTable:
         return columns
 
     def _drawn_intervals(self, verdict_index: int) -> tuple[Text, ...]:
-        """Draw each row's interval, if it has one, in the colour of its verdict in column `verdict_index`."""
+        """Draw each row's interval in the colour of its verdict."""
         axis = axis_for([bounds for bounds in self.table.intervals if bounds], PLOT_COLUMNS)
         verdict_column = self.table.columns[verdict_index]
         cells = []
@@ -234,7 +223,7 @@ class FittedTable:
         return tuple(cells)
 
     def _lists(self) -> RenderResult:
-        """Yield each row as its header, then a line for each other cell that is not empty."""
+        """Yield each row as a list: its header, then its other cells."""
         if self.first_heading != "variant":  # that the rows are variants is clear without a heading
             yield Text(self.first_heading, style="dim")
         for header, *cells in self.table.rows:
@@ -247,17 +236,14 @@ class FittedTable:
 
 
 def _style(column: TableColumn, text: str) -> str:
-    """Return the style of a cell: that of its verdict, `dim` in a column of kind `aside`, else none.
-
-    A verdict that is not in `VERDICT_STYLES` gets the style of a failure.
-    """
+    """Return the style of a cell; an unknown verdict looks like a failure."""
     if column.kind == "verdict":
         return VERDICT_STYLES.get(text, BAD)
     return "dim" if column.kind == "aside" else ""
 
 
 def _outliers(result: Result) -> Iterable[RenderableType]:
-    """Yield a line about the variants that have severe outliers among their blocks, if there are any."""
+    """Yield a line about variants with severe outliers, if there are any."""
     texts = []
     for variant in result.variants:
         counts = variant.spread.block_outliers if variant.spread else None
@@ -268,7 +254,7 @@ def _outliers(result: Result) -> Iterable[RenderableType]:
 
 
 def _checks(result: Result) -> Iterable[RenderableType]:
-    """Yield the summary of the certificate, then a line for each failed check."""
+    """Yield the summary of the checks, then a line for each failure."""
     mark, style = NEEDS_ROUNDS if certificate.only_needs_rounds(result) else MARKS[certificate.worst_outcome(result)]
     yield Text(f"{mark} {certificate.summary(result)}", style=style)
     yield from (Text(f"✗ {line}", style=BAD) for line in certificate.failure_lines(result))
@@ -294,12 +280,12 @@ def _expectations(outcomes: Iterable[ExpectationOutcome]) -> Iterable[Renderable
 
 
 def _table(gap: int = 2) -> RichTable:
-    """Return an empty table without lines; `gap` is the number of spaces between two columns."""
+    """Return an empty table without lines; `gap` is the space between columns."""
     return RichTable(box=None, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
 
 
 def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> RenderableType:
-    """Return the report of several cases; cases that were compiled for targets share one report at the end."""
+    """Return the report of several cases; compiled ones share one at the end."""
     measured_reports: list[RenderableType] = []
     compiled_cases = []
     for result, outcomes in results:
@@ -342,20 +328,20 @@ class Axis:
     width: int
 
     def column(self, value: float) -> int:
-        """Return the index of the character for `value` on the logarithmic scale; 0 below `low`, last above `high`."""
+        """Return the index of the character for `value` on the logarithmic scale."""
         position = math.log(value / self.low) / math.log(self.high / self.low)
         return min(self.width - 1, max(0, round(position * (self.width - 1))))
 
 
 def axis_for(intervals: Sequence[Bounds], width: int) -> Axis:
-    """Return an axis of `width` characters for 1 and all intervals, with a factor of `AXIS_MARGIN` at both ends."""
+    """Return an axis of `width` characters that shows 1 and all intervals."""
     lower = min([1.0, *(bounds.lower for bounds in intervals)])
     upper = max([1.0, *(bounds.upper for bounds in intervals)])
     return Axis(lower / AXIS_MARGIN, upper * AXIS_MARGIN, width)
 
 
 def draw_interval(bounds: Bounds, axis: Axis) -> str:
-    """Draw an interval as a line of text: `│` marks a speedup of 1, `●` the estimate, `━` the interval."""
+    """Draw an interval as text: `│` is 1, `●` the estimate, `━` the interval."""
     line = [" "] * axis.width
     line[axis.column(1.0)] = "│"
     first, last = axis.column(bounds.lower), axis.column(bounds.upper)

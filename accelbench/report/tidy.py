@@ -13,7 +13,7 @@ FINDINGS = ("verdict", "noisy", "invalid", "seconds", "speedup", "speedupLower",
 
 
 def report(results: Iterable[Result]) -> str:
-    """Return CSV with a header and a row for each variant; a cell is empty if its value is unknown or invalid."""
+    """Return CSV with a header and a row for each variant."""
     rows = [row for result in results for row in _rows(redact_invalid(result))]
     parameters = list(dict.fromkeys(name for row in rows for name in row if name.startswith("parameter.")))
     numbers = [number.name for number in MEASURED.values()]
@@ -25,7 +25,7 @@ def report(results: Iterable[Result]) -> str:
 
 
 def _rows(result: Result) -> Iterator[dict[str, object]]:
-    """Yield a row for each variant: its cells by the names of their columns."""
+    """Yield a row for each variant: its cells by column name."""
     case = result.case
     comparisons = {comparison.variant: comparison for comparison in result.comparisons}
     for variant in result.variants:

@@ -68,10 +68,9 @@ class ObservationRow:
 
 
 def title(case: Case, *, all_cases: bool = False) -> str:
-    """Return the case in one line: workload, parameters, precision, profile or target.
+    """Describe the case in one line: workload, parameters, precision and accelerator.
 
-    If `all_cases` is True, the line describes all cases of a run that was compiled for targets. It then leaves out
-    swept parameters and the target.
+    If `all_cases`, leave out what differs between cases.
     """
     parameters = dict(case.parameters)
     if all_cases:
@@ -84,7 +83,7 @@ def title(case: Case, *, all_cases: bool = False) -> str:
 
 
 def warning(result: Result) -> str:
-    """Return a warning if the result is incomplete, or if nothing was measured; otherwise an empty text."""
+    """Return a warning if the result is incomplete or empty."""
     if result.complete:
         return measurement_summary(result) if nothing_measured(result) else ""
     reasons: dict[StopReason | None, str] = {
@@ -99,20 +98,14 @@ def warning(result: Result) -> str:
 
 
 def nothing_measured(result: Result) -> bool:
-    """Return True if there is nothing to put into a table.
-
-    There is no launch that counts, no time, no failure, no check, no observation and no compiled program.
-    """
+    """Return True if there is nothing to put into a table."""
     if result.certificate.checks or result.observations or result.compiled:
         return False
     return not any(variant.launches or variant.seconds or variant.failure for variant in result.variants)
 
 
 def sentences(result: Result) -> tuple[str, ...]:
-    """Return sentences about observations or comparisons, or that a variant was measured alone.
-
-    Empty if nothing was measured, or if several variants have no comparison.
-    """
+    """Return sentences about observations or comparisons."""
     if nothing_measured(result):
         return ()
     if result.observations:
@@ -125,10 +118,7 @@ def sentences(result: Result) -> tuple[str, ...]:
 
 
 def _describe_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return at most `MAXIMUM_SENTENCES` texts about ranked comparisons.
-
-    If several comparisons are all invalid, one text says so; if there are too many for a text each, sum them up.
-    """
+    """Return at most `MAXIMUM_SENTENCES` texts about ranked comparisons."""
     if len(comparisons) > 1 and all(comparison.invalid for comparison in comparisons):
         return _no_speedups(comparisons)
     if len(comparisons) <= MAXIMUM_SENTENCES:
@@ -137,11 +127,7 @@ def _describe_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 
 
 def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return at most three sentences about many comparisons, which are ranked.
-
-    They describe the first and the last comparison that has a verdict or is noisy, and between these the number of
-    verdicts of each kind. Without such a comparison, they are those of `_no_speedups`.
-    """
+    """Return at most three sentences about many ranked comparisons."""
     ranked = [comparison for comparison in comparisons if comparison.verdict or comparison.noisy]
     if not ranked:
         return _no_speedups(comparisons)
@@ -160,7 +146,7 @@ def _summarize_comparisons(comparisons: Sequence[Comparison]) -> tuple[str, ...]
 
 
 def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
-    """Remove from each text the sentences that an earlier text contains; texts that become empty are left out.
+    """Remove sentences that an earlier text contains.
 
     Comparisons with the same baseline often repeat a sentence about this baseline.
     """
@@ -174,10 +160,9 @@ def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _no_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """Return `None of 4 comparisons with jax/jit is valid. The checks that failed: parity, drift (2).`.
+    """Say that no comparison is valid, and which checks failed.
 
-    The number after a check says for how many comparisons it failed; without a number, for all. If no check failed,
-    return the first `MAXIMUM_SENTENCES` sentences of the comparisons.
+    A number after a check counts the comparisons that failed it, as in `drift (2)`.
     """
     failed_checks = Counter(name for comparison in comparisons for name in comparison.invalid)
     if not failed_checks:
@@ -210,7 +195,7 @@ def verdict_table(result: Result) -> Table:
 
 
 def variant_rows(result: Result) -> tuple[VariantRow, ...]:
-    """Return the rows of the verdict table: the baseline, then the other variants in the manifest's order."""
+    """Return the rows of the verdict table, the baseline first."""
     seconds = {variant.name: step_seconds(variant) for variant in result.variants}
     return _rows(result, result.comparisons, seconds)
 
@@ -218,7 +203,7 @@ def variant_rows(result: Result) -> tuple[VariantRow, ...]:
 def compared_rows(result: Result) -> tuple[VariantRow, ...]:
     """Return a row for each variant except the baseline.
 
-    For the protocol latency, a variant has two rows: its median and its 99th percentile.
+    Latency gives two rows: the median and the 99th percentile.
     """
     rows = [row for row in variant_rows(result) if row.name != result.case.baseline]
     if not result.tail_comparisons:
@@ -233,10 +218,7 @@ def compared_rows(result: Result) -> tuple[VariantRow, ...]:
 
 
 def tail_rows(result: Result) -> tuple[VariantRow, ...]:
-    """Return the rows for the 99th percentile of calls; empty if the protocol is not latency.
-
-    A variant's percentile is the geometric mean over its launches.
-    """
+    """Return the rows for the 99th percentile of calls."""
     percentiles = {}
     for variant in result.variants:
         times = [float(launch.p99_seconds) for launch in variant.launches if launch.p99_seconds]
@@ -249,7 +231,7 @@ def tail_rows(result: Result) -> tuple[VariantRow, ...]:
 def _rows(
     result: Result, comparisons: Sequence[Comparison], seconds: Mapping[str, float | None]
 ) -> tuple[VariantRow, ...]:
-    """Return a row for each variant; times have so many digits that their shown quotients are the shown speedups."""
+    """Return a row for each variant; shown times agree with shown speedups."""
     quotients = []
     for comparison in comparisons:
         baseline_seconds, variant_seconds = seconds.get(comparison.baseline), seconds.get(comparison.variant)
@@ -267,7 +249,7 @@ def _rows(
 
 
 def _has_unpaired_rounds(result: Result, comparison: Comparison) -> bool:
-    """Return True if one of the two variants has a launch in a round in which the other has none."""
+    """Return True if the two variants were launched in different rounds."""
     rounds = {variant.name: {launch.round for launch in variant.launches} for variant in result.variants}
     return rounds.get(comparison.baseline) != rounds.get(comparison.variant)
 
@@ -280,7 +262,7 @@ def baseline_first(result: Result) -> tuple[VariantResult, ...]:
 def _row(
     result: Result, variant: VariantResult, comparison: Comparison | None, seconds: float | None, digits: int
 ) -> VariantRow:
-    """Return a variant's row; its spread is half of (95th - 5th percentile) / geometric mean, empty for one launch."""
+    """Return a variant's row of the verdict table."""
     spread = ""
     quantiles = variant.seconds
     if quantiles is not None and len(variant.launches) > 1:
@@ -296,10 +278,7 @@ def _row(
 
 
 def _verdict(result: Result, variant: VariantResult, comparison: Comparison | None) -> str:
-    """Return why a variant failed, `baseline`, the failed checks, the verdict, or why there is no verdict.
-
-    The first of these that applies is returned; empty for a variant that was measured and not compared.
-    """
+    """Return the verdict, or the reason why there is none."""
     if variant.failure is not None:
         return f"failed: {variant.failure.reason}"
     if variant.name == result.case.baseline:
@@ -323,7 +302,7 @@ def _why_no_interval(result: Result, comparison: Comparison) -> str:
 
 
 def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
-    """Return everything that was observed, variant by variant; empty if the case was timed."""
+    """Return everything that was observed, variant by variant."""
     return tuple(
         ObservationRow(observations.variant, found.name, found.text, differs=len(found.values) > 1)
         for observations in result.observations
@@ -333,20 +312,20 @@ def observation_rows(result: Result) -> tuple[ObservationRow, ...]:
 
 
 def observation_table(result: Result) -> Table | None:
-    """Return the table of everything that was observed; None if nothing was observed."""
+    """Return the table of everything that was observed."""
     columns = (TableColumn("variant"), TableColumn("observed"), TableColumn("value"))
     rows = tuple((row.variant, row.name, row.value) for row in observation_rows(result))
     return make_table("What each variant did", columns, rows)
 
 
 def reached_phases(result: Result) -> tuple[Phase, ...]:
-    """Return the phases that at least one variant reached, in the order of a launch."""
+    """Return the phases that any variant reached, in their order."""
     phases = {time.phase for variant in result.variants for time in variant.phases}
     return tuple(phase for phase in PHASES if phase in phases)
 
 
 def phase_table(result: Result) -> Table | None:
-    """Return the median seconds of each phase, with a row for each variant; None if no variant reached a phase."""
+    """Return a table of the median seconds of each phase."""
     phases = reached_phases(result)
     columns = (TableColumn("variant"), *(TableColumn(phase, number=True) for phase in phases))
     rows = []
@@ -368,7 +347,7 @@ def remarks(result: Result) -> tuple[str, ...]:
 
 
 def _why_stopped(result: Result, stopped: StopReason) -> str:
-    """Return why there were no more rounds; empty if the target was met and nothing was timed."""
+    """Return why there were no more rounds."""
     limit = f"{result.case.measurement.time_limit_seconds} s"
     rounds = result.rounds + len(result.quarantined)
     total_seconds = float(result.overhead.get("total", 0))
@@ -384,10 +363,7 @@ def _why_stopped(result: Result, stopped: StopReason) -> str:
 
 
 def measurement_summary(result: Result) -> str:
-    """Return `8 rounds (target met), 1 discarded, 95 % confidence over all comparisons, 42 s`.
-
-    The last is the total wall time. `nothing timed` is added to observations; what is unknown is left out.
-    """
+    """Summarize the measurement, as `8 rounds (target met), 1 discarded, 42 s`."""
     texts = [_describe_rounds(result)]
     if result.quarantined:
         texts.append(f"{len(result.quarantined)} discarded")
@@ -402,7 +378,7 @@ def measurement_summary(result: Result) -> str:
 
 
 def _describe_rounds(result: Result) -> str:
-    """Return the number of valid rounds, and why there were no more, if known: `8 rounds (target met)`."""
+    """Return the number of rounds and why they ended: `8 rounds (target met)`."""
     rounds = "1 round" if result.rounds == 1 else f"{result.rounds} rounds"
     if result.rounds == 0:
         rounds = "no valid round"
@@ -414,9 +390,9 @@ def _describe_rounds(result: Result) -> str:
 
 
 def time_notes(result: Result) -> tuple[str, ...]:
-    """Return what the times mean, and a note for each speedup that is not the ratio of two times of the table.
+    """Return what the times mean, and a note on each unusual speedup.
 
-    Such a speedup uses only the rounds that both variants have; the times use all. Empty if no variant has a time.
+    A speedup uses only rounds that both variants have; the times use all.
     """
     if not any(variant.seconds for variant in result.variants):
         return ()

@@ -28,11 +28,7 @@ def plot(
     *,
     quarantined: AbstractSet[int] = frozenset(),
 ) -> Plot | None:
-    """Draw a panel for each variant over the rounds; None if nothing was timed.
-
-    Discarded rounds are shaded. All panels are logarithmic if one of them needs it: a variant's slowest block took more
-    than `MAXIMUM_LINEAR_RATIO` times its quickest.
-    """
+    """Draw each variant's blocks over the rounds, and mark discarded rounds."""
     timed = {variant: launches for variant, launches in series.items() if any(launch.seconds for launch in launches)}
     if not timed:
         return None
@@ -41,7 +37,7 @@ def plot(
     wide_maximum_dots = max(4, MAXIMUM_BLOCKS // sum(len(launches) for launches in timed.values()))
 
     def make(width: int) -> "Figure":
-        """Draw the panels below each other, with fewer dots in a narrow figure; the last panel labels the rounds."""
+        """Draw the panels below each other."""
         # Heights and margins are in pixels.
         maximum_dots = wide_maximum_dots if width == canvas.WIDE else wide_maximum_dots // 2
         height = PANEL * len(timed) + 44
@@ -61,7 +57,10 @@ def plot(
 
 
 def _label_rounds(axes: "Axes", rounds: Sequence[int], *, maximum: int) -> None:
-    """Label at most `maximum` rounds below the axes; the round `rounds[i]` is drawn from i to i + 1."""
+    """Label at most `maximum` rounds below the axes.
+
+    `rounds[i]` is drawn from x = i to x = i + 1.
+    """
     every = math.ceil(len(rounds) / maximum)
     positions = [index + 0.5 for index in range(0, len(rounds), every)]
     scale.set_ticks(axes, positions, lambda position: str(rounds[int(position)]))
@@ -75,11 +74,7 @@ def _draw_panel(
     quarantined: AbstractSet[int],
     maximum_dots: int,
 ) -> None:
-    """Draw a variant's launches side by side: at most `maximum_dots` blocks of each as dots, its time as a line.
-
-    If only quantiles of the blocks are known, a vertical line from the lowest to the highest replaces the dots.
-    Launches of discarded rounds are grey.
-    """
+    """Draw a variant's launches side by side: blocks as dots, times as lines."""
     values = _values(launches)
     low, high = min(values), max(values)
     # Leave 12 % of the axis free at both ends, and at least 0.2 % of a value if all values are almost equal.
@@ -101,6 +96,7 @@ def _draw_panel(
             dots[ink][0].extend(xs)
             dots[ink][1].extend(ys)
         else:
+            # Only quantiles of the blocks are available.
             axes.plot([left + 0.5] * 2, [min(launch.seconds), max(launch.seconds)], color=ink.value, linewidth=2)
         axes.plot([left + 0.06, left + 0.94], [launch.value] * 2, color=line_ink.value, linewidth=1.2)
     for ink, (xs, ys) in dots.items():
@@ -122,9 +118,9 @@ def _draw_rounds(axes: "Axes", rounds: Sequence[int], quarantined: AbstractSet[i
 
 
 def _dots(launch: LaunchSeries, left: int, maximum_dots: int) -> tuple[list[float], list[float]]:
-    """Return the coordinates of a path that draws a dot for each block of a launch, between `left` and `left` + 1.
+    """Return the coordinates that draw a dot for each block of a launch.
 
-    A line of zero length with round ends is a dot, and NaN interrupts the path.
+    A line of zero length with round ends is a dot; NaN separates dots.
     """
     xs, ys = [], []
     for index in sample_indices(launch.seconds, maximum_dots):
@@ -140,9 +136,9 @@ def _values(launches: Sequence[LaunchSeries]) -> list[float]:
 
 
 def sample_indices(values: Sequence[float], maximum: int) -> list[int]:
-    """Return the indices of at most `maximum` values, among them the smallest and the largest value.
+    """Choose at most `maximum` values and return their indices.
 
-    If there are more values, divide them into `maximum // 2` equal parts, and choose the two extremes of each.
+    The smallest and the largest value are always among them.
     """
     if len(values) <= maximum:
         return list(range(len(values)))
@@ -156,7 +152,7 @@ def sample_indices(values: Sequence[float], maximum: int) -> list[int]:
 
 
 def _describe(timed: Mapping[str, Sequence[LaunchSeries]]) -> str:
-    """Describe the plot in words: the range of each variant's blocks, or of its launches if a launch has no blocks."""
+    """Describe the plot in words: the range of each variant's times."""
     ranges = []
     for variant, launches in timed.items():
         values = _values(launches)

@@ -64,7 +64,7 @@ DASHES = ("solid", (0, (5, 2)), (0, (1, 1.5)))
 
 
 def series_style(index: int) -> tuple[str, Any]:
-    """Return the colour and the line style of the series with this index, from 0."""
+    """Return the colour and the line style of a series."""
     colour = SERIES[index % len(SERIES)].value
     dashes = DASHES[index // len(SERIES) % len(DASHES)]
     return colour, dashes
@@ -81,9 +81,9 @@ class Plot:
 
 
 def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
-    """Draw a plot once for each width; `make` takes a width in pixels and returns a figure.
+    """Draw a plot in two widths; `make` takes a width in pixels.
 
-    `name` is unique on the page, because it prefixes the ids in the drawings.
+    `name` prefixes ids, which must be unique on the page.
     """
     with _settings():
         wide = _svg(make(WIDE), f"{name}-{WIDE}", description)
@@ -92,7 +92,7 @@ def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
 
 
 def standalone(plot: Plot) -> str:
-    """Return the wide drawing as an SVG file with the page's colours for light and dark."""
+    """Return the wide drawing as an SVG file with its own colours."""
     css = files("accelbench.report").joinpath("page", "report.css").read_text(encoding="utf-8")
     colours = css[: css.index("* {")]  # the style sheet begins with the definitions of the colours
     style = f"<style>{colours}text {{ font-family: var(--font) }}</style>"
@@ -110,7 +110,7 @@ def figure(width: int, height: float) -> "Figure":
 
 
 def place(target: "Figure", *, left: float, top: float, right: float, bottom: float) -> "Axes":
-    """Add axes to the figure, at these margins in pixels, with a line only at the bottom."""
+    """Add axes to the figure at these margins, in pixels."""
     width, height = target.get_size_inches() * POINTS_PER_INCH
     axes = target.add_axes(
         (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
@@ -124,13 +124,13 @@ def place(target: "Figure", *, left: float, top: float, right: float, bottom: fl
 
 
 def text_width(text: str) -> float:
-    """Return an upper estimate of a text's width in pixels; the real width depends on the reader's font."""
+    """Return an upper estimate of a text's width in pixels."""
     # Most fonts need less than 0.62 of their size for an average character.
     return 0.62 * FONT_SIZE * len(text)
 
 
 def _settings() -> AbstractContextManager[None]:
-    """Return a context with matplotlib options for drawings that are the same on every machine."""
+    """Return a context in which matplotlib draws the same on every machine."""
     import matplotlib as mpl
 
     return mpl.rc_context(
@@ -151,7 +151,7 @@ def _settings() -> AbstractContextManager[None]:
 
 
 def _svg(drawing: "Figure", name: str, description: str) -> str:
-    """Return the drawing as SVG for a page; `name` prefixes the ids in the SVG."""
+    """Return the drawing as SVG for a page."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     buffer = io.StringIO()
@@ -161,10 +161,7 @@ def _svg(drawing: "Figure", name: str, description: str) -> str:
 
 
 def _adapt_to_page(root: ET.Element, name: str, description: str) -> str:
-    """Return the SVG for use inside a page: with the page's colours and font, and with ids that are unique there.
-
-    An id that no element refers to is removed.
-    """
+    """Return SVG with the page's colours and font, and with unique ids."""
     _remove_metadata(root)
     referenced_ids: set[str] = set()
     for element in root.iter():
@@ -198,12 +195,12 @@ def _remove_metadata(root: ET.Element) -> None:
 
 
 def _round_to_tenths(match: re.Match[str]) -> str:
-    """Return a coordinate to a tenth of a pixel; six digits would double the size of the page."""
+    """Round a coordinate to a tenth of a pixel, to shorten the page."""
     return f"{float(match[0]):.1f}".removesuffix(".0")
 
 
 def _rename_references(element: ET.Element, name: str) -> set[str]:
-    """Prefix the ids that this element refers to with the plot's name; return the original ids."""
+    """Prefix the ids that this element refers to; return the original ids."""
     original_ids = set()
     link = element.attrib.pop(LINK, "")
     if target_id := link.removeprefix("#"):
@@ -217,7 +214,7 @@ def _rename_references(element: ET.Element, name: str) -> set[str]:
 
 
 def _page_style(style: str) -> str:
-    """Return the style with CSS variables instead of placeholder colours, and without a font."""
+    """Replace placeholder colours by CSS variables, and remove the font."""
     for ink in Ink:
         style = style.replace(ink.value, f"var({ink.variable})")
     return re.sub(r"font-family: [^;]*; ?", "", style)

@@ -28,7 +28,7 @@ STACKED_ROW = 46
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw the speedups of one case; None if no variant has a speedup with an interval."""
+    """Draw the speedups of one case with their intervals."""
     rows = view.compared_rows(result)
     intervals = [row.bounds for row in rows if row.bounds]
     if not intervals:
@@ -44,7 +44,7 @@ def plot(result: Result, name: str) -> Plot | None:
     findings_width = max(map(canvas.text_width, findings))
 
     def make(width: int) -> "Figure":
-        """Draw a row for each variant: the name, the interval, and the finding."""
+        """Draw a row for each variant: name, interval and verdict."""
         # Heights and margins are in pixels.
         # Texts are on both sides of the intervals; if there is not enough space, they are above the intervals.
         stacked = names_width + findings_width > MAXIMUM_TEXT_SHARE * width
@@ -70,21 +70,18 @@ def plot(result: Result, name: str) -> Plot | None:
 
 
 def _finding(row: view.VariantRow) -> str:
-    """Return `2.04x (2.01 to 2.07) faster`; without an interval only the verdict, or `not compared`."""
+    """Return `2.04x (2.01 to 2.07) faster`, or only the verdict."""
     if row.bounds:
         return f"{row.speedup} ({row.interval}) {row.verdict}"
     return row.verdict or "not compared"
 
 
 def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, y: float, stacked: bool) -> None:
-    """Write the variant's name at the left and its finding at the right, in the colour of its verdict.
-
-    The texts are inside the axes if they are `stacked` above the interval, else outside.
-    """
+    """Write the variant's name at the left and its verdict at the right."""
     ink, _ = VERDICTS.get(row.verdict, (Ink.BAD, ""))
 
     def write(text: str, x: float, offset_points: float, **style: Any) -> None:
-        """Write a text at `x`, from 0 (left end) to 1 (right end), moved right by `offset_points`."""
+        """Write a text at `x`, from 0 (left end) to 1 (right end)."""
         axes.annotate(
             text, (x, y), xycoords=axes.get_yaxis_transform(), xytext=(offset_points, 0),
             textcoords="offset points", va="center", annotation_clip=False, **style,
@@ -99,7 +96,7 @@ def _write_texts(axes: "Axes", row: view.VariantRow, finding: str, *, y: float, 
 
 
 def _draw_interval(axes: "Axes", row: view.VariantRow, *, y: float) -> None:
-    """Draw the interval, if there is one, as a bar and the estimate as a marker, empty for `inconclusive`."""
+    """Draw the interval as a bar and the estimate as a marker."""
     if row.bounds is None:
         return
     ink, marker = VERDICTS.get(row.verdict, (Ink.BAD, "o"))
@@ -109,7 +106,7 @@ def _draw_interval(axes: "Axes", row: view.VariantRow, *, y: float) -> None:
 
 
 def _label_alignment(low: float, high: float) -> str:
-    """Return the alignment that keeps a label at 1 inside the logarithmic axis from `low` to `high`."""
+    """Return the alignment that keeps a label at 1 inside the axis."""
     position = math.log(1 / low) / math.log(high / low)  # from 0 (left end) to 1 (right end)
     if position < 0.3:  # noqa: PLR2004 - near the left end
         return "left"
@@ -119,7 +116,7 @@ def _label_alignment(low: float, high: float) -> str:
 
 
 def describe(result: Result) -> str:
-    """Describe the plot in words: the margin of equivalence, and each variant's speedup and verdict."""
+    """Describe the plot in words."""
     findings = []
     for row in view.compared_rows(result):
         speedup = f"{row.speedup}, {row.interval}, " if row.bounds else ""

@@ -44,10 +44,7 @@ class Curve:
     """Seconds per step: the baseline's and the variant's."""
 
     def speedup(self, steps: float) -> float:
-        """Return the baseline's total time after this number of steps, first call included, divided by the variant's.
-
-        NaN if a total time is not positive.
-        """
+        """Return baseline time / variant time of this number of steps, first call included."""
         baseline_first, variant_first = self.first_seconds
         baseline_step, variant_step = self.step_seconds
         baseline_total = baseline_first + steps * baseline_step
@@ -62,11 +59,7 @@ def curves(result: Result) -> tuple[Curve, ...]:
 
 
 def _curve(comparison: Comparison, result: Result) -> Curve | None:
-    """Return the curve of a comparison; None if it has no times, or does not state when the variant pays back.
-
-    None also if the first calls of baseline and variant differ by less than `NEGLIGIBLE_SECONDS`. The baseline's first
-    call takes `extra_seconds` less than the variant's.
-    """
+    """Return the curve of a comparison; None if it cannot be drawn."""
     answer = comparison.pays_back
     if answer is None or abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return None
@@ -84,7 +77,7 @@ def _curve(comparison: Comparison, result: Result) -> Curve | None:
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw each variant's speedup, first call included, over the number of steps; None if there is no curve."""
+    """Draw each variant's speedup over the number of steps, first call included."""
     drawn_curves = curves(result)
     if not drawn_curves:
         return None
@@ -98,7 +91,7 @@ def plot(result: Result, name: str) -> Plot | None:
     high = max([1.0, *known_speedups]) * 1.3
 
     def make(width: int) -> "Figure":
-        """Draw the curves, the line at 1x, where each variant pays back with its interval, and a legend."""
+        """Draw the curves, the points where variants pay back, and a legend."""
         # Heights and margins are in pixels.
         legend_columns = 2 if width == canvas.NARROW else 4
         legend_height = 22 * math.ceil(len(drawn_curves) / legend_columns) + 30
@@ -139,20 +132,16 @@ def plot(result: Result, name: str) -> Plot | None:
 
 
 def _last_step(drawn_curves: Sequence[Curve]) -> float:
-    """Return the end of the axis: `AXIS_FACTOR` times the largest number of steps after which a variant may pay back.
-
-    It is at least `MINIMUM_AXIS_STEPS` and at most `MAXIMUM_AXIS_STEPS`.
-    """
+    """Return where the axis ends, beyond all steps at which variants pay back."""
     answers = [curve.pays_back for curve in drawn_curves]
     steps = [count for answer in answers for count in (answer.steps, answer.upper) if count]
     return min(MAXIMUM_AXIS_STEPS, max([MINIMUM_AXIS_STEPS, *(count * AXIS_FACTOR for count in steps)]))
 
 
 def _draw_payback(axes: "Axes", answer: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
-    """Draw a ring at the step at which a variant pays back, and its interval as a bar; nothing without such a step.
+    """Draw the step at which a variant pays back, and its interval.
 
-    The bar starts at 1 if the interval has no lower end, and ends at `last_step` if it has no upper end. It is
-    `offset_pixels` below the line at 1x, so that bars do not hide each other; a negative offset is above the line.
+    Offsets keep the bars of several variants apart.
     """
     from matplotlib.transforms import ScaledTranslation
 
@@ -168,7 +157,7 @@ def _draw_payback(axes: "Axes", answer: Payback, colour: str, last_step: float, 
 
 
 def _steps(value: float) -> str:
-    """Format a number of steps with k, M, G or T: `10 k` for 10,000."""
+    """Format a number of steps, as `10 k` for 10,000."""
     power_of_1000 = max(0, min(4, math.floor(math.log10(value)) // 3))
     if power_of_1000 == 0:
         return f"{value:g}"
@@ -176,7 +165,7 @@ def _steps(value: float) -> str:
 
 
 def describe(result: Result) -> str:
-    """Describe the plot in words: when each variant pays back, and its speedup in the long run."""
+    """Describe in words when each variant pays back, and its final speedup."""
     answers, long_run_speedups = [], []
     for curve in curves(result):
         answers.append(f"{curve.variant} pays back {details.pays_back(curve.pays_back, result.unit)}")

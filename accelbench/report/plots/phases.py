@@ -28,7 +28,7 @@ LEGEND_ROW = 22
 
 
 def plot(result: Result, name: str) -> Plot | None:
-    """Draw the median seconds of each phase of each variant as bars; None if no variant reached a phase."""
+    """Draw the median seconds of each phase of each variant as bars."""
     rows = {
         variant.name: {time.phase: float(time.median_seconds) for time in variant.phases}
         for variant in view.baseline_first(result)
@@ -40,7 +40,7 @@ def plot(result: Result, name: str) -> Plot | None:
     longest_seconds = max(sum(times.values()) for times in rows.values())
 
     def make(width: int) -> "Figure":
-        """Draw a bar for each variant, with a coloured part for each phase, and a legend of the phases."""
+        """Draw a bar for each variant, with a colour for each phase."""
         from matplotlib.patches import Patch
 
         # Heights and margins are in pixels.
@@ -78,7 +78,7 @@ def _seconds(value: float) -> str:
 
 
 def _describe(rows: dict[str, dict[Phase, float]]) -> str:
-    """Describe the plot: how long each variant takes until its first step is done, and the longest phase until then."""
+    """Describe the plot: each variant's time until its first step is done."""
     texts = []
     for variant, times in rows.items():
         first_phases = {phase: seconds for phase, seconds in times.items() if phase not in {"warm-up", "steady"}}

@@ -14,11 +14,7 @@ _MINIMUM_LOG_RATIO = 1.6
 
 
 def log_ticks(low: float, high: float, maximum: int) -> list[float]:
-    """Return at most `maximum` round numbers between `low` and `high`, for a logarithmic axis.
-
-    They are evenly spaced if `high / low` is less than `_MINIMUM_LOG_RATIO`. Otherwise they are powers of ten, times
-    the digits of an entry of `_DECADE`: the last one that does not give too many.
-    """
+    """Return at most `maximum` round numbers for a logarithmic axis."""
     if high / low < _MINIMUM_LOG_RATIO:
         return _even_ticks(low, high, maximum)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -43,10 +39,7 @@ def linear_ticks(high: float, maximum: int) -> list[float]:
 
 
 def _even_ticks(low: float, high: float, maximum: int) -> list[float]:
-    """Return the multiples, between `low` and `high`, of the smallest step that has at most `maximum` of them.
-
-    A step is 1, 2 or 5 times a power of ten.
-    """
+    """Return at most `maximum` evenly spaced round numbers from `low` to `high`."""
     power = math.floor(math.log10((high - low) / maximum))
     for exponent in (power, power + 1):
         for digit in (1, 2, 5):
@@ -64,7 +57,7 @@ def format_ratio(value: float) -> str:
 
 
 def set_ticks(axes: "Axes", ticks: Sequence[float], label: Callable[[float], str], *, which: str = "x") -> None:
-    """Set the ticks of the axis `which`, `x` or `y`, and remove minor ticks; `label` formats a tick."""
+    """Set the ticks of an axis, and remove its minor ticks."""
     from matplotlib.ticker import NullLocator
 
     axis = axes.xaxis if which == "x" else axes.yaxis
