@@ -31,7 +31,7 @@ class SeriesChange:
 
     @property
     def sentence(self) -> str:
-        """Return a sentence that describes the change; `ratio` is the time after it / the time before it."""
+        """Return a sentence that describes the change."""
         slower = f"takes {self.ratio:.3g} times as long"
         faster = f"is {1 / self.ratio:.3g} times as fast"
         change = slower if self.ratio > 1 else faster
@@ -40,23 +40,23 @@ class SeriesChange:
 
 
 def install_hint() -> str | None:
-    """Return how to install the packages that finding change points needs; None if they are installed."""
+    """Return how to install missing packages; None if none is missing."""
     absent = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     return f"looking for steps needs {' and '.join(absent)}: pip install 'accelbench[series]'" if absent else None
 
 
 def has_enough_results(side: Side, *others: Side) -> bool:
-    """Return True if at least one case of the side has `MINIMUM_RESULTS` results or more.
+    """Return True if a case of the side has enough results.
 
-    `others` are the sides that this side is compared with; a parameter that they swept also divides results into cases.
+    `others` are the sides that this side is compared with.
     """
     return any(len(results) >= MINIMUM_RESULTS for results in side.cases(*others).values())
 
 
 def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
-    """Return the points where the time of a variant of a case changes by more than the equivalence margin.
+    """Find where a variant's time changes by more than the equivalence margin.
 
-    `others` are the sides that this side is compared with; a parameter that they swept also divides results into cases.
+    `others` are the sides that this side is compared with.
     """
     changes = []
     for key, results in side.cases(*others).items():

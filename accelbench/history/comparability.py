@@ -24,7 +24,7 @@ NEVER = ("protocol", "unit")
 
 
 def _format_bytes(value: str) -> str:
-    """Format a number of bytes as `16 GiB`; return any other text unchanged."""
+    """Format a number of bytes as `16 GiB`; return other text unchanged."""
     return f"{int(value) / 2**30:.4g} GiB" if value.isdecimal() else value
 
 
@@ -44,7 +44,7 @@ class Entry:
     def applies_to(self, name: str) -> bool:
         """Return True if this entry applies to `name`.
 
-        The names are equal, or the entry's name ends with a dot and `name` begins with it.
+        An entry's name that ends with a dot is a prefix.
         """
         return name == self.name or (self.name.endswith(".") and name.startswith(self.name))
 
@@ -133,23 +133,23 @@ class Difference:
 
     @property
     def matters(self) -> bool:
-        """Return True if the comparison is refused unless the user allows this difference.
-
-        It needs a group. If only one side recorded the entry, that side must have several values: a single value may be
-        equal to the other side's.
-        """
+        """Return True if the user must allow this difference."""
         if self.group is None:
             return False
+        # A value that only one side recorded may be the same on the other side.
         recorded_by_both = bool(self.before and self.after)
         return recorded_by_both or len(self.before) > 1 or len(self.after) > 1
 
     def is_allowed_by(self, names: Collection[str]) -> bool:
-        """Return True if `names` contains this entry or its group; always False for the entries in `NEVER`."""
+        """Return True if `names` contains this entry or its group."""
         return self.group not in NEVER and (self.name in names or self.group in names)
 
     @property
     def formatted(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return both sides' values for people; unformatted if two different values would look the same."""
+        """Return both sides' values for people.
+
+        They stay unformatted if two different values would look the same.
+        """
         entry = find_entry(self.name)
         values = {*self.before, *self.after}
         formatted_values = set(map(entry.format, values))
@@ -159,16 +159,13 @@ class Difference:
 
 
 def find_entry(name: str) -> Entry:
-    """Return the entry of `ENTRIES` that applies to `name`; if there are several, the one with the longest name.
-
-    If no entry applies, return a new entry whose group is `name`.
-    """
+    """Return the most specific entry of `ENTRIES` that applies to `name`."""
     entries = [entry for entry in ENTRIES if entry.applies_to(name)]
     return max(entries, key=lambda entry: len(entry.name), default=Entry(name, group=name))
 
 
 def identity(result: Result) -> dict[str, str]:
-    """Return what is compared of a result, by name: its case's settings except `NOT_COMPARED`, and its fingerprint."""
+    """Return the settings and fingerprint entries to compare, by name."""
     case = result.case
     settings = {"unit": result.unit}
     settings |= _settings(case, {*NOT_COMPARED[Case], "parameters", "variants", "measurement", "accelerator"})
@@ -182,13 +179,13 @@ def identity(result: Result) -> dict[str, str]:
 
 
 def _settings(document: Document, excluded: Collection[str]) -> dict[str, str]:
-    """Return the document's fields as text, by their JSON names, without those in `excluded`."""
+    """Return a document's fields as text, by their JSON names."""
     values = document.model_dump(mode="json", by_alias=True, exclude=set(excluded))
     return {name: _format_value(value) for name, value in values.items()}
 
 
 def _format_value(value: object) -> str:
-    """Return text as it is, None as `NOT_SET`, and any other value as JSON."""
+    """Return text as it is, and any other value as JSON."""
     if value is None:
         return NOT_SET
     return value if isinstance(value, str) else json.dumps(value)
@@ -203,16 +200,13 @@ def _describe_variant(variant: CaseVariant) -> str:
 
 
 def parameters(result: Result) -> dict[str, str]:
-    """Return all parameters of the workload as text, by name, including those with default values."""
+    """Return all parameters of the workload as text, with default values."""
     entries = identity(result).items()
     return {name.removeprefix(PARAMETER): value for name, value in entries if name.startswith(PARAMETER)}
 
 
 def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Difference, ...]:
-    """Return the entries that differ between any two results, or that only one side has; those that matter first.
-
-    A variant, or an entry that never matters, is no difference if only one side has it.
-    """
+    """Return the entries that differ between any two results, important ones first."""
     before_identities = list(map(identity, before))
     after_identities = list(map(identity, after))
     unequal = []
@@ -228,22 +222,19 @@ def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Diff
 
 
 def _distinct_values(entry: Entry, name: str, identities: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return the different values of `name` in these identities, without empty ones.
-
-    `entry.absent` replaces a missing value.
-    """
+    """Return the different values of `name`, without empty ones."""
     values = (entries.get(name, entry.absent) for entries in identities)
     return tuple(dict.fromkeys(value for value in values if value != ""))
 
 
 def sort_differences(differences: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Return the differences, each once, those that matter first and those that never matter last."""
+    """Return the differences without duplicates, important ones first."""
     return tuple(
         sorted(dict.fromkeys(differences), key=lambda difference: (not difference.matters, difference.group is None))
     )
 
 
 def allowable_names(results: Iterable[Result]) -> tuple[str, ...]:
-    """Return all names that `--allow-different` accepts: the groups, and these results' entries except `NEVER`."""
+    """Return all names that `--allow-different` accepts."""
     entries = dict.fromkeys(name for result in results for name in identity(result) if name not in NEVER)
     return (*GROUPS, *entries)

@@ -54,7 +54,7 @@ class VariantChange:
 
     @property
     def invalid(self) -> tuple[str, ...]:
-        """Return the names of the failed checks that excluded results; empty if there is a verdict."""
+        """Return the names of the failed checks that excluded results."""
         if self.verdict is not None:
             return ()
         return tuple(dict.fromkeys((*self.before.invalid, *self.after.invalid)))
@@ -84,12 +84,7 @@ class RunComparison:
 def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
     """Compare the times of every variant of every case that both sides have.
 
-    If a difference that matters is not allowed, nothing is compared.
-
-    Args:
-        before: The first side, the baseline of every speedup.
-        after: The second side.
-        allowed: Entries of the fingerprint, or groups of them, that may differ.
+    `allowed` names differences that do not prevent the comparison, or their groups.
     """
     before_cases, after_cases = before.cases(after), after.cases(before)
     cases = [_CommonCase(key, before_cases[key], after_cases[key]) for key in before_cases if key in after_cases]
@@ -129,7 +124,7 @@ def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunCompar
 
 
 def _common_variants(case: _CommonCase) -> tuple[str, ...]:
-    """Return the names of the variants that both sides have, in the order of the first side."""
+    """Return the names of the variants that both sides have."""
     after_names = _variant_names(case.after)
     return tuple(name for name in _variant_names(case.before) if name in after_names)
 
@@ -140,11 +135,7 @@ def _variant_names(results: Iterable[Result]) -> tuple[str, ...]:
 
 
 def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: str) -> tuple[ComparedQuantity, ...]:
-    """Return the quantities to compare: `p50` and `p99` for latency, otherwise `median`, and possibly `relative`.
-
-    `relative` is added if all of this is true: each side has one result; both results have the same baseline; the
-    variant is not this baseline; both results have times of the variant and of the baseline.
-    """
+    """Return the quantities to compare; `relative` needs the same baseline on both sides."""
     quantities: tuple[ComparedQuantity, ...] = ("median",)
     if all(result.protocol == "latency" for result in case.results):
         quantities = ("p50", "p99")
@@ -161,10 +152,7 @@ def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: st
 def _describe_unmatched(
     side_name: str, cases: Mapping[Key, Sequence[Result]], other_cases: Mapping[Key, Sequence[Result]]
 ) -> list[str]:
-    """Return `CASE is only in SIDE` for each of `cases` that the other side does not have.
-
-    For cases that both sides have, return `VARIANT is only in SIDE` for each variant that the other side does not have.
-    """
+    """Return `NAME is only in SIDE` for cases and variants without a counterpart."""
     phrases = [f"{label(key)} is only in {side_name}" for key in cases if key not in other_cases]
     for key in cases:
         if key in other_cases:
@@ -185,10 +173,9 @@ class _Rules:
 
 
 def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
-    """Return how a case is judged: by the margin and confidence of the first side's first result.
+    """Return how a case is judged: significance, margin and confidence.
 
-    `comparisons` is the number of comparisons that share the confidence (Bonferroni). `alpha` is the smallest nominal
-    alpha of the results; in a series, the alpha without a correction for repeated tests.
+    All comparisons share the confidence (Bonferroni).
     """
     measurements = [result.case.measurement for result in case.results]
     first = measurements[0]
@@ -224,14 +211,10 @@ def _compare(
     case_label: str,
     allowed_names: Sequence[str],
 ) -> VariantChange:
-    """Compare two samples of a variant: return an interval with a verdict, or why there is none.
-
-    Launches of a side that form two groups are mentioned. `case_label` is empty if there is only one case.
-    `allowed_names` are the differences that the user allowed.
-    """
+    """Compare two samples of a variant: decide a verdict, or say why not."""
 
     def change(*sentences: str, interval: Interval | None = None, verdict: Verdict | None = None) -> VariantChange:
-        """Return the change, described by these sentences and by those about excluded results."""
+        """Return the change, described by these sentences."""
         description = " ".join(filter(None, (*sentences, before.exclusion_sentence, after.exclusion_sentence)))
         if case_label:
             description = f"With {case_label}: {description}"

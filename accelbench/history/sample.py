@@ -28,8 +28,7 @@ class Side:
     def cases(self, *others: "Side") -> Mapping[Key, tuple[Result, ...]]:
         """Return the results of each case, in order of time.
 
-        Results with different values of a swept parameter belong to different cases. A parameter counts as swept if a
-        result of this side or of `others` swept it.
+        Different values of a swept parameter make different cases.
         """
         swept = {
             (result.case.workload, name)
@@ -44,7 +43,10 @@ class Side:
 
 
 def _case_key(result: Result, swept: Collection[tuple[str, str]]) -> Key:
-    """Return the case's workload and its values of swept parameters; `swept` has pairs (workload, parameter)."""
+    """Return the workload and its values of swept parameters.
+
+    `swept` has pairs (workload, parameter).
+    """
     workload, values = result.case.workload, parameters(result)
     return workload, tuple((name, values[name]) for name in sorted(values) if (workload, name) in swept)
 
@@ -56,10 +58,7 @@ def label(key: Key) -> str:
 
 
 def short_label(key: Key, keys: Collection[Key]) -> str:
-    """Return what distinguishes a case from the other cases in `keys`; empty if there is no other case.
-
-    It is like `size 512`, or `matmul-chain (size 512)` if the cases have different workloads.
-    """
+    """Return what distinguishes a case from the others, as `size 512`."""
     if len(set(keys)) == 1:
         return ""
     one_workload = len({workload for workload, _ in keys}) == 1
@@ -100,15 +99,14 @@ class Sample:
 
     @property
     def seconds(self) -> float | None:
-        """Return the geometric mean over results: seconds, or a ratio for `relative`; None if no result counts."""
+        """Return the geometric mean of seconds; of a ratio for `relative`."""
         return geometric_mean(map(math.exp, self.result_logs)) if self.logs_by_result else None
 
 
 def sample(side: Side, results: Sequence[Result], variant: str, quantity: ComparedQuantity) -> Sample:
-    """Return the sample of a variant from `results`, which belong to one case of `side`.
+    """Collect a variant's launches from the results of one case.
 
-    A result counts if the variant has a complete round and did not fail, if no check failed for the variant, and if the
-    result is not noisy. For `relative`, the same is required of the baseline.
+    Failed, noisy and invalid results are excluded.
     """
     label = f"{variant}{' p99' if quantity == 'p99' else ''} in {side.name}"
     if quantity == "relative":
@@ -151,7 +149,10 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
 
 
 def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -> str:
-    """Describe the excluded results of a variant; empty without any. `reasons` has one for each excluded result."""
+    """Describe the excluded results of a variant.
+
+    `reasons` has one entry for each excluded result.
+    """
     if not reasons:
         return ""
     if len(reasons) == result_count:
@@ -163,14 +164,14 @@ def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -
 
 
 def _launch_logs(variants: Sequence[VariantResult], quantity: ComparedQuantity) -> tuple[float, ...]:
-    """Return log(seconds) of one variant, or log(first / second) of two, for each round that all of them have."""
+    """Return log(seconds) of each round; of two variants, log(first / second)."""
     first, *others = (_logs_by_round(variant, quantity) for variant in variants)
     rounds = sorted(number for number in first if all(number in other for other in others))
     return tuple(first[number] - math.fsum(other[number] for other in others) for number in rounds)
 
 
 def _logs_by_round(variant: VariantResult, quantity: ComparedQuantity) -> dict[int, float]:
-    """Return the natural logarithm of each launch's seconds, or of its p99, by round; omit launches without a time."""
+    """Return the logarithm of each launch's seconds, by round."""
     logs = {}
     for launch in variant.launches:
         seconds = float((launch.p99_seconds if quantity == "p99" else launch.seconds) or 0)
