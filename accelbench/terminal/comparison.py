@@ -32,9 +32,9 @@ def require_scipy() -> None:
 
 
 def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Output) -> Exit:
-    """Compare each variant of two sides, print the comparison, and return the exit code.
+    """Compare two sides, print the comparison, and return the exit code.
 
-    `allowed` are entries and groups that may differ; a UsageError is raised if one of them is unknown or in `NEVER`.
+    `allowed` names entries and groups that may differ.
     """
     known = comparability.allowable_names(result for side in sides for result in side.results)
     for name in allowed:
@@ -56,7 +56,7 @@ def print_comparison(sides: Sequence[Side], allowed: Sequence[str], output: Outp
 
 
 def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], list[str]]:
-    """Return the changes in each side that is a long series, and a note if packages for that are not installed."""
+    """Return the changes in each long series, and notes."""
     series = [side for side in sides if change_points.has_enough_results(side, *sides)]
     if not series:
         return [], []
@@ -67,20 +67,23 @@ def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], lis
 
 
 def _compares_single_results(change: VariantChange) -> bool:
-    """Return True if the change has an interval, and one result counts on each side."""
+    """Return True if the change compares one result with one."""
     results = (len(change.before.logs_by_result), len(change.after.logs_by_result))
     return change.interval is not None and results == (1, 1)
 
 
 def exit_for(compared: RunComparison) -> Exit:
-    """Return SUCCESS if variants were compared and all have a verdict, INVALID_MEASUREMENT otherwise."""
+    """Return SUCCESS if every compared variant has a verdict."""
     if not compared.changes or any(item.verdict is None for item in compared.changes):
         return Exit.INVALID_MEASUREMENT
     return Exit.SUCCESS
 
 
 def compare_json(compared: RunComparison, series_changes: Sequence[SeriesChange], notes: Sequence[str]) -> str:
-    """Return the comparison as JSON; times and ratios are decimal strings, as in a result."""
+    """Return the comparison as JSON.
+
+    Times and ratios are decimal strings, as in a result.
+    """
     before, after = compared.before, compared.after
     document = {
         "format": FORMAT,
@@ -121,7 +124,7 @@ def _series_change_document(change: SeriesChange) -> dict[str, Any]:
 
 
 def _change_document(change: VariantChange) -> dict[str, Any]:
-    """Return the change of a variant as JSON; without an interval, it has no numbers."""
+    """Return the change of a variant as JSON."""
     workload, swept = change.case
     document: dict[str, Any] = {
         "workload": workload,
@@ -144,7 +147,7 @@ def _change_document(change: VariantChange) -> dict[str, Any]:
 
 
 def _sample_document(sample: Sample, seconds_key: str) -> dict[str, Any]:
-    """Return a variant's sample on one side as JSON, with its time under `seconds_key`."""
+    """Return a variant's sample as JSON, with its time under `seconds_key`."""
     return {
         seconds_key: decimal_string(sample.seconds or 0, TIME_DIGITS),
         "results": len(sample.logs_by_result),

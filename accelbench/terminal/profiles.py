@@ -56,9 +56,7 @@ class ClusterContents:
 
 
 def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None = None) -> ClusterContents:
-    """List the operators' profiles, and all nodes with their pods and devices.
-
-    Only profiles of operators with this class are listed.
+    """List the profiles of operators with this class, and all nodes.
 
     Raises:
         ClusterError: The cluster cannot be read, or the user may not list nodes.
@@ -77,7 +75,7 @@ def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None =
 
 
 def _items(client: Client, kind: Kind, **query: str) -> Sequence[Manifest] | None:
-    """List the objects of a kind; None if the user may not list them, or if the cluster has no such kind."""
+    """List the objects of a kind; None if the user or the cluster cannot."""
     try:
         return client.items(kind.path(), **query)
     except (ForbiddenError, NotFoundError):
@@ -108,7 +106,10 @@ class ProfileMatches:
     notes: tuple[str, ...]
 
     def of_profile(self, name: str) -> "ProfileMatches":
-        """Return the matches of one profile, without uncovered devices; raise UnknownProfileError if it is unknown."""
+        """Return the matches of one profile.
+
+        Raises UnknownProfileError if there is no such profile.
+        """
         wanted_profile = self.profiles.get(name)
         rows = tuple((profile, matches) for profile, matches in self.rows if profile == wanted_profile)
         return replace(self, rows=rows, uncovered=())
@@ -141,14 +142,14 @@ def _parse_config_maps(config_maps: Sequence[Mapping[str, Any]]) -> Iterator[Pro
 
 
 def _ready_made_profiles(resource: str, nodes: Sequence[Node]) -> Iterator[str]:
-    """Yield the names of the ready-made profiles that request this resource and fit at least one of the nodes."""
+    """Yield ready-made profiles that request this resource and fit one of the nodes."""
     for name, profile in load_presets().items():
         if profile.resource == resource and any(fits(profile, node) for node in nodes):
             yield name
 
 
 def _notes(contents: ClusterContents, profiles: Profiles) -> Iterator[str]:
-    """Yield notes on what the matches do not show, because the user or accelbench cannot see it."""
+    """Yield notes on what the matches cannot show."""
     if contents.config_maps is None:
         yield "you may not list ConfigMaps in this cluster: these are the profiles that every operator has"
     elif not contents.config_maps:
@@ -168,7 +169,7 @@ def _only_occupied(reasons: Sequence[Misfit]) -> bool:
 def as_json(matches: ProfileMatches) -> dict[str, Any]:
     """Return the matches as JSON.
 
-    A node `fits` if it can run a case of the profile now or when other pods end; `why` tells what prevents it now.
+    `fits` is also true for a node that other pods occupy.
     """
     return {
         "format": FORMAT,
@@ -197,7 +198,7 @@ def as_json(matches: ProfileMatches) -> dict[str, Any]:
 
 
 def tables(matches: ProfileMatches, *, each_node: bool) -> Iterator[Table]:
-    """Yield an overview and the devices that no profile selects; if `each_node`, yield each profile's nodes instead."""
+    """Yield an overview or, with `each_node`, the nodes of each profile."""
     if each_node:
         for profile, nodes in matches.rows:
             yield _nodes_table(profile, nodes)
@@ -208,7 +209,7 @@ def tables(matches: ProfileMatches, *, each_node: bool) -> Iterator[Table]:
 
 
 def _overview_table(matches: ProfileMatches) -> Table:
-    """Return a table with a row for each profile: its requests, and on how many nodes a case fits, and fits now."""
+    """Return a table with a row for each profile."""
     table = Table("profile", "asks for", "price/h", "namespaces", "fits", "free", box=None)
     table.add_column("nodes that cannot take it now", overflow="fold")
     for profile, nodes in matches.rows:
@@ -226,10 +227,7 @@ def _overview_table(matches: ProfileMatches) -> Table:
 
 
 def _format_requests(profile: Profile) -> str:
-    """Return what a case of the profile requests, as `1 nvidia.com/gpu, 4 cpu, 16 GiB memory`.
-
-    `1 of CLASS` is first if the profile has a DeviceClass.
-    """
+    """Return what a case of the profile requests, as `1 nvidia.com/gpu, 4 cpu`."""
     requests = profile_requests(profile)
     devices = [name for name in requests if name == profile.resource]
     texts = [format_amount(name, requests[name]) for name in (*devices, "cpu", "memory")]
@@ -239,7 +237,7 @@ def _format_requests(profile: Profile) -> str:
 
 
 def _frequent_reasons(nodes: Sequence[Match]) -> str:
-    """Count the first reason of each node; return the most frequent ones as lines `3: REASON`, then `…` for others."""
+    """Return the most frequent reasons as lines, with their number of nodes."""
     counts = Counter(reasons[0].message for _, reasons in nodes if reasons)
     lines = [f"{count}: {message}" for message, count in counts.most_common(REASONS)]
     if len(counts) > REASONS:
@@ -248,7 +246,7 @@ def _frequent_reasons(nodes: Sequence[Match]) -> str:
 
 
 def _nodes_table(profile: Profile, nodes: Sequence[Match]) -> Table:
-    """Return a table with a row for each node: whether a case fits now, fits when other pods end, or does not fit."""
+    """Return a table that tells for each node whether a case fits."""
     table = Table("node", profile.name, box=None)
     table.add_column("why", overflow="fold")
     for node, reasons in nodes:
@@ -263,7 +261,7 @@ def _nodes_table(profile: Profile, nodes: Sequence[Match]) -> Table:
 
 
 def _uncovered_table(uncovered_devices: Sequence[UncoveredDevices]) -> Table:
-    """Return a table of the devices that no profile selects, with the ready-made profiles that select them."""
+    """Return a table of the devices that no profile selects."""
     table = Table("devices that no profile selects", "nodes", "ready-made profiles that do", box=None)
     for devices in uncovered_devices:
         table.add_row(devices.resource, _join_first(devices.nodes), ", ".join(devices.ready) or "none")
@@ -271,7 +269,7 @@ def _uncovered_table(uncovered_devices: Sequence[UncoveredDevices]) -> Table:
 
 
 def _join_first(names: Sequence[str]) -> str:
-    """Return the first three names, and how many more there are: `a, b, c and 2 more`."""
+    """Return the first names and the number of others: `a, b, c and 2 more`."""
     text = ", ".join(names[:MAXIMUM_NAMES])
     if len(names) > MAXIMUM_NAMES:
         text += f" and {len(names) - MAXIMUM_NAMES} more"
@@ -281,9 +279,9 @@ def _join_first(names: Sequence[str]) -> str:
 def print_profiles(
     name: str | None, context: str | None, class_name: str, output: Output, kubeconfig: Path | None = None
 ) -> None:
-    """Print the profiles of the operators with this class; with `name`, print how each node fits this profile.
+    """Print the profiles of the operators with this class.
 
-    If the cluster cannot be read or a profile is not valid, print the reason and end the command.
+    With `name`, print how each node fits that profile.
     """
     try:
         matches = match_profiles(read_cluster(context, class_name, kubeconfig))

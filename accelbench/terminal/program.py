@@ -15,13 +15,11 @@ class Command(click.Command):
     """Print the errors of `accelbench.local`, and end with their exit codes; end on Ctrl-C with that of `Exit`."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print its errors, and end with their exit codes.
-
-        click prints a UsageError itself, after the command's usage.
-        """
+        """Run the command; print its errors, and exit with their codes."""
         try:
             return super().invoke(ctx)
         except UsageError as error:
+            # click prints this error after the command's usage.
             raise click.BadParameter(str(error), ctx=ctx, param_hint=error.argument) from error
         except LocalError as error:
             click.echo(error.explanation(), err=True)
@@ -34,12 +32,12 @@ class Group(click.Group):
     """List commands in the order in which they were added, the most useful first."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click passes it
-        """Return the names of the commands, in the order in which they were added."""
+        """List the commands in the order in which they were added."""
         return list(self.commands)
 
 
 def replace_unencodable() -> None:
-    """Make both standard streams print `?` for a character, such as `µ`, that their encoding lacks."""
+    """Print `?` for characters, as `µ`, that the encoding of a stream lacks."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a stream that replaces the standard one may not have it
             stream.reconfigure(errors="replace")

@@ -22,7 +22,7 @@ FORMAT = "accelbench.dev/report/v1alpha1"
 
 
 def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]], record: RunRecord | None) -> str:
-    """Return the results, their expectations and the run as one JSON document; `run` is null without a record."""
+    """Return the results, their expectations and the run as one JSON document."""
     cases = [
         {
             "result": json.loads(redact_invalid(result).to_json()),
@@ -42,7 +42,7 @@ def json_report(measured: Sequence[tuple[Result, Sequence[ExpectationOutcome]]],
 
 
 def require_packages(output: ReportOutput) -> None:
-    """End the command if the output needs a package that is not installed; only HTML needs packages."""
+    """End the command if the output needs a package that is not installed."""
     if output is not ReportOutput.HTML:
         return
     hint = html.install_hint()
@@ -52,7 +52,7 @@ def require_packages(output: ReportOutput) -> None:
 
 
 def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> None:
-    """Print the results of `source` in the format `output`; if there are none, say so on standard error too."""
+    """Print the results in the format `output`."""
     if not loaded.measured:
         ended = loaded.record is not None and loaded.record.exit_code is not None
         click.echo(f"{source}: the run {'ended without a result' if ended else 'has no result yet'}", err=True)
@@ -70,11 +70,7 @@ def print_results(loaded: LoadedResults, output: ReportOutput, source: str) -> N
 
 
 def with_baseline(loaded: LoadedResults, baseline: str | None, source: str) -> LoadedResults:
-    """Return the results compared with `baseline`, or unchanged if it is None.
-
-    Raises:
-        UsageError: A result does not contain this baseline, or compared nothing.
-    """
+    """Return the results compared with `baseline`, or unchanged if it is None."""
     try:
         return loaded if baseline is None else loaded.with_baseline(baseline)
     except NotComparableError as error:
