@@ -75,7 +75,7 @@ def read_cluster(context: str | None, class_name: str, kubeconfig: Path | None =
 
 
 def _items(client: Client, kind: Kind, **query: str) -> Sequence[Manifest] | None:
-    """List the objects of a kind; None if the user or the cluster cannot."""
+    """List the objects of a kind; None if forbidden or not found."""
     try:
         return client.items(kind.path(), **query)
     except (ForbiddenError, NotFoundError):
