@@ -21,10 +21,7 @@ class ControlGroup(NamedTuple):
 
 
 def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | None:
-    """Return this process's group for `controller` (`cpu`, `memory`): the one of cgroup v1, else that of cgroup v2.
-
-    None if there is neither or it is not mounted.
-    """
+    """Return this process's control group for a controller, such as `cpu` or `memory`."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()
@@ -41,9 +38,9 @@ def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | Non
 
 
 def _find_mounted(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
-    """Return the group at `path` in the hierarchy of `controller` (cgroup v1); if that is None, in that of cgroup v2.
+    """Return the group at `path` in the mounted hierarchy of a controller.
 
-    None if no such hierarchy is mounted. `mounts` are the lines of /proc/self/mountinfo.
+    Without a controller, the hierarchy is that of cgroup v2.
     """
     version = 2 if controller is None else 1
     for mount in mounts:
@@ -63,13 +60,13 @@ def _find_mounted(mounts: list[str], path: str, controller: str | None) -> Contr
 
 
 def cpu_quota(group: ControlGroup | None) -> float | None:
-    """Return the smallest quota of the group and its parents, in CPUs (1.5); None if none has a quota."""
+    """Return the smallest CPU quota of the group and its parents, such as 1.5 CPUs."""
     quotas = [_group_quota(directory) for directory in _group_directories(group)]
     return min((quota for quota in quotas if quota), default=None)
 
 
 def memory_limit(group: ControlGroup | None) -> int | None:
-    """Return the smallest memory limit of the group and its parents, in bytes; None if none has a limit."""
+    """Return the smallest memory limit of the group and its parents, in bytes."""
     limits = []
     for directory in _group_directories(group):
         for name in ("memory.max", "memory.limit_in_bytes"):  # cgroup v2, v1
@@ -80,7 +77,7 @@ def memory_limit(group: ControlGroup | None) -> int | None:
 
 
 def out_of_memory_kills(group: ControlGroup | None) -> int | None:
-    """Return the number of the group's processes that the kernel killed for lack of memory; None if unknown."""
+    """Count the processes of the group that the kernel killed for lack of memory."""
     if group is None:
         return None
     name = "memory.oom_control" if group.version == 1 else "memory.events"
@@ -89,10 +86,9 @@ def out_of_memory_kills(group: ControlGroup | None) -> int | None:
 
 
 def refaulted_bytes(group: ControlGroup | None) -> int | None:
-    """Return the bytes of files that were read again after the kernel evicted them; None if unknown.
+    """Return how many bytes of files were read again after an eviction.
 
-    If a process's code and data do not fit into memory together, the kernel does not kill the process. It evicts the
-    code again and again, and the process makes no progress.
+    A process that does not fit into memory reads its own code again and again.
     """
     if group is None:
         return None
@@ -104,13 +100,13 @@ def refaulted_bytes(group: ControlGroup | None) -> int | None:
 
 
 def _read_counters(path: Path) -> dict[str, str]:
-    """Return the counters in a file with a name and a value on each line; empty if it cannot be read."""
+    """Parse a file that has a name and a value on each line."""
     lines = (_read(path) or "").splitlines()
     return dict(line.split(" ", 1) for line in lines if " " in line)
 
 
 def _group_quota(directory: Path) -> float | None:
-    """Return the CPUs that the group in `directory` may use: quota / period, such as 1.5; None without a limit."""
+    """Return how many CPUs the group may use, such as 1.5."""
     values = (_read(directory / "cpu.max") or "").split()  # cgroup v2
     if not values:  # cgroup v1
         values = [_read(directory / name) or "" for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
@@ -121,7 +117,7 @@ def _group_quota(directory: Path) -> float | None:
 
 
 def _group_directories(group: ControlGroup | None) -> Iterator[Path]:
-    """Yield the directories of the group and of its parents, up to the root of the hierarchy."""
+    """Yield the directories of the group and of its parents."""
     directory = group.directory if group else None
     while directory is not None and (directory / "cgroup.procs").exists():
         yield directory
@@ -129,7 +125,7 @@ def _group_directories(group: ControlGroup | None) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str | None:
-    """Return the file's content without surrounding space; None if it cannot be read."""
+    """Read a file that may be missing."""
     try:
         return path.read_text().strip()
     except OSError:

@@ -49,12 +49,7 @@ def of_host(
 ) -> dict[str, str]:
     """Return the fingerprint of the machine, the container and this Python.
 
-    Values that cannot be read are left out, and long values are cut.
-
-    Args:
-        environment: This process's environment variables.
-        root: Directory that has /proc and /sys.
-        threads: Number of CPUs that each launch may use.
+    `root` contains /proc and /sys; a launch may use as many CPUs as `threads`.
     """
     cpus = _read_cpus(root / "proc/cpuinfo")
     first_cpu = cpus[0]
@@ -86,7 +81,7 @@ def of_host(
 
 
 def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
-    """Return the versions, device and device settings that launches reported. Different values are joined by ` | `."""
+    """Return the versions, devices and device settings that launches reported."""
     merged: dict[str, set[str]] = {}
     for facts in launches:
         device = value_or_none(facts.device)
@@ -101,17 +96,14 @@ def of_launches(launches: Iterable[Facts]) -> dict[str, str]:
 
 
 def of_case(case: Case, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the case asks for: precision, seed, and all parameters, defaults included. Long values are cut."""
+    """Return the precision, the seed and all parameters of a case, as text."""
     entries = {"precision": case.measurement.precision, "seed": str(case.measurement.seed)}
     entries |= {f"parameter.{name}": str(value) for name, value in parameters.items()}
     return {name: value[:MAXIMUM_VALUE_CHARACTERS] for name, value in entries.items()}
 
 
 def of_source(workload: type) -> dict[str, str]:
-    """Return `workloadSource`: one digest of the workload's module and the private modules that it imports.
-
-    The result is empty if a source cannot be read.
-    """
+    """Return a digest of the workload's module and of the private modules that it imports."""
     try:
         module = sys.modules[workload.__module__]
         sources = [inspect.getsource(each) for each in (module, *_private_modules(module))]
@@ -121,7 +113,7 @@ def of_source(workload: type) -> dict[str, str]:
 
 
 def _private_modules(module: ModuleType) -> list[ModuleType]:
-    """Return the private modules of `accelbench.workloads` that `module` imports, directly or not, sorted by name."""
+    """Return the private modules of workloads that a module imports, directly or not."""
     private_prefix = f"{workloads.__name__}._"
     found: dict[str, ModuleType] = {}
     unvisited = [module]
@@ -136,12 +128,11 @@ def _private_modules(module: ModuleType) -> list[ModuleType]:
 
 
 def _digest(text: str) -> str:
-    """Return the first 16 hexadecimal digits of the text's SHA-256; empty for an empty text."""
+    """Return a short hash of the text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
 
 
 def _accelbench_version() -> str:
-    """Return the version of accelbench; empty if no distribution is installed."""
     try:
         return version("accelbench")
     except PackageNotFoundError:
@@ -149,7 +140,7 @@ def _accelbench_version() -> str:
 
 
 def _read_cpus(cpuinfo: Path) -> list[dict[str, str]]:
-    """Return the fields of each CPU in /proc/cpuinfo; one CPU without fields if the file cannot be read."""
+    """Parse the fields of each CPU in /proc/cpuinfo."""
     cpus = []
     for paragraph in _read(cpuinfo).split("\n\n"):
         fields = {}
@@ -161,14 +152,14 @@ def _read_cpus(cpuinfo: Path) -> list[dict[str, str]]:
 
 
 def _count_cores(cpus: Iterable[Mapping[str, str]]) -> str:
-    """Return the number of physical cores, from the fields of each CPU; empty if no CPU has a core id."""
+    """Count the physical cores."""
     # The physical id is the socket: sockets use the same core ids.
     cores = {(fields.get("physical id", ""), fields["core id"]) for fields in cpus if "core id" in fields}
     return str(len(cores) or "")
 
 
 def _turbo_setting(cpu_directory: Path) -> str:
-    """Return `on` if CPUs may exceed their base clock, else `off`; empty if no driver reports it."""
+    """Return `on` or `off`: whether CPUs may exceed their base clock."""
     no_turbo = _read(cpu_directory / "intel_pstate/no_turbo")
     if no_turbo:
         return "off" if no_turbo == "1" else "on"
@@ -184,14 +175,14 @@ def _selected_setting(text: str) -> str:
 
 
 def _format_number(value: float | None) -> str:
-    """Format an integer, or a float without trailing zeros; empty for None."""
+    """Format a number without trailing zeros."""
     if value is None:
         return ""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _read(path: Path) -> str:
-    """Return the file's content without surrounding space; empty if it cannot be read."""
+    """Read a file that may be missing."""
     try:
         return path.read_text().strip()
     except OSError:

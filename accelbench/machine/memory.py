@@ -11,12 +11,12 @@ FLOAT64_BYTES = 8
 
 
 def needed_bytes(workload: Workload, parameters: Any) -> int:
-    """Return the bytes of memory that a launch of the case, or its reference, needs at least; 0 if unknown."""
+    """Return the least memory that a launch of the case needs; 0 if unknown."""
     return round(workload.memory(parameters, FLOAT64_BYTES))
 
 
 def installed_bytes(root: Path = Path("/")) -> int | None:
-    """Return the machine's memory in bytes; None if unknown."""
+    """Return the machine's memory in bytes."""
     for line in _read(root / "proc/meminfo").splitlines():
         if line.startswith("MemTotal:"):
             _name, kib, *_unit = line.split()
@@ -25,14 +25,14 @@ def installed_bytes(root: Path = Path("/")) -> int | None:
 
 
 def available_bytes(root: Path = Path("/")) -> int | None:
-    """Return the machine's memory or the container's limit in bytes, whichever is smaller; None if both are unknown."""
+    """Return the smaller of the machine's memory and the container's limit, in bytes."""
     container_limit = cgroup.memory_limit(cgroup.find("memory", root / "proc/self"))
     limits = [limit for limit in (installed_bytes(root), container_limit) if limit is not None]
     return min(limits, default=None)
 
 
 def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | None:
-    """Return why the case needs more than `limit` bytes, and what to do; None if it may fit or `limit` is None."""
+    """Explain why the case needs more than `limit` bytes of memory, if it does."""
     from rich.filesize import decimal
 
     minimum_bytes = needed_bytes(workload, parameters)
@@ -46,7 +46,7 @@ def refusal(workload: Workload, parameters: Any, limit: int | None) -> str | Non
 
 
 def _read(path: Path) -> str:
-    """Return the file's content; empty if it cannot be read."""
+    """Read a file that may be missing."""
     try:
         return path.read_text()
     except OSError:
