@@ -14,9 +14,9 @@ from accelbench.machine import cgroup
 from accelbench_runner.devices import processes
 
 
-@cache
+@cache  # reading takes milliseconds
 def model() -> str:
-    """Return the CPU's model name, or else its architecture; cached, because reading takes milliseconds."""
+    """Return the CPU's model name, or else its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -28,23 +28,22 @@ def model() -> str:
 def resident_bytes() -> int:
     """Return this process's resident memory without mapped files.
 
-    Other processes may share a mapped file, and the kernel reads it on demand.
+    Other processes may share mapped files.
     """
     process = psutil.Process().memory_info()
     return int(process.rss) - _status_bytes("RssFile", default=0)
 
 
 def restart_peak() -> None:
-    """Set the peak that `peak_bytes` reads to the current resident memory. If the kernel refuses, the old one stays."""
+    """Reset the peak that `peak_bytes` reads, if the kernel allows it."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # 5 resets VmHWM, see proc(5)
 
 
 def peak_bytes() -> int:
-    """Return the peak memory of this process since `restart_peak`, without mapped files.
+    """Return this process's peak memory since `restart_peak`, without mapped files.
 
-    The kernel keeps the peak of all resident memory; the mapped files that are resident now are subtracted. If the
-    process read files after the peak, the result is too small by their size.
+    The result is too small if the process mapped files after the peak.
     """
     maximum_rss_kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak = _status_bytes("VmHWM", default=1024 * maximum_rss_kibibytes)
@@ -52,7 +51,7 @@ def peak_bytes() -> int:
 
 
 def _status_bytes(name: str, *, default: int) -> int:
-    """Return a field of /proc/self/status, in bytes; `default` if the file or the field is missing."""
+    """Return a field of /proc/self/status in bytes, or `default` if it is missing."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -78,7 +77,7 @@ class Contention(NamedTuple):
     process that wait for each other count too."""
 
     def since(self, earlier: "Contention") -> "Contention":
-        """Return the difference from an earlier reading."""
+        """Return what was added since `earlier`."""
         return Contention(
             self.periods - earlier.periods,
             self.seconds - earlier.seconds,
@@ -95,7 +94,7 @@ class Processors(Protocol):
         ...
 
     def usage(self) -> "Usage":
-        """Read the CPU time of all processes and of this process, and how long this process waited for a CPU."""
+        """Read the CPU time used so far."""
         ...
 
     def other_threads_seconds(self) -> float:
@@ -103,12 +102,12 @@ class Processors(Protocol):
         ...
 
     def other_processes(self) -> processes.Reading:
-        """Read the CPU time of each other process that is visible."""
+        """Read the CPU time of each other process."""
         ...
 
 
 def contention() -> Contention:
-    """Read the totals so far of throttling, steal and pressure: CPU time that this process could not use."""
+    """Read the totals of throttling, steal and pressure so far."""
     steal = sum(times.steal for times in _times_of_allowed_processors())
     return Contention(*_read_throttling(), steal_seconds=steal, pressure_seconds=_pressure_seconds())
 
@@ -124,14 +123,17 @@ class Usage(NamedTuple):
     """Seconds for which this process's live threads waited for a CPU; None if the kernel does not report them."""
 
     def others_seconds_since(self, earlier: "Usage") -> float:
-        """Return the CPU seconds of other processes since an earlier reading, with the kernel's resolution of 10 ms."""
+        """Return the CPU seconds that other processes used since `earlier`.
+
+        The kernel's resolution is 10 ms.
+        """
         return (self.all_seconds - earlier.all_seconds) - (self.process_seconds - earlier.process_seconds)
 
 
 def usage() -> Usage:
-    """Read the CPU time of all processes on this process's CPUs, its own CPU time, and how long it waited for a CPU.
+    """Read the CPU time used so far on this process's CPUs.
 
-    The first number includes processes outside this container.
+    Processes outside this container are included.
     """
     all_seconds = sum(
         cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq for cpu in _times_of_allowed_processors()
@@ -140,13 +142,11 @@ def usage() -> Usage:
 
 
 def _waited_seconds() -> float | None:
-    """Return the seconds that live threads of this process waited in run queues; None if the kernel does not report it.
-
-    The second number in a thread's schedstat is its waiting time in nanoseconds, see proc(5).
-    """
+    """Return how long this process's live threads have waited for a CPU."""
     nanoseconds = 0
     for thread in Path("/proc/self/task").iterdir():
         try:
+            # The second number is the waiting time, see proc(5).
             nanoseconds += int((thread / "schedstat").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):
             if not Path("/proc/self/schedstat").exists():
@@ -158,20 +158,20 @@ def _waited_seconds() -> float | None:
 
 
 def other_processes() -> processes.Reading:
-    """Read the CPU time of each other process, which takes some milliseconds."""
+    """Read the CPU time of each other process; this takes milliseconds."""
     return processes.read()
 
 
 def other_threads_seconds() -> float:
     """Return the CPU time of this process's other threads and of its children.
 
-    A child that has exited is included until it is waited for.
+    A child counts until this process waits for it.
     """
     return time.process_time() - time.thread_time() + _children_seconds()
 
 
 def _children_seconds() -> float:
-    """Return the CPU time of all descendants of this process that have not been waited for."""
+    """Return the CPU time of all descendants of this process."""
     try:
         # Without children, this raises at once, which saves the scan of all processes below.
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -192,10 +192,7 @@ def _times_of_allowed_processors() -> list[Any]:
 
 
 def _pressure_seconds() -> float:
-    """Return the seconds for which some task of the control group, or else of the machine, waited for a CPU.
-
-    0 if neither reports this pressure.
-    """
+    """Return how long some task of the control group waited for a CPU."""
     group = cgroup.find("cpu")
     files = [Path("/proc/pressure/cpu")]
     if group and group.version == 2:  # noqa: PLR2004 - version 1 reports no pressure
@@ -208,7 +205,7 @@ def _pressure_seconds() -> float:
 
 
 def _read_throttling() -> tuple[int, float]:
-    """Return how many periods, and for how many seconds, the quota throttled the control group; 0 without a quota."""
+    """Return how often, and for how many seconds, the quota throttled the control group."""
     group = cgroup.find("cpu")
     try:
         lines = (group.directory / "cpu.stat").read_text().splitlines() if group else []

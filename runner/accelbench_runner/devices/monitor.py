@@ -23,11 +23,8 @@ class DeviceReport(NamedTuple):
 
 
 def measured_energy(joules: float | None, seconds: float, scope: EnergyScope) -> Energy | None:
-    """Return the `Energy` fact of a phase; None if `joules` is None, or not more than 0.
-
-    0 J is not a measurement: every device draws power, so a counter without a difference was not updated in the phase.
-    """
-    if joules is None or joules <= 0:
+    """Return the `Energy` fact of a phase, if its energy was measured."""
+    if joules is None or joules <= 0:  # every device draws power: at 0 J, the counter was not updated
         return None
     return Energy(joules=joules, seconds=seconds, scope=scope)
 
@@ -44,39 +41,39 @@ class DeviceMonitor:
 
     # Identity.
     def model(self) -> str:
-        """Return the device's model, for frameworks that cannot report it; empty if unknown."""
+        """Return the device's model; empty if unknown."""
         return ""
 
     def prepare(self) -> None:
-        """Read which processes use the device, before this process is one of them; do nothing by default."""
+        """Read which processes use the device, before this one does."""
 
     def identify(self, name: str | None) -> Mapping[str, str]:  # noqa: ARG002 - an override may read it
-        """Find the device that the framework has initialised; return its settings for the fingerprint, by default none.
+        """Find the device that the framework uses, and return its settings.
 
-        `name` is the framework's index or UUID of the device; None means the first visible device.
+        `name` is the framework's index or UUID; None is the first visible device.
         """
         return {}
 
     # Memory and caches.
     def peak_bytes(self, host_bytes: int) -> int | None:  # noqa: ARG002 - the CPUs' monitor returns it
-        """Return the program's peak memory on the device, for frameworks that do not report it; None if unknown.
+        """Return the program's peak memory on the device; None if unknown.
 
-        `host_bytes` is the program's peak on the host; a monitor of CPUs returns it.
+        `host_bytes` is its peak on the host.
         """
         return None
 
     def room_bytes(self) -> int | None:
-        """Return the bytes that this process may still allocate on the device; None if no limit is known."""
+        """Return the bytes that this process may still allocate on the device."""
         return None
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the last-level cache, for frameworks that do not report it; None if unknown."""
+        """Return the size of the device's last-level cache."""
         return None
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:
-        """Return a call that evicts the caches: it overwrites `EVICTION_BYTES` of device memory.
+        """Return a call that evicts the device's caches.
 
-        `overwrite(size)` returns the framework's call that writes `size` bytes, or None if it has no such call.
+        `overwrite(size)` returns a call that writes `size` bytes of the device's memory.
         """
         return overwrite(EVICTION_BYTES)
 
@@ -90,10 +87,10 @@ class DeviceMonitor:
         return False
 
     def sample(self) -> None:
-        """Take a reading between blocks; do nothing by default."""
+        """Sample the device between blocks; do nothing by default."""
 
     def end(self, seconds: float) -> DeviceReport:  # noqa: ARG002 - an override may read it
-        """End the phase that began `seconds` ago; return what was measured in it, by default nothing."""
+        """End the phase, which took `seconds`, and return what was measured."""
         return DeviceReport()
 
 
@@ -106,15 +103,17 @@ class Watch:
         self._processors = processors
 
     def begin(self) -> None:
-        """Read every counter. The quickest readings come last, so that they cover little more than the phase."""
+        """Read every counter before the phase."""
+        # The quickest counters come last, so that they cover little more than the phase.
         self._processes_before = self._processors.other_processes()
         self._monitor.begin()
         self._contention_before, self._usage_before = self._processors.contention(), self._processors.usage()
         self._began = self._clock.seconds()
 
     def end(self) -> Facts:
-        """Return the facts about the phase since `begin`. The quickest readings come first, close to its end."""
+        """Return the facts about the phase since `begin`."""
         seconds = self._clock.seconds() - self._began
+        # The quickest counters come first, close to the phase's end.
         usage, contention = self._processors.usage(), self._processors.contention()
         device = self._monitor.end(seconds)
         busiest = processes.busiest(self._processes_before, self._processors.other_processes())

@@ -45,7 +45,7 @@ class Counters:
 
 
 def query(call: Callable[..., T], *arguments: Any) -> T | None:
-    """Return the result of an NVML call; None if NVML is missing or refuses the call."""
+    """Call NVML; return None if NVML is missing or refuses the call."""
     try:
         return call(*arguments)
     except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):
@@ -53,20 +53,17 @@ def query(call: Callable[..., T], *arguments: Any) -> T | None:
 
 
 def query_first(calls: Sequence[Callable[..., T]], *arguments: Any) -> T | None:
-    """Return the result of the first call that NVML supports; None if it supports none."""
+    """Return the result of the first call that NVML supports."""
     results = (query(call, *arguments) for call in calls)
     return next((result for result in results if result is not None), None)
 
 
 def first_visible(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the first GPU that the environment makes visible: an index, or the beginning of a UUID.
-
-    Empty if the environment names no GPU. An index in NVIDIA_VISIBLE_DEVICES does not count: it is the host's, and
-    inside a container GPUs are numbered anew.
-    """
+    """Return the index or UUID of the first GPU that the environment makes visible."""
     for variable in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         gpu = environment.get(variable, "").split(",")[0].strip()
         is_uuid = gpu.startswith(("GPU-", "MIG-"))
+        # The indices in NVIDIA_VISIBLE_DEVICES are the host's; a container numbers its GPUs anew.
         is_cuda_index = variable == "CUDA_VISIBLE_DEVICES" and gpu.isdecimal()
         if is_uuid or is_cuda_index:
             return gpu
@@ -89,9 +86,9 @@ class Gpu:
 
     @classmethod
     def open(cls, name: str | None = None, pids_by_gpu: Mapping[str, frozenset[int]] | None = None) -> Self | None:
-        """Open the GPU of that index or UUID, by default the first visible one; None if NVML does not know it.
+        """Open a GPU by index or UUID, by default the first visible one.
 
-        `pids_by_gpu` is the result of `find_compute_pids()` before the framework initialised the device.
+        `pids_by_gpu` comes from `find_compute_pids`.
         """
         if not _count_gpus():
             return None
@@ -105,7 +102,7 @@ class Gpu:
         return cls(handle=handle, physical=whole_gpu or handle, earlier_pids=earlier_pids)
 
     def settings(self) -> dict[str, str]:
-        """Return the GPU settings that stay constant during a run, for the fingerprint, without unknown ones."""
+        """Return the GPU's settings for the fingerprint."""
         device = self.physical
         limit_milliwatts = query(pynvml.nvmlDeviceGetEnforcedPowerLimit, device)
         ecc_mode = query(pynvml.nvmlDeviceGetCurrentEccMode, device)
@@ -128,13 +125,13 @@ class Gpu:
         return {name: value for name, value in settings.items() if value}
 
     def begin(self) -> None:
-        """Begin a timed phase: drop earlier samples, and read the counters."""
+        """Drop earlier samples, and read the counters."""
         self.samples.clear()
         self.clocks_megahertz.clear()
         self.began = self._counters()
 
     def sample(self) -> None:
-        """Sample the clock, and the reasons why it is low, between blocks."""
+        """Sample the clock, and the reasons why it is low."""
         reasons = query_first(CLOCK_REASON_CALLS, self.physical)
         megahertz = query(pynvml.nvmlDeviceGetClockInfo, self.physical, pynvml.NVML_CLOCK_SM)
         if reasons is not None:
@@ -143,7 +140,7 @@ class Gpu:
             self.clocks_megahertz.append(megahertz)
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return energy, clocks, causes of low clocks and other processes for the phase of `seconds` since `begin`."""
+        """Return what NVML reports of the phase since `begin`."""
         began, ended = self.began, self._counters()
         assert began is not None  # noqa: S101 - begin comes first
         self.sample()  # once more, after the last block
@@ -161,10 +158,9 @@ class Gpu:
         return DeviceReport(reading, measured_energy(joules, seconds, "device"))
 
     def _held_back_seconds(self, began: Counters, ended: Counters, seconds: float) -> dict[str, float]:
-        """Return the seconds of low clocks in a phase of `seconds`, by cause.
+        """Return for how many seconds each cause made the clocks low.
 
-        By a counter, they are its difference. By samples, they are `seconds` times the share of samples that have the
-        cause's bit. If a cause has both, the larger counts.
+        A cause has a counter, samples, or both.
         """
         held_back = {
             cause: (ended.held_back_nanoseconds[cause] - began.held_back_nanoseconds[cause]) / 1e9
@@ -177,7 +173,7 @@ class Gpu:
         return held_back
 
     def _counters(self) -> Counters:
-        """Read the nanoseconds of low clocks by cause, and the energy; leave out what NVML does not report."""
+        """Read the counters that NVML supports."""
         held_back = {}
         for cause, policy in POLICIES.items():
             status = query(pynvml.nvmlDeviceGetViolationStatus, self.physical, policy)
@@ -197,7 +193,7 @@ class NvidiaMonitor(DeviceMonitor):
 
     @property
     def watches_blocks(self) -> bool:
-        """Return True if there is a GPU: NVML reports only the current clock, so `sample` is called between blocks."""
+        """Return True if there is a GPU to sample."""
         return self._gpu is not None
 
     def prepare(self) -> None:
@@ -205,27 +201,27 @@ class NvidiaMonitor(DeviceMonitor):
         self._pids_by_gpu = find_compute_pids()
 
     def identify(self, name: str | None) -> Mapping[str, str]:
-        """Find the GPU of this index or UUID, by default the first visible; return its settings, empty if not found."""
+        """Find the GPU by index or UUID, and return its settings."""
         self._gpu = Gpu.open(name, self._pids_by_gpu)
         return self._gpu.settings() if self._gpu else {}
 
     def begin(self) -> None:
-        """Begin a timed phase; do nothing without a GPU."""
+        """Begin a timed phase."""
         if self._gpu:
             self._gpu.begin()
 
     def sample(self) -> None:
-        """Sample the clock, and the reasons why it is low; do nothing without a GPU."""
+        """Sample the clock, and the reasons why it is low."""
         if self._gpu:
             self._gpu.sample()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return the report of the phase of `seconds` since `begin`; an empty report without a GPU."""
+        """Return what NVML reports of the phase since `begin`."""
         return self._gpu.end(seconds) if self._gpu else DeviceReport()
 
 
 def find_compute_pids() -> dict[str, frozenset[int]]:
-    """Return the PIDs that compute on each GPU, by the GPU's UUID; call it before this process computes."""
+    """Return the PIDs that compute on each GPU, by the GPU's UUID."""
     pids_by_gpu = {}
     for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
@@ -237,15 +233,12 @@ def find_compute_pids() -> dict[str, frozenset[int]]:
 
 
 def count_others(earlier_pids: frozenset[int] | None, current_pids: frozenset[int] | None, own_pid: int) -> int | None:
-    """Count the processes that compute on the device, without this one; None if unknown.
-
-    In a container NVML reports the host's PIDs, so `own_pid` is missing. Then this process has a PID that is
-    not in `earlier_pids`. If there is none, NVML hides some processes, and the number is unknown.
-    """
+    """Count the other processes that compute on the device; None if unknown."""
     if earlier_pids is None or current_pids is None:
         return None
     if own_pid in current_pids:
         return len(current_pids - {own_pid})
+    # In a container NVML shows the host's PIDs, so this process is a new one. If none is new, NVML hides some.
     new_pids = current_pids - earlier_pids
     return len(current_pids) - 1 if new_pids else None
 
@@ -257,19 +250,16 @@ def _count_gpus() -> int:
 
 
 def _find_handle(name: str) -> Any:
-    """Find a GPU's handle by UUID, its beginning, or index; for another name, the first GPU's. None if not found.
-
-    An index is CUDA's, which equals NVML's if all GPUs are of one model.
-    """
+    """Find a GPU by UUID or index; for any other name, take the first GPU."""
     if name.startswith(("GPU-", "MIG-")):
         handle = query(pynvml.nvmlDeviceGetHandleByUUID, name)
         return handle if handle is not None else _find_by_prefix(name)
-    index = int(name) if name.isdecimal() else 0
+    index = int(name) if name.isdecimal() else 0  # CUDA's, which equals NVML's if all GPUs are of one model
     return query(pynvml.nvmlDeviceGetHandleByIndex, index)
 
 
 def _find_by_prefix(prefix: str) -> Any:
-    """Find a GPU by the beginning of its UUID, which CUDA accepts as its name; None if no UUID begins so."""
+    """Find a GPU by the beginning of its UUID, as CUDA does."""
     for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
         if handle is not None and str(query(pynvml.nvmlDeviceGetUUID, handle)).startswith(prefix):
@@ -278,7 +268,7 @@ def _find_by_prefix(prefix: str) -> Any:
 
 
 def _compute_pids(handle: Any) -> frozenset[int] | None:
-    """Return the PIDs that compute on a GPU; None if NVML does not report them."""
+    """Return the PIDs that compute on a GPU."""
     processes: Sequence[Any] | None = query_first(PROCESS_CALLS, handle)
     return None if processes is None else frozenset(process.pid for process in processes)
 

@@ -24,7 +24,7 @@ Reading = Mapping[tuple[int, float], ProcessUsage]
 
 
 def read() -> Reading:
-    """Return the CPU seconds of each visible process but this one, by PID and start time; takes milliseconds."""
+    """Return the CPU seconds of each other visible process."""
     reading = {}
     for process in psutil.process_iter(ATTRIBUTES):
         info = process.info
@@ -36,11 +36,7 @@ def read() -> Reading:
 
 
 def busiest(before: Reading, after: Reading) -> list[ProcessUsage]:
-    """Return the processes that used most CPU time between two readings, busiest first.
-
-    At most `MAXIMUM_PROCESSES` are returned. A process that started after the first reading counts from 0; one that
-    has ended does not count.
-    """
+    """Return the processes that used most CPU time between `before` and `after`."""
     active = []
     for key, usage in after.items():
         seconds_before = before[key].seconds if key in before else 0.0

@@ -36,7 +36,7 @@ class ProcessorMonitor(DeviceMonitor):
     _usage_before: Usage
 
     def model(self) -> str:
-        """Return the CPU's model, as the kernel names it."""
+        """Return the CPU's model."""
         return cpu.model()
 
     def peak_bytes(self, host_bytes: int) -> int | None:
@@ -44,33 +44,33 @@ class ProcessorMonitor(DeviceMonitor):
         return host_bytes
 
     def room_bytes(self) -> int | None:
-        """Return the control group's memory limit less this process's memory; None without a limit."""
+        """Return how much memory the control group's limit leaves to this process."""
         limit = cgroup.memory_limit(cgroup.find("memory"))
         return None if limit is None else max(0, limit - cpu.resident_bytes())
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the last-level cache; None if the kernel does not report it."""
+        """Return the size of the last-level cache."""
         return last_level_bytes()
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:  # noqa: ARG002
-        """Return a call that evicts the last-level cache; None if the cache's size is unknown or too large."""
+        """Return a call that evicts the last-level cache."""
         return cache_evictor(last_level_bytes())
 
     def begin(self) -> None:
-        """Begin a timed phase: read the energy counters and the CPU time used so far."""
+        """Read the energy counters and the CPU time used so far."""
         self._packages = read_packages()
         self._usage_before = self.processors.usage()
 
     def end(self, seconds: float) -> DeviceReport:
-        """Return the energy of all CPU packages and the `Idle` fact, for the phase of `seconds` since `begin`."""
+        """Return the energy and the `Idle` fact of the phase since `begin`."""
         usage = self.processors.usage()
         joules = joules_between(self._packages, read_packages())
         return DeviceReport(energy=measured_energy(joules, seconds, "processors"), idle=self._idle_fact(seconds, usage))
 
     def _idle_fact(self, seconds: float, usage: Usage) -> Idle | None:
-        """Return the phase's seconds and busy seconds; None if the kernel does not report how long threads waited.
+        """Return for how many seconds this process's threads were busy.
 
-        A thread is busy while it runs or waits for a CPU. The busy seconds of all threads are added.
+        A thread is busy while it runs or waits for a CPU.
         """
         if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
             return None
@@ -81,7 +81,7 @@ class ProcessorMonitor(DeviceMonitor):
 
 
 def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:
-    """Return the size of the first CPU's last-level data cache; None if the kernel does not report it."""
+    """Return the size of the first CPU's last-level data cache."""
     sizes: dict[int, int] = {}
     for index in (root / "cpu0/cache").glob("index[0-9]*"):
         try:
@@ -93,16 +93,13 @@ def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:
 
 
 def _parse_size(text: str) -> int:
-    """Return the bytes of a size such as `32K`; a size without a unit is in bytes."""
+    """Return the bytes of a size such as `32K`."""
     unit = UNITS.get(text[-1:])
     return int(text[:-1]) * unit if unit else int(text)
 
 
 def cache_evictor(cache_bytes: int | None) -> Callable[[], None] | None:
-    """Return a call that evicts the cache: it writes to every cache line of an array twice as large.
-
-    None if the cache's size is unknown, or if the array would exceed `MAXIMUM_EVICTION_BYTES`.
-    """
+    """Return a call that evicts the cache: it writes to an array twice as large."""
     if cache_bytes is None or 2 * cache_bytes > MAXIMUM_EVICTION_BYTES:
         return None
     buffer = np.zeros(2 * cache_bytes, dtype=np.uint8)
@@ -114,10 +111,7 @@ def cache_evictor(cache_bytes: int | None) -> Callable[[], None] | None:
 
 
 def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
-    """Read the energy counter of each CPU package, by RAPL domain.
-
-    A counter that this process may not read is left out: most kernels show them to root only.
-    """
+    """Read the energy counter of each CPU package, by RAPL domain."""
     packages = {}
     for directory in sorted(root.glob("intel-rapl:*")):  # AMD's domains have the same prefix
         try:
@@ -126,16 +120,14 @@ def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
                     microjoules=int((directory / "energy_uj").read_text()),
                     range_microjoules=int((directory / "max_energy_range_uj").read_text()),
                 )
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # most kernels show the counters to root only
             continue
     return packages
 
 
 def joules_between(before: dict[str, Package], after: dict[str, Package]) -> float | None:
-    """Return the energy that all packages used between two readings; None if no package is in both.
-
-    The remainder by the counter's range corrects a counter that started again at 0 between the readings.
-    """
+    """Return the energy that all packages used between `before` and `after`."""
+    # The remainder corrects a counter that started again at 0.
     microjoules = [
         (after[name].microjoules - package.microjoules) % (package.range_microjoules + 1)
         for name, package in before.items()
