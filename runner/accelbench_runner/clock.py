@@ -12,11 +12,11 @@ class Clock(Protocol):
     """Measure monotonic seconds from any origin."""
 
     def seconds(self) -> float:
-        """Return the seconds since a fixed but unknown time; they never go back."""
+        """Return the seconds since a fixed but unknown time."""
         ...
 
     def raw_seconds(self) -> float:
-        """Return the current time in seconds of another clock, the raw clock, which time servers never adjust."""
+        """Return the seconds of a clock that time servers never adjust."""
         ...
 
     def pause(self, seconds: float) -> None:
@@ -37,7 +37,7 @@ class MonotonicClock:
 
     @staticmethod
     def raw_seconds() -> float:
-        """Return the seconds of CLOCK_MONOTONIC_RAW, which time servers never adjust, or CLOCK_MONOTONIC without it."""
+        """Return the seconds of a clock that time servers never adjust."""
         return clock_gettime(RAW)
 
     @staticmethod
@@ -54,7 +54,7 @@ class ClockDrift:
         self._start_seconds, self._start_raw_seconds = _read_both(clock)
 
     def read(self) -> float:
-        """Return the drift since creation, elapsed seconds / elapsed raw seconds - 1; 0 if no time has passed."""
+        """Return how much faster the clock runs than the raw clock: 0.01 is 1 %."""
         seconds, raw_seconds = _read_both(self._clock)
         elapsed_seconds = seconds - self._start_seconds
         elapsed_raw_seconds = raw_seconds - self._start_raw_seconds
@@ -64,22 +64,20 @@ class ClockDrift:
 
 
 def _read_both(clock: Clock, attempts: int = 9) -> tuple[float, float]:
-    """Return the clock's seconds and the raw clock's seconds, both at the same moment.
-
-    The quickest of several attempts counts. In a slow one, the system suspended the process between two readings.
-    """
+    """Read the clock and the raw clock at the same moment, as nearly as possible."""
     readings = []
     for _ in range(attempts):
         began = clock.seconds()
         raw_seconds = clock.raw_seconds()
         ended = clock.seconds()
         readings.append((ended - began, (began + ended) / 2, raw_seconds))
+    # In a slow attempt, the system suspended this process: take the quickest.
     _duration, seconds, raw_seconds = min(readings)
     return seconds, raw_seconds
 
 
 def reading_seconds(clock: Clock, readings: int = 1000) -> float:
-    """Return the mean seconds that one reading of the clock takes."""
+    """Return the mean seconds that one call of the clock takes."""
     began = clock.seconds()
     for _ in range(readings):
         clock.seconds()
@@ -88,7 +86,7 @@ def reading_seconds(clock: Clock, readings: int = 1000) -> float:
 
 
 def resolution(clock: Clock, readings: int = 1000) -> float:
-    """Return the smallest difference between two successive readings, in seconds; 0 if all readings are equal."""
+    """Return the smallest step of the clock that was seen, in seconds."""
     times = [clock.seconds() for _ in range(readings)]
     differences = [later - earlier for earlier, later in itertools.pairwise(times)]
     return min((difference for difference in differences if difference > 0), default=0.0)

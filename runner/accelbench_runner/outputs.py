@@ -10,7 +10,7 @@ UNSEEN = "unseen.npz"
 
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
-    """Return the arrays; a complex array (...) becomes a real array (..., 2) of real and imaginary parts."""
+    """Turn complex arrays (...) into real arrays (..., 2)."""
     import numpy as np
 
     real_arrays = dict(arrays)
@@ -21,7 +21,10 @@ def as_real(arrays: NamedArrays) -> NamedArrays:
 
 
 def save(path: Path, arrays: NamedArrays) -> None:
-    """Write the arrays to a zip archive that `numpy.load` reads; an array may have any string as its name."""
+    """Write the arrays to a file that `numpy.load` reads.
+
+    Unlike `numpy.savez`, this accepts any string as a name.
+    """
     import numpy as np
 
     with zipfile.ZipFile(path, "w") as archive:

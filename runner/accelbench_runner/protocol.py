@@ -126,5 +126,5 @@ _message: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discrimina
 
 
 def parse_message(line: str | bytes) -> Message:
-    """Return the message that the line encodes in JSON; raise pydantic.ValidationError if it is no message."""
+    """Parse a line of JSON; raise pydantic.ValidationError if it is no message."""
     return _message.validate_json(line)
