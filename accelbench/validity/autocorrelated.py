@@ -9,14 +9,11 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Fail a variant if the lag-1 correlation of its log-speedups, in the order of the rounds, exceeds its limit.
-
-    The baseline has no speedups and no finding. Untested with fewer than `MINIMUM_ROUNDS` rounds that timed both.
-    """
+    """Fail each variant if its log-speedups correlate too strongly from round to round."""
     case = evidence.case
     baseline_seconds = _seconds_by_round(evidence, case.baseline)
     for variant in case.variants:
-        if variant.name == case.baseline:
+        if variant.name == case.baseline:  # it has no speedups
             continue
         seconds = _seconds_by_round(evidence, variant.name)
         rounds = sorted(baseline_seconds.keys() & seconds.keys())
@@ -33,7 +30,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _seconds_by_round(evidence: Evidence, variant: str) -> dict[int, float]:
-    """Return the variant's seconds per unit of work in each round in which it was timed."""
+    """Return the variant's seconds per unit of work, by round."""
     seconds = {}
     for launch in evidence.launches_of(variant):
         launch_seconds = launch.seconds()

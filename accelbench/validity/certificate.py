@@ -20,7 +20,7 @@ def validity_checks() -> tuple[ValidityCheck, ...]:
 
 
 def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
-    """Run the checks that apply to the evidence, and return their outcomes. `timed` is False for `accelbench check`."""
+    """Run the checks that apply. `timed` is False for `accelbench check`."""
     checks: list[Check] = []
     for check in validity_checks():
         if _applies(check, evidence, timed=timed):
@@ -29,20 +29,14 @@ def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
 
 
 def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
-    """Return False if the check needs times, outputs or the requested device, and the launches do not have them.
-
-    Launches that only observe have neither times nor outputs. Without `timed`, launches have outputs alone.
-    """
+    """Return True if the launches have the times, outputs or device that the check needs."""
     if evidence.only_observed:
         return check.observed
     return timed or not check.measured_only
 
 
 def _merge_equal(checks: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
-    """Merge the checks into one without a variant if all variants have one and they differ in the variant only.
-
-    Otherwise return them unchanged.
-    """
+    """Merge the checks of all variants into one if they are equal."""
     without_variant = {check.model_copy(update={"variant": None}) for check in checks}
     if len(without_variant) == 1 and len(checks) == variant_count:
         return tuple(without_variant)

@@ -38,34 +38,31 @@ class DisturbanceLimit:
 
 
 def passed(reading: str) -> Finding:
-    """Return the finding of a check that passed; `reading` has the measured values."""
+    """Return a passed outcome with the measured values."""
     return Finding("passed", reading)
 
 
 def widened(reading: str) -> Finding:
-    """Return a finding that passed: a disturbance widened the spread of times, but is too small to bias a speedup."""
+    """Return a passed outcome, marked as having a wider spread of times."""
     return Finding("passed", reading, widened=True)
 
 
 def percent(share: float) -> str:
-    """Format a share in whole per cent, as `7 %`; below 1 % with one significant digit, as `0.4 %`."""
+    """Format a share in per cent, such as `7 %` or `0.4 %`."""
     if share == 0 or share >= WHOLE_PERCENT:
         return f"{100 * share:.0f} %"
     return f"{100 * share:.1g} %"
 
 
 def failed(reading: str | Unreadable) -> Finding:
-    """Return the finding of a check that failed; `reading` has the measured values, or is the fact that is missing.
-
-    If the fact is missing because accelbench's own probe failed, the finding is untested: the variant is not to blame.
-    """
+    """Return a failed outcome with the measured values or the missing fact."""
     if isinstance(reading, Unreadable) and reading.probe_failed:
-        return untested(reading)
+        return untested(reading)  # the variant is not to blame
     return Finding("failed", reading.why if isinstance(reading, Unreadable) else reading)
 
 
 def untested(reading: str | Unreadable) -> Finding:
-    """Return the finding of a check that could not decide; `reading` is the reason."""
+    """Return the outcome of a check that could not decide, with the reason."""
     return Finding("untested", reading.why if isinstance(reading, Unreadable) else reading)
 
 
@@ -94,11 +91,7 @@ class LaunchCheck:
     """Reads the fact that the check needs, if only some launches report it; the other launches are skipped."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Yield a Check for each variant, with the most severe finding of its launches.
-
-        Left out are launches that did not report the fact that the check needs, and quarantined launches unless
-        `include_quarantined` is set. If none is left, the check is untested.
-        """
+        """Yield the most severe outcome of each variant's launches."""
         for variant in evidence.variants:
             launches = evidence.launches_of(variant)
             if self.include_quarantined:
@@ -117,10 +110,7 @@ class LaunchCheck:
                 yield _as_check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
-        """Return the fact that the check needs if the launch did not report it; None if it did, or if none is needed.
-
-        A fact that was reported but is invalid does not count as missing.
-        """
+        """Return the fact that the check needs if the launch did not report it."""
         if self.fact is None:
             return None
         fact = self.fact(launch.facts)
@@ -151,7 +141,7 @@ class CaseCheck:
     """Number of rounds that it needs; with fewer it is untested."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Evaluate the evidence, and yield a Check for each finding."""
+        """Judge all launches together, and yield each outcome."""
         for variant, finding in self.evaluate(evidence):
             yield _as_check(self, finding, variant)
 
@@ -160,10 +150,7 @@ ValidityCheck = LaunchCheck | CaseCheck
 
 
 def remedy_for(check: ValidityCheck, fingerprint: Mapping[str, str]) -> str:
-    """Return what to do if the check fails: its remedy, else its advice for a machine with this fingerprint.
-
-    Empty if it has neither. A check of a whole case has no advice.
-    """
+    """Return what to do if the check fails on a machine with this fingerprint."""
     if check.remedy or isinstance(check, CaseCheck):
         return check.remedy
     return check.advice(fingerprint)
@@ -174,17 +161,12 @@ _WIDENED_SEVERITY = 1
 
 
 def _severity(finding: Finding) -> int:
-    """Return a number that increases with severity: passed, passed with a wider spread, untested, failed."""
+    """Return a number that increases with severity."""
     return _WIDENED_SEVERITY if finding.widened else _SEVERITY[finding.outcome]
 
 
 def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
-    """Return the most severe of the findings, with its round added to its reading.
-
-    `findings` has pairs of round and finding. If all passed, return the last one unchanged. If several are the most
-    severe, return the first, and add the number of the others. With `disturbance`, a reading such as `steal: 7 %`
-    becomes `steal: 7 % in round 3; 2 more rounds were also disturbed`, unless the finding is untested.
-    """
+    """Return the most severe outcome, and add its round to the text."""
     severity = max(_severity(finding) for _, finding in findings)
     worst = [(round_number, finding) for round_number, finding in findings if _severity(finding) == severity]
     if severity == 0:  # all passed
@@ -203,7 +185,7 @@ def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = Fals
 
 
 def _as_check(check: ValidityCheck, finding: Finding, variant: str | None) -> Check:
-    """Return the check's finding as a result stores it, with its reading cut to a maximum length."""
+    """Convert an outcome to the form that results contain."""
     return Check(
         name=check.name,
         outcome=finding.outcome,

@@ -17,11 +17,7 @@ MAXIMUM_DRIFT = 0.001
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if no block was timed, if the clock is unknown, was replaced or drifted, or if the median time is too short.
-
-    The protocol `steady` times blocks, of at least `MINIMUM_BLOCK_SECONDS` and long compared with the clock's
-    resolution. Other protocols time single calls, which must be long compared with the resolution and two readings.
-    """
+    """Fail if the clock is unsuitable for the timed blocks or calls."""
     if not launch.blocks:
         return failed("no block was timed")
     meddling = launch.facts.meddling

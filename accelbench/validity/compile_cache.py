@@ -7,11 +7,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the launch's compile cache had files at its start, or if the launch had hits and no miss.
-
-    Untested if the counts are unreadable, or if the warm probe failed, had a miss or had no hit. Passed without a warm
-    probe, and if the launch reported no cache, because nothing is compiled then.
-    """
+    """Fail if the launch's compile cache was filled before its start."""
     cold = launch.facts.compile_cache
     if not is_reported(cold):
         return passed("nothing is compiled")

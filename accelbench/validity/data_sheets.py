@@ -27,10 +27,9 @@ def _sheet(
     memory: float,
     cache: int,
 ) -> DataSheet:
-    """Return a data sheet from TFLOP/s for each precision, the memory's GB/s, and the cache's MiB.
+    """Return a data sheet from TFLOP/s, the memory's GB/s and the cache's MiB.
 
-    The TFLOP/s are those of the matrix units if they support the type: float64 since A100, never float32. None leaves a
-    precision out.
+    TFLOP/s are those of the matrix units if these support the type.
     """
     teras: dict[Precision, float | None] = {
         "float64": float64,

@@ -8,10 +8,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Pass if all launches flush denormal numbers to zero, or if none does.
-
-    Untested if only some do, or if a launch did not report whether it does.
-    """
+    """Pass if all launches treat denormal numbers alike."""
     flushing_variants: list[str] = []
     keeping_variants: list[str] = []
     for launch in evidence.launches:

@@ -25,11 +25,7 @@ factors were chosen, 300 or more in float32 and 2 or more in bfloat16.
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the step raises an error on unseen inputs, or if its outputs on them are wrong.
-
-    Fail too if `dependence`, the fact about this, is unreadable. Untested if the step was not given unseen inputs, if
-    the outputs on them were not compared, or if the outputs are wrong on the original inputs.
-    """
+    """Fail if the step raises an error or is wrong on unseen inputs."""
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)
@@ -47,14 +43,14 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _is_right_on_original_inputs(launch: LaunchRecord) -> bool:
-    """Return True if the outputs on the inputs that the program was built from are finite and within the tolerance."""
+    """Return True if the outputs on the original inputs are within the tolerance."""
     return launch.parity is not None and launch.parity.finite and launch.parity.worst_ratio <= 1
 
 
 def _judge_unseen(unseen: UnseenReading, maximum_ratio: float) -> Finding:
-    """Fail if the largest error on unseen inputs exceeds `maximum_ratio` times parity's tolerance.
+    """Fail if the outputs on unseen inputs are wrong.
 
-    Untested if the outputs cannot be compared, or if unseen inputs should give the same outputs as the original ones.
+    `maximum_ratio` is the largest allowed error, in multiples of the tolerance.
     """
     reading = unseen.reading
     if not (reading.finite and reading.compared):

@@ -7,7 +7,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the launch's devices are emulated, for example on CPUs, or if the launch did not report this."""
+    """Fail if the launch's devices are emulated, for example on CPUs."""
     emulation = launch.facts.emulated
     if isinstance(emulation, Unreadable):
         return failed(emulation)

@@ -17,7 +17,7 @@ class Evidence:
     """Launches of disturbed rounds."""
 
     def launches_of(self, variant: str) -> tuple[LaunchRecord, ...]:
-        """Return the variant's launches that count, without the quarantined ones."""
+        """Return the variant's launches, without quarantined ones."""
         return tuple(launch for launch in self.launches if launch.variant == variant)
 
     def quarantined_of(self, variant: str) -> tuple[LaunchRecord, ...]:
@@ -26,7 +26,7 @@ class Evidence:
 
     @property
     def only_observed(self) -> bool:
-        """Return True if all launches have the protocol `observe` and timed nothing; False without launches."""
+        """Return True if the launches only observe and time nothing."""
         return bool(self.launches) and all(launch.observes for launch in self.launches)
 
     @property

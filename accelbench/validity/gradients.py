@@ -11,11 +11,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if autograd was switched off but recorded, or if its mode after the step is not the wanted one.
-
-    Untested if the mode is unreadable. A framework that differentiates functions, as JAX does, reports `functional` and
-    passes.
-    """
+    """Fail if autograd was not in the wanted mode."""
     gradients = launch.facts.gradients
     if isinstance(gradients, Unreadable):
         return untested(gradients)
@@ -23,7 +19,7 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
     recorded = not isinstance(arithmetic, Unreadable) and arithmetic.recorded
     if recorded and not gradients.wanted:
         return failed("autograd was set off, but recorded inside the step: the step switched it on")
-    if gradients.actual == "functional":
+    if gradients.actual == "functional":  # as in JAX, which differentiates functions
         return passed("by jax.grad alone")
     wanted = "on" if gradients.wanted else "off"
     if gradients.actual != wanted:

@@ -25,11 +25,8 @@ F(4x4, 3x3) needs a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convoluti
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Fail a variant if its fastest launch is faster than the device's limits allow.
-
-    Quarantined launches count for the limits only. Untested if the limits are unknown, if nothing was timed, or if the
-    workload declares no cost.
-    """
+    """Fail a variant if its fastest launch exceeds the device's limits."""
+    # Quarantined launches measured the device's limits too.
     roof = device_roof(evidence.case, (*evidence.launches, *evidence.quarantined))
     for variant in evidence.variants:
         timed_launches = [launch for launch in evidence.launches_of(variant) if launch.seconds()]
@@ -42,7 +39,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
-    """Return why the device's limits are unknown: the probe that measures them failed, or nothing provides them."""
+    """Return why the device's limits are unknown."""
     for launch in launches:
         limits = launch.facts.limits
         if isinstance(limits, Unreadable) and limits.probe_failed:
@@ -51,11 +48,7 @@ def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
 
 
 def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: LimitsSource) -> Finding:
-    """Fail if the fastest launch reaches more than `MAXIMUM_MULTIPLE` times the device's FLOP/s or bytes/s.
-
-    Bytes are compared only if they come from memory. Untested if nothing can be compared. Untested too, and not failed,
-    if fewer than `MINIMUM_LAUNCHES` launches measured the limits.
-    """
+    """Fail if the fastest launch exceeds the device's FLOP/s or bytes/s."""
     fastest = min(timed_launches, key=_seconds)
     seconds = _seconds(fastest)
     flops, bytes_moved = work_per_unit(fastest) or (0.0, 0.0)
@@ -83,7 +76,7 @@ def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: Limit
 
 
 def _seconds(launch: LaunchRecord) -> float:
-    """Return the launch's seconds per unit of work; infinity if nothing was timed."""
+    """Return the seconds per unit of work, or infinity without times."""
     return launch.seconds() or math.inf
 
 

@@ -7,11 +7,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed, unte
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the outputs were not compared with the reference, or if an error exceeds its tolerance.
-
-    Untested if the outputs have NaN or infinity, if the comparison cannot tell right from wrong outputs, or if the
-    reference is computed with the variant's framework.
-    """
+    """Fail if an output differs from the reference by more than its tolerance."""
     if launch.parity is None:
         return failed("its outputs were not compared with the reference")
     if not launch.parity.finite:
@@ -27,12 +23,8 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_agreement(case: Case, launch: LaunchRecord, reading: str) -> Finding:
-    """Judge outputs that are within the tolerance by what the reference is computed with.
-
-    Untested if it is the variant's framework. Passed if it is another framework or NumPy, or if the workload has no
-    reference and a variant's own program replaces it; the reading then says so.
-    """
-    if launch.parity and launch.parity.own_program:
+    """Judge outputs within the tolerance by how the reference was computed."""
+    if launch.parity and launch.parity.own_program:  # it replaces a missing reference
         return passed(f"{reading}; the reference is {launch.parity.own_program}'s own program in float64 on the CPU")
     use = next(variant.use for variant in case.variants if variant.name == launch.variant)
     framework, _, _ = use.partition("/")

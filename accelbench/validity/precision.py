@@ -28,10 +28,7 @@ FULL_PRECISION_SETTINGS = {"ieee", "highest", "float32"}
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the precision that was set, the arrays' type or a setting for float32 products does not fit the request.
-
-    Fail too if they are unreadable. If they fit, judge the step's types and the program's environment variables.
-    """
+    """Fail if the launch used another precision than requested."""
     requested = case.measurement.precision
     precision = launch.facts.precision
     if isinstance(precision, Unreadable):
@@ -48,10 +45,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
-    """Return failed if the step has arrays of types that the requested precision does not allow; None if all is well.
-
-    Return untested if the program sets environment variables that may change its arithmetic.
-    """
+    """Return a problem of the step's types or environment variables, if any."""
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable):
         other_types = sorted(set(arithmetic.types) - STEP_TYPES[requested])

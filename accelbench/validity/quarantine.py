@@ -30,12 +30,12 @@ class SplitRounds(Generic[L]):
 
     @property
     def all_disturbed(self) -> bool:
-        """Return True if all rounds count because every one was disturbed; False if the case accepts noise."""
+        """Return True if every round was disturbed, so that all are used."""
         return bool(self.reasons) and not self.quarantined
 
 
 def disturbance_checks() -> tuple[LaunchCheck, ...]:
-    """Return the checks that fail because of other load on the machine, not because of the variant."""
+    """Return the checks that fail because of other load on the machine."""
     return tuple(check for check in validity_checks() if isinstance(check, LaunchCheck) and check.disturbance)
 
 
@@ -45,13 +45,13 @@ def disturbance_check_names() -> frozenset[str]:
 
 
 def noise_check_names() -> frozenset[str]:
-    """Return the names of all checks that can fail because of other load on the machine."""
+    """Return the names of all checks that other load can make fail."""
     noise_names = {check.name for check in validity_checks() if isinstance(check, CaseCheck) and check.noise}
     return disturbance_check_names() | noise_names
 
 
 def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
-    """Describe each disturbance check that the launch fails; empty for a launch that observes and times nothing."""
+    """Describe each disturbance check that the launch fails."""
     if launch.observes:
         return ()
     failures = []
@@ -63,11 +63,7 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
 
 
 def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
-    """Separate the rounds with a disturbed launch, which are quarantined, from the other rounds, which count.
-
-    All rounds count if the case accepts noise: then what disturbed them is stored as `noisy`. All count too if every
-    round was disturbed, because no other is left.
-    """
+    """Separate the rounds with a disturbed launch from the others."""
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:
         launch_reasons = disturbances(case, launch)
@@ -76,7 +72,7 @@ def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
     if case.measurement.accept_noise:
         return SplitRounds(counted=tuple(launches), noisy=reasons)
     counted = tuple(launch for launch in launches if launch.round not in reasons)
-    if not counted:
+    if not counted:  # every round was disturbed
         return SplitRounds(counted=tuple(launches), reasons=reasons)
     quarantined = tuple(launch for launch in launches if launch.round in reasons)
     return SplitRounds(counted=counted, quarantined=quarantined, reasons=reasons)

@@ -7,10 +7,7 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if anything was compiled while blocks were timed, or if the number of compilations is unreadable.
-
-    An episode passes, because its time includes compiling.
-    """
+    """Fail if anything was compiled while blocks were timed."""
     count = launch.facts.recompilations
     if isinstance(count, Unreadable):
         return failed(count)

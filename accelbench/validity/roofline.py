@@ -44,11 +44,9 @@ class RooflinePoint:
 
 
 def roofline_point(seconds: float, flops: float, bytes_moved: float, roof: Roof, *, from_memory: bool) -> RooflinePoint:
-    """Compare a computation of `flops` operations and `bytes_moved` in `seconds` with the device's limits.
+    """Compare a computation's speed with the device's limits.
 
-    `bound` is compute or memory, whichever needs the longer time at the device's limit; `share` is that time divided by
-    `seconds`. Both are None if no limit applies, or if one that does is unknown. Without `from_memory`, the bytes may
-    come from a cache, so that the memory's rate is no limit.
+    Without `from_memory`, its bytes may come from a cache, and memory does not limit it.
     """
     memory_applies = bytes_moved > 0 and from_memory
     needed_seconds: dict[Bound, float] = {}
@@ -73,9 +71,9 @@ UNKNOWN_ROOF = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 
 
 def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
-    """Return the FLOP/s and bytes/s that the device can reach: from its data sheet, else the highest ones measured.
+    """Return the FLOP/s and bytes/s that the device can reach.
 
-    The FLOP/s are None if the data sheet lacks the case's precision. Both are None without data sheet and measurement.
+    A data sheet takes precedence over measured rates.
     """
     launches = tuple(launches)
     for launch in launches:
@@ -97,10 +95,7 @@ def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
 
 
 def works_from_memory(launch: LaunchRecord) -> bool | None:
-    """Return True if the working set exceeds `CACHE_MULTIPLE` last-level caches, so that it is read from memory.
-
-    None if one of the two sizes is unknown. The cache's size on a data sheet takes precedence.
-    """
+    """Return True if the working set is too large for the cache; None if unknown."""
     working_set = launch.facts.working_set
     device = launch.facts.device
     if isinstance(working_set, Unreadable):
@@ -114,10 +109,7 @@ def works_from_memory(launch: LaunchRecord) -> bool | None:
 
 
 def work_per_unit(launch: LaunchRecord) -> tuple[float, float] | None:
-    """Return the FLOPs and bytes of a unit of work, as the workload declares them; 0 for what it does not declare.
-
-    None if it declares neither.
-    """
+    """Return the FLOPs and bytes that the workload declares per unit of work."""
     flops = value_or_none(launch.facts.flops_per_unit)
     bytes_moved = value_or_none(launch.facts.bytes_per_unit)
     if flops is None and bytes_moved is None:

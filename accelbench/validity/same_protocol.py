@@ -7,7 +7,7 @@ from accelbench.validity.evidence import Evidence
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Pass if all launches used the same protocol, else fail; yield nothing without launches."""
+    """Fail if launches used different protocols."""
     protocols = sorted({launch.protocol for launch in evidence.launches})
     if len(protocols) == 1:
         yield None, passed(protocols[0])

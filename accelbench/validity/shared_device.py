@@ -22,30 +22,26 @@ MINIMUM_NAMED_SHARE = 0.01
 
 
 def neighbours_share(neighbours: Neighbours) -> float:
-    """Return the CPU time that other processes used, over that offered to the launch; at least 0."""
+    """Return the share of the offered CPU time that other processes used."""
     # `busy_seconds` is slightly negative if the kernel's ticks missed some.
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
 
 
 def could_use_fewer_cpus(fingerprint: Mapping[str, str]) -> bool:
-    """Return True if launches use all CPUs of the machine, and the machine has more than one."""
+    """Return True if launches use all CPUs of a machine with several."""
     used, available = fingerprint.get("cpusUsed"), fingerprint.get("cpus")
     return used == available and used not in {None, "1"}
 
 
 def _advice(fingerprint: Mapping[str, str]) -> str:
-    """Return the advice to end the other work, or, if launches use all CPUs, to leave some CPUs to that work."""
+    """Advise what to do about other work on the machine."""
     if could_use_fewer_cpus(fingerprint):
         return "end the other work, or leave it some processors (--processors 1 on a laptop)"
     return "end the other work"
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if other processes used more than `NEIGHBOURS.biases` of the CPU time, or if they used the device.
-
-    Untested if the CPU time is unknown, or if the device, such as a GPU, can have users that its monitor does not list.
-    Passed, as `widened`, if the other processes used more than `NEIGHBOURS.widens` of the CPU time.
-    """
+    """Fail if other processes used too much CPU time, or used the device."""
     neighbours = launch.facts.neighbours
     if isinstance(neighbours, Unreadable):
         return untested(neighbours)
@@ -66,16 +62,13 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _name_processes(neighbours: Neighbours) -> str:
-    """Name the processes that used the most CPU time: ` (python, pid 1234: 49 %)`; empty if none used much.
-
-    The share of a process is left out if it exceeds the total share of other processes, which counts the launch's CPUs
-    only: such a process also ran on further CPUs.
-    """
+    """Name the processes that used the most CPU time: ` (python, pid 1234: 49 %)`."""
     total_share = neighbours_share(neighbours)
     names = []
     for process in neighbours.processes[:MAXIMUM_NAMED]:
         share = process.seconds / neighbours.offered_seconds
         if share >= MINIMUM_NAMED_SHARE:
+            # A process may also run on CPUs that the total does not include.
             share_text = f": {percent(share)}" if share <= total_share else ""
             names.append(f"{process.name}, pid {process.pid}{share_text}")
     return f" ({'; '.join(names)})" if names else ""

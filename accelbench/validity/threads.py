@@ -7,17 +7,14 @@ from accelbench.validity.check import Finding, LaunchCheck, failed, passed
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the number of CPUs that the process may use, or its framework's number of threads, is not as requested.
-
-    Fail too if they are unreadable. A framework that has no number of threads (None) passes.
-    """
+    """Fail if the process has other numbers of CPUs or threads than requested."""
     threads = launch.facts.threads
     if isinstance(threads, Unreadable):
         return failed(threads)
     requested = threads.requested
     if threads.affinity != requested:
         return failed(f"{requested} threads requested, {threads.affinity} processors allowed")
-    if threads.framework not in {requested, None}:
+    if threads.framework not in {requested, None}:  # None: the framework has no such number
         return failed(f"{requested} threads requested, the framework uses {threads.framework}")
     return passed(f"{requested} threads")
 

@@ -26,7 +26,7 @@ LAWFUL = {"power cap", "board limit", "reliability"}
 
 
 def quota_share(launch: LaunchRecord) -> float | None:
-    """Return the seconds throttled by the CPU quota, over the timed seconds; None if one of them is unknown."""
+    """Return the seconds throttled by the CPU quota per timed second; None if unknown."""
     throttling = launch.facts.throttling
     timed_seconds = sum(block.seconds for block in launch.blocks)
     if isinstance(throttling, Unreadable) or not timed_seconds:
@@ -35,7 +35,7 @@ def quota_share(launch: LaunchRecord) -> float | None:
 
 
 def steal_share(launch: LaunchRecord) -> float:
-    """Return the CPU time that the hypervisor gave to others, over that offered to the launch; 0 if unknown."""
+    """Return the share of CPU time that the hypervisor took; 0 if unknown."""
     throttling, neighbours = launch.facts.throttling, launch.facts.neighbours
     if isinstance(throttling, Unreadable) or isinstance(neighbours, Unreadable):
         return 0.0
@@ -43,7 +43,7 @@ def steal_share(launch: LaunchRecord) -> float:
 
 
 def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
-    """Return the share of the steady phase in which clocks were reduced, for each reason; None if not reported."""
+    """Return the share of time with reduced clocks for each reason; None if unknown."""
     device = launch.facts.device_reading
     if isinstance(device, Unreadable) or device.held_back_seconds is None:
         return None
@@ -59,11 +59,7 @@ class _LostTime(NamedTuple):
 
 
 def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
-    """Yield the shares of time that the CPU quota, the hypervisor and reduced clocks took from the launch.
-
-    Clocks have a share for each reason why they were reduced; shares up to `CLOCKS.widens` are left out. A reason in
-    `LAWFUL`, such as a power cap, comes from the variant's own load: its share is described, but counts as 0.
-    """
+    """Yield the shares of time that quota, hypervisor and reduced clocks took."""
     quota = quota_share(launch)
     if quota is not None:
         yield _LostTime(quota, QUOTA, f"Held back by the CPU quota: {percent(quota)} of the timed seconds")
@@ -71,16 +67,12 @@ def _lost_times(launch: LaunchRecord) -> Iterator[_LostTime]:
     yield _LostTime(steal, STEAL, f"Hypervisor steal: {percent(steal)}")
     for reason, share in (clock_shares(launch) or {}).items():
         if share > CLOCKS.widens:
-            judged_share = 0.0 if reason in LAWFUL else share
+            judged_share = 0.0 if reason in LAWFUL else share  # a power cap comes from the variant's load
             yield _LostTime(judged_share, CLOCKS, f"{reason} for {share:.0%} of the phase")
 
 
 def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the launch lost a larger share of time than its limit to the CPU quota, the hypervisor or reduced clocks.
-
-    Untested if throttling cannot be read, or if a device with its own clocks does not report why they were reduced.
-    Passed, as `widened`, if a share exceeds only the limit above which it widens the spread of times.
-    """
+    """Fail if the launch lost too much time to quota, hypervisor or reduced clocks."""
     throttling = launch.facts.throttling
     if isinstance(throttling, Unreadable):
         return untested(throttling)

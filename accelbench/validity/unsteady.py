@@ -19,11 +19,7 @@ MAXIMUM_DRIFT_FRACTION = 0.5
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Judge the drift of block times within the launches of each variant.
-
-    The maximum drift is a fraction of the equivalence margin or of the target relative error, whichever is larger. An
-    episode passes, because it has no steady state.
-    """
+    """Judge whether each variant's block times drift within its launches."""
     measurement = evidence.case.measurement
     smallest_relevant_change = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
     for variant in evidence.variants:
@@ -36,16 +32,14 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _drift(launch: LaunchRecord) -> Drift | None:
-    """Return the drift of the seconds per unit over the launch's blocks; None if there are fewer than two."""
+    """Return the drift of the seconds per unit over the launch's blocks."""
     return launch_drift([block.seconds / block.units for block in launch.blocks])
 
 
 def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
-    """Fail if the mean drift of a variant's launches differs significantly from 0 and exceeds `maximum`.
+    """Fail if a variant's block times drift by more than `maximum`.
 
-    `maximum` is a relative change of block times, such as 0.01. Fail also if more than half of at least two launches
-    drift evidently by more than that; launches with too few blocks are left out. Untested if the mean is not
-    significant and fewer than two launches have enough blocks.
+    `maximum` is a relative change, such as 0.01.
     """
     limit = math.log1p(maximum)
     common = common_drift([drift.log_change for drift in drifts])
@@ -69,7 +63,7 @@ def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
 
 
 def _describe_change(log_change: float) -> str:
-    """Describe the logarithm of a later time over an earlier one: `3 % slower`."""
+    """Describe the logarithm of a ratio of times, such as `3 % slower`."""
     percentage = 100 * abs(math.expm1(log_change))
     direction = "slower" if log_change > 0 else "faster"
     return f"{percentage:.2g} % {direction}"

@@ -21,24 +21,18 @@ MINIMUM_RATIO = 0.98
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Judge for each variant whether work continued after the clock stopped, in counted and quarantined launches."""
+    """Judge for each variant whether work continued after the clock stopped."""
     for variant in evidence.variants:
         yield variant, _judge((*evidence.launches_of(variant), *evidence.quarantined_of(variant)))
 
 
 def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
-    """Fail if an output was not ready, or if the host timed a block at less than `MINIMUM_RATIO` of the device's time.
-
-    Fail also if work continued too long after all short runs of calls, or after all long ones. With a single launch
-    this is untested, because another program may have delayed it. Without a readable fact, fail unless all probes
-    failed.
-    """
+    """Fail if work continued after the clock stopped."""
     facts = [launch.facts.synchronisation for launch in launches]
     readings = [fact for fact in facts if not isinstance(fact, Unreadable)]
     if not readings:
         unreadable = [fact for fact in facts if isinstance(fact, Unreadable)]
-        # `failed` returns untested for a failed probe. False sorts before True, so `min` takes a fact that is missing
-        # for another reason, if there is one, and the variant fails.
+        # False sorts before True: `min` prefers a fact that is missing without a failed probe.
         return failed(min(unreadable, key=lambda fact: fact.probe_failed))
     if any(reading.ready is False for reading in readings):
         return failed("an output was not ready after synchronisation")
@@ -50,14 +44,12 @@ def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
     lateness = f"busy for {1000 * max(0.0, run.late_seconds):.3g} ms after {1000 * run.seconds:.3g} ms of calls"
     if _relative_lateness(run) <= 1:
         return passed(lateness)
+    # Another program may have delayed a single launch.
     return failed(lateness) if len(readings) > 1 else untested(f"{lateness}, but in a single launch")
 
 
 def _decisive_run(readings: list[Synchronisation]) -> WatchedRun:
-    """Return a run of calls that is late only if all short runs are late, or if all long runs are.
-
-    Every launch has a short run of calls. In the first rounds it has a long run too.
-    """
+    """Choose the least late short run or the least late long run, whichever is later."""
     short_runs = [reading.runs[0] for reading in readings]
     long_runs = [reading.runs[1] for reading in readings if len(reading.runs) > 1]
     least_late_short = min(short_runs, key=_relative_lateness)
@@ -68,10 +60,7 @@ def _decisive_run(readings: list[Synchronisation]) -> WatchedRun:
 
 
 def _relative_lateness(run: WatchedRun) -> float:
-    """Return how long work continued after the run of calls, divided by the longest time that is allowed.
-
-    Allowed is `MAXIMUM_LATE_SHARE` of the run, and at least `MAXIMUM_LATE_SECONDS`.
-    """
+    """Return how long work continued after the run, divided by the allowed time."""
     return run.late_seconds / max(MAXIMUM_LATE_SECONDS, MAXIMUM_LATE_SHARE * run.seconds)
 
 

@@ -36,10 +36,7 @@ _NO_COUNT = _Count(0.0, "")
 
 
 def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Yield the most severe finding on each variant's operations, idle time and claimed units of work.
-
-    A doubt about idle time or units is untested. So is a variant without a doubt whose operations no launch reported.
-    """
+    """Judge each variant's operations, idle time and claimed units of work."""
     counts = []
     for launch in evidence.launches:
         operations = _operations_per_unit(launch)
@@ -60,11 +57,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _judge_operations(launch: LaunchRecord, most: _Count, fewest: _Count) -> Finding:
-    """Compare the operations that a launch runs with those that the workload declares.
-
-    If it declares none, fail if less than `MINIMUM_LEFT_SHARE` of the operations written in the program are run.
-    Untested if they were not counted, or if their number differs much from that of cost() or of another variant.
-    """
+    """Judge whether a launch runs all operations of its program."""
     if is_reported(launch.facts.operations):
         return _judge_declared(launch)
     arithmetic, operations = launch.facts.arithmetic, _operations_per_unit(launch)
@@ -78,9 +71,9 @@ def _judge_operations(launch: LaunchRecord, most: _Count, fewest: _Count) -> Fin
 
 
 def _count_doubt(operations: float, flops: float | Unreadable, most: _Count, fewest: _Count) -> str:
-    """Describe how far the `operations` of a unit are below the `flops` of cost(), below `most`, or above `fewest`.
+    """Describe a suspicious number of operations; empty if there is none.
 
-    Empty if they are not far. `most` and `fewest` are the largest and the smallest count of all launches of the case.
+    `most` and `fewest` are the extreme counts of all launches.
     """
     if not isinstance(flops, Unreadable) and operations < MINIMUM_COUNT_SHARE * flops:
         return f"{percent(operations / flops)} of what cost() says: a better algorithm, or work left out"
@@ -92,7 +85,7 @@ def _count_doubt(operations: float, flops: float | Unreadable, most: _Count, few
 
 
 def _idle_doubt(launch: LaunchRecord) -> str:
-    """Return a doubt if the launch was idle for more than `MAXIMUM_IDLE_SHARE` of its blocks' time; else ""."""
+    """Return a doubt if the launch was idle too long; else ""."""
     idle = launch.facts.idle
     if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MAXIMUM_IDLE_SHARE) * idle.seconds:
         return ""
@@ -101,10 +94,7 @@ def _idle_doubt(launch: LaunchRecord) -> str:
 
 
 def _unit_doubt(launch: LaunchRecord) -> str:
-    """Return a doubt if a step claims several units of work, but half as many give the same outputs; else "".
-
-    There is no doubt if the workload declares its operations, whose count tests the claim, or if parity is unknown.
-    """
+    """Return a doubt if half as many units give the same outputs; else ""."""
     units = launch.facts.units_per_step
     if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):
         return ""
@@ -114,7 +104,7 @@ def _unit_doubt(launch: LaunchRecord) -> str:
 
 
 def _operations_per_unit(launch: LaunchRecord) -> float | None:
-    """Return the floating-point operations that the launch ran for a unit of work; None if unknown."""
+    """Return the floating-point operations of a unit of work; None if unknown."""
     arithmetic, units = launch.facts.arithmetic, launch.facts.units_per_call
     if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
         return None
@@ -122,10 +112,7 @@ def _operations_per_unit(launch: LaunchRecord) -> float | None:
 
 
 def _judge_declared(launch: LaunchRecord) -> Finding:
-    """Fail if fewer products or convolutions were counted than the workload declares, or if the fact is unreadable.
-
-    Untested if what is left of them after optimisation cannot be counted.
-    """
+    """Fail if fewer products or convolutions were counted than declared."""
     operations = launch.facts.operations
     if isinstance(operations, Unreadable):
         return failed(operations)

@@ -41,11 +41,7 @@ order."""
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if timed calls give other results than untimed calls; else judge the numbers of operations in calls.
-
-    Fail too if `dependence`, the step's behaviour on other inputs than its own, cannot be read. Untested if the step
-    was unable to run on other inputs, or raised an error on them.
-    """
+    """Fail if timed, repeated or later calls do less work than they should."""
     dependence = launch.facts.dependence
     if isinstance(dependence, Unreadable):
         return failed(dependence)
@@ -60,11 +56,9 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_counts(dependence: Dependence) -> Finding:
-    """Fail if a repeated or later call runs too few operations, or if the export runs too many.
+    """Fail if repeated or later calls run too few operations.
 
-    Untested if no call runs an operation that can be counted, or if no call was repeated. In `dependence`, `dispatched`
-    counts the operations of the first call on other inputs, `seen` and `again[0]` those of its repetitions, and
-    `again[n]` those of n + 1 calls.
+    `dependence.again[n]` counts the operations of n + 1 calls.
     """
     first = dependence.dispatched
     if not first and not any(dependence.again):
@@ -83,11 +77,7 @@ def _judge_counts(dependence: Dependence) -> Finding:
 
 
 def _describe_skipped_work(dependence: Dependence) -> str:
-    """Describe which calls after the first run too few operations; empty if none does, or if only one was counted.
-
-    Compared are the total of each call, the number of each product in each call, and the total of a block. If the first
-    call runs no operation, the later calls are described too.
-    """
+    """Describe the calls after the first that run too few operations; empty if none."""
     first_total = Counter(dependence.dispatched).total()
     # `again` counts runs of one, two, three calls: the differences are the operations of the second and third call.
     totals = [Counter(counts).total() for counts in dependence.again]
@@ -112,10 +102,7 @@ def _describe_skipped_work(dependence: Dependence) -> str:
 
 
 def _judge_export(dependence: Dependence) -> Finding | None:
-    """Fail if the export after several calls runs over `MAXIMUM_EXPORT_GROWTH` times the operations of that after one.
-
-    Untested if the export, which is not timed, runs products. None otherwise.
-    """
+    """Return a problem if export, which is not timed, does the step's work."""
     totals = [Counter(exported).total() for exported in dependence.exported]
     if totals and totals[-1] > MAXIMUM_EXPORT_GROWTH * totals[0]:
         return failed(f"export, which is not timed, runs {totals[0]} operations after one call and {totals[-1]} later")
@@ -127,9 +114,9 @@ def _judge_export(dependence: Dependence) -> Finding | None:
 def _describe_shortfall(
     first: Mapping[str, int], repeated: Mapping[str, int], minimum_share: float = MINIMUM_REPEATED_SHARE
 ) -> str:
-    """Name the operation with the smallest ratio of its counts in `repeated` and `first`: `0 of 3 mm`.
+    """Describe the operation with the largest loss, as `0 of 3 mm`.
 
-    Empty if that ratio is at least `minimum_share`.
+    Empty if every operation keeps `minimum_share` of its count.
     """
     shares = [(repeated.get(name, 0) / count, name) for name, count in first.items()]
     smallest_share, name = min(shares, default=(1.0, ""))
@@ -139,10 +126,7 @@ def _describe_shortfall(
 
 
 def _describe_difference(replay: Replay) -> str:
-    """Describe the relative difference between the results of timed calls and of the same calls untimed.
-
-    Empty if it is unknown, negligible, or at most `MAXIMUM_REPETITION_MULTIPLE` times that of two untimed repetitions.
-    """
+    """Describe a large difference between results of timed and untimed calls; else ""."""
     maximum_difference = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
     if replay.timed is None or replay.timed <= maximum_difference:
         return ""
