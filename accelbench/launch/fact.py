@@ -27,7 +27,7 @@ MAXIMUM_CHARACTERS = 240
 
 
 def clip(text: str) -> str:
-    """Cut text to `MAXIMUM_CHARACTERS`, so that a launch's messages cannot fill the result."""
+    """Shorten a launch's text to `MAXIMUM_CHARACTERS`."""
     return text if len(text) <= MAXIMUM_CHARACTERS else text[: MAXIMUM_CHARACTERS - 1] + "…"
 
 
@@ -51,19 +51,19 @@ def value_or_none(fact: T | Unreadable) -> T | None:
 
 
 def is_reported(fact: object) -> bool:
-    """Return True if the launch reported a value for the fact, valid or not, or if the fact's probe failed."""
+    """Return True if the launch reported the fact, even with an invalid value."""
     return not isinstance(fact, Unreadable) or fact.reported
 
 
 def tag_of(value: Any) -> str:
-    """Return the tag by which pydantic chooses the type of a fact: `unreadable` or `value`."""
+    """Return pydantic's tag of a fact's type: `unreadable` or `value`."""
     # An `Unreadable` that was read from JSON is a mapping with the field `why`.
     is_unreadable = isinstance(value, Unreadable) or (isinstance(value, Mapping) and "why" in value)
     return "unreadable" if is_unreadable else "value"
 
 
 def _validate_fact(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Return the validated value of a fact; if it is invalid, return `Unreadable` with the first problem."""
+    """Validate a fact; if it is invalid, return `Unreadable` with the first problem."""
     try:
         return validate(value)
     except ValidationError as error:

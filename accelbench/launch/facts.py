@@ -397,10 +397,9 @@ class Facts(Document):
 
     @classmethod
     def parse(cls, reported: Mapping[str, Any], unanswered: Mapping[Probe, str] = MappingProxyType({})) -> Self:
-        """Return the facts that a launch `reported`, by name.
+        """Return the facts that a launch reported.
 
-        `unanswered` has the probes that gave no answer, each with the reason. If the fact of such a probe is missing,
-        it becomes `Unreadable` with that reason. A fact that the launch itself marks as unreadable is invalid.
+        `unanswered` gives a reason for each probe that did not answer.
         """
         values = dict(reported)
         for name, value in reported.items():
@@ -415,7 +414,7 @@ class Facts(Document):
     @model_validator(mode="before")
     @classmethod
     def _fill_missing(cls, reported: Any) -> Any:
-        """Replace each fact that is absent or None by an `Unreadable` that names the fact. Names become camelCase."""
+        """Replace each missing fact by an `Unreadable`, and convert names to camelCase."""
         if not isinstance(reported, Mapping):
             return reported  # which pydantic refuses
         facts = {to_camel(name): value for name, value in reported.items() if value is not None}
@@ -426,7 +425,7 @@ class Facts(Document):
 
     @model_serializer(mode="wrap")
     def _omit_missing(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Serialise the facts without those that the launch did not report; a reported but invalid fact stays."""
+        """Serialise the facts that the launch reported, valid or not."""
         facts: dict[str, Any] = serialise(self)
         return {name: value for name, value in facts.items() if tag_of(value) == "value" or value["reported"]}
 

@@ -79,7 +79,7 @@ class WarmProbe(Document):
 
     @property
     def has_only_hits(self) -> bool:
-        """Return True if the process reported at least one hit in the compile cache, and no miss."""
+        """Return True if the compile cache had hits and no miss."""
         return isinstance(self.cache, CompileCache) and self.cache.hits > 0 and not self.cache.misses
 
 
@@ -112,13 +112,10 @@ class LaunchRecord(Document):
 
     @property
     def protocol(self) -> LaunchProtocol:
-        """Return the reported protocol; `steady` if the launch reported none.
-
-        If the reported protocol is invalid, return `observe`, so that no times are compared.
-        """
+        """Return the reported protocol, by default `steady`."""
         protocol = self.facts.protocol
         if isinstance(protocol, Unreadable):
-            return "observe" if protocol.reported else "steady"
+            return "observe" if protocol.reported else "steady"  # invalid: compare no times
         return protocol
 
     @property
@@ -129,7 +126,7 @@ class LaunchRecord(Document):
     def seconds(self, quantity: Quantity | None = None) -> float | None:
         """Return the launch's seconds per unit of work; None if nothing was timed.
 
-        `quantity` is the statistic of the blocks, such as their median; by default the first one of the protocol.
+        `quantity` is a statistic of the blocks, such as their median.
         """
         quantities = QUANTITIES[self.protocol]
         if not quantities:
