@@ -19,17 +19,9 @@ class NoRunningVariantError(ValueError):
 def result_of_killed(
     case: Case, checkpoint: Result | None, headline: Headline, *, reason: FailureReason, message: str, now: str
 ) -> Result:
-    """Return the checkpoint as an incomplete result in which the running variant has failed.
+    """Return the checkpoint as an incomplete result in which the running variant failed.
 
-    Comparisons with this variant lose speedup, interval and verdict; other comparisons stay.
-
-    Args:
-        case: The case that was measured.
-        checkpoint: The last checkpoint in the log; None if there is none.
-        headline: The runner's termination message.
-        reason: Reason of the variant's failure.
-        message: What killed the container.
-        now: The current time, RFC 3339 UTC, for times that were not recorded.
+    `headline` is the runner's termination message; `now` is in RFC 3339.
 
     Raises:
         NoRunningVariantError: The headline names no running variant of the case.
@@ -57,7 +49,7 @@ def result_of_killed(
 
 
 def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure) -> VariantResult:
-    """Return the variant's result, with `failure` if it is the blamed variant and has no failure yet."""
+    """Add the failure to the blamed variant if it has none yet."""
     if variant.name != blamed_variant or variant.failure:
         return variant
     return variant.model_copy(update={"failure": failure})
@@ -66,7 +58,7 @@ def _with_failure(variant: VariantResult, blamed_variant: str, failure: Failure)
 def _without_findings(
     comparisons: Iterable[Comparison], blamed_variant: str, failure: Failure
 ) -> tuple[Comparison, ...]:
-    """Remove speedup, interval and verdict from the comparisons with the blamed variant; the others stay."""
+    """Remove speedup, interval and verdict from comparisons with the blamed variant."""
     return tuple(
         without_finding(comparison, blamed_variant, failure)
         if blamed_variant in {comparison.variant, comparison.baseline}
@@ -76,7 +68,7 @@ def _without_findings(
 
 
 def _empty_result(case: Case, now: str) -> Result:
-    """Return an incomplete result of the case, without rounds and times."""
+    """Return an incomplete result without rounds and times."""
     return Result(
         case=case,
         complete=False,
@@ -89,7 +81,7 @@ def _empty_result(case: Case, now: str) -> Result:
 
 
 def without_finding(comparison: Comparison, blamed_variant: str, failure: Failure) -> Comparison:
-    """Return the comparison without speedup, interval and verdict; its sentence says that `blamed_variant` failed."""
+    """Return the comparison without speedup, interval and verdict."""
     return Comparison(
         variant=comparison.variant,
         baseline=comparison.baseline,

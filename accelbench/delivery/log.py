@@ -128,8 +128,7 @@ class Headline(Document):
     def to_message(self) -> str:
         """Return the headline as JSON of at most `MAXIMUM_HEADLINE_BYTES`.
 
-        If it is larger, drop the last comparisons one by one, then halve the message, until it fits. Raises ValueError
-        if it is too large without both.
+        Comparisons and message are shortened until it fits.
         """
         headline = self
         while True:
@@ -151,9 +150,9 @@ def digest_of(text: str) -> str:
 
 
 def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[str]:
-    """Yield the log lines, without line ends, of a document: slices of its JSON `text`, compressed and in Base64.
+    """Yield a document's log lines: slices of its JSON, compressed and in Base64.
 
-    `identifier` is unique among the documents of its kind, and has no spaces.
+    `identifier` has no spaces, and is unique among documents of the kind.
     """
     payload = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
     starts = range(0, len(payload), PAYLOAD_CHARACTERS)
@@ -164,9 +163,9 @@ def encode_document(kind: DocumentKind, identifier: str, text: str) -> Iterator[
 
 
 def encode_event(event: Event) -> str:
-    """Return the log line of `event`, without line end; raises ValueError if it is too long.
+    """Return the log line of `event`; raises ValueError if it is too long.
 
-    The last comparisons of a `RoundFinished` are dropped first, one by one, until the line is short enough.
+    Comparisons of a `RoundFinished` are dropped until it fits.
     """
     while True:
         line = f"{MARK} event {event.to_json()}"
@@ -178,7 +177,7 @@ def encode_event(event: Event) -> str:
 
 
 def parse_event(line: str) -> Event | None:
-    """Return the event on a log line; None if the line has no valid event."""
+    """Return the event on a log line; None if it has no valid event."""
     prefix = f"{MARK} event "
     if not line.startswith(prefix):
         return None
@@ -210,12 +209,12 @@ class DeliveredDocument:
 
     @property
     def text(self) -> str:
-        """Return the document's JSON, inflated at each call; empty if the payload is invalid or too large."""
+        """Return the document's JSON; empty if the payload is invalid or too large."""
         return _inflate(self.payload, MAXIMUM_BYTES_BY_KIND[self.kind])
 
     @property
     def problem(self) -> str:
-        """Return why the document must not be used: too large or altered; empty if its JSON has `digest`."""
+        """Return why the document must not be used; empty if it is intact."""
         if digest_of(self.text) == self.digest:
             return ""
         maximum_bytes = MAXIMUM_BYTES_BY_KIND[self.kind]
@@ -232,7 +231,7 @@ class LogDocuments:
     problems: tuple[str, ...] = ()
 
     def latest(self, kind: DocumentKind, digest: str | None = None) -> Result | None:
-        """Return the last valid result among the documents of `kind`, and of `digest` if given; None without one."""
+        """Return the last valid result of this kind, and of `digest` if it is not None."""
         for document in reversed(self.documents):
             if document.kind != kind or digest not in {None, document.digest}:
                 continue
@@ -251,10 +250,9 @@ _DOCUMENT_LINE = re.compile(
 
 
 def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MAXIMUM_BYTES_BY_KIND)) -> LogDocuments:
-    """Return the complete documents of `kinds` in a log, each once, and the problems of documents and lines.
+    """Return the complete documents in a log, and the problems of the others.
 
-    Lines may be missing, interleaved, repeated or altered. A line that cannot be parsed is a problem; so is a document
-    that is incomplete, altered or too large. An altered line spoils only the document that it names.
+    Lines may be missing, interleaved, repeated or altered.
     """
     incomplete: dict[_Identity, dict[int, str]] = {}
     complete: set[_Identity] = set()
@@ -270,13 +268,13 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MA
                 unreadable_lines.append(line_number)
             continue
         identity, index, payload_slice = parsed
-        if identity in complete or identity.kind not in kinds:  # `complete`: the document is repeated
+        if identity in complete or identity.kind not in kinds:
             continue
         slices = incomplete.setdefault(identity, {})
         slices[index] = payload_slice
         if len(slices) < identity.lines:
             continue
-        del incomplete[identity]  # if the document is altered, a repetition of all its lines may be whole
+        del incomplete[identity]  # after an altered copy, a repeated one may be intact
         payload = "".join(slices[index] for index in sorted(slices))
         document = DeliveredDocument(identity.kind, identity.identifier, identity.digest, payload)
         problem = document.problem
@@ -294,7 +292,7 @@ def read_log(lines: Iterable[str], kinds: Container[DocumentKind] = frozenset(MA
 
 
 def _report_unreadable_lines(line_numbers: Sequence[int]) -> Iterator[str]:
-    """Yield a problem for each of the first `MAXIMUM_REPORTED` lines, then one with the number of further lines."""
+    """Report the first `MAXIMUM_REPORTED` lines, and the number of further lines."""
     for line_number in line_numbers[:MAXIMUM_REPORTED]:
         yield f"line {line_number}: altered: begins with {MARK} and cannot be parsed"
     more = len(line_numbers) - MAXIMUM_REPORTED
@@ -303,7 +301,7 @@ def _report_unreadable_lines(line_numbers: Sequence[int]) -> Iterator[str]:
 
 
 def _report_first_problems(problems: Sequence[str]) -> Iterator[str]:
-    """Yield the first `MAXIMUM_REPORTED` problems of documents, then one with the number of further documents."""
+    """Yield the first `MAXIMUM_REPORTED` problems, and the number of further documents."""
     yield from problems[:MAXIMUM_REPORTED]
     more = len(problems) - MAXIMUM_REPORTED
     if more > 0:
@@ -311,7 +309,7 @@ def _report_first_problems(problems: Sequence[str]) -> Iterator[str]:
 
 
 def _parse_document_line(line: str) -> tuple[_Identity, int, str] | None:
-    """Return a line's document, its index in it, from 1, and its slice of the payload; None if it is malformed."""
+    """Return a line's document, its position from 1, and its payload; None if malformed."""
     match = _DOCUMENT_LINE.fullmatch(line.rstrip("\r\n"))
     if match is None:
         return None
@@ -324,7 +322,7 @@ def _parse_document_line(line: str) -> tuple[_Identity, int, str] | None:
 
 
 def _inflate(payload: str, maximum_bytes: int) -> str:
-    """Return the text of a payload; empty if it is invalid, incomplete, or inflates to more than `maximum_bytes`."""
+    """Decompress a payload; return an empty string if it is invalid or too large."""
     decompressor = zlib.decompressobj()
     try:
         text = decompressor.decompress(base64.b64decode(payload, validate=True), maximum_bytes).decode()
