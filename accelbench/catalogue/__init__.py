@@ -54,12 +54,12 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Workload:
-    """Return the workload of that name: the script's if its file has that name, else a built-in or an installed one.
+    """Return the workload of that name, from the script, accelbench or a package.
 
-    A script takes precedence over an installed package, so that the package's author can work on the workload.
+    A script takes precedence over an installed package.
 
     Raises:
-        UnknownWorkloadError: There is no such workload, its code is invalid, or a script has a built-in name.
+        UnknownWorkloadError: There is no such workload, or it is invalid.
     """
     file = script.path()
     if file is None or workload_name_from_file(file.name) != name:
@@ -76,7 +76,7 @@ def find(name: str) -> Workload:
 
 @cache
 def _find_in_packages(name: str) -> Workload:
-    """Return the workload `name` of accelbench or of an installed package; raises UnknownWorkloadError."""
+    """Return a built-in or installed workload; raises UnknownWorkloadError."""
     if is_built_in(name):
         module = importlib.import_module(f"{workloads.__name__}.{name.replace('-', '_')}")
         return workload_class(module, name)()
@@ -86,7 +86,7 @@ def _find_in_packages(name: str) -> Workload:
 
 
 def _from_package(point: EntryPoint) -> Workload:
-    """Load a package's workload. If its code is invalid, raise UnknownWorkloadError with the package's name."""
+    """Load a package's workload; errors name the package."""
     try:
         return _load_entry_point(point)
     except workload_checks.InvalidWorkloadError as error:
@@ -95,9 +95,9 @@ def _from_package(point: EntryPoint) -> Workload:
 
 
 def _load_entry_point(point: EntryPoint) -> Workload:
-    """Load a workload's class, or a module that defines it, and return an instance of the class.
+    """Load a workload's class or module, and return an instance of the class.
 
-    Raises InvalidWorkloadError if loading fails, or if the class is invalid or has another name than the entry point.
+    Raises InvalidWorkloadError if that fails.
     """
     try:
         loaded = point.load()
@@ -123,21 +123,18 @@ def _load_entry_point(point: EntryPoint) -> Workload:
 
 
 def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -> Any:
-    """Return the workload's `Parameters` with these values, and defaults for the others; raises ValidationError."""
+    """Return the parameters with these values and defaults; raises ValidationError."""
     return workload.Parameters.model_validate(dict(values))
 
 
 def options_model(kind: VariantKind) -> type[frameworks.Options]:
-    """Return the model of a variant's options: those of its mode.
-
-    It has no fields for a variant of a method marked `@variant`, nor for a mode that the framework does not have.
-    """
-    if not kind.plain:  # marked with `@variant`
+    """Return the model of the options of the variant's mode."""
+    if not kind.plain:  # a method marked with `@variant` has no options
         return frameworks.Options
     mode = frameworks.find(kind.framework).modes.get(kind.mode)
     return mode.options if mode is not None else frameworks.Options
 
 
 def parse_options(kind: VariantKind, values: Mapping[str, ParameterValue]) -> frameworks.Options:
-    """Return the variant's options with these values, and defaults for the others; raises ValidationError."""
+    """Return the variant's options with these values and defaults; raises ValidationError."""
     return options_model(kind).model_validate(dict(values))

@@ -44,11 +44,9 @@ class FunctionWorkload(Workload):
 
 
 def workload_class(module: ModuleType, name: str) -> type[Workload]:
-    """Return the class that the module defines, or a class made of its functions. The class is not yet checked.
+    """Return the module's workload class, or make one of its functions.
 
-    Args:
-        module: A script, or a module of a package.
-        name: The module's name in error messages.
+    The class is not yet checked; `name` is for error messages.
 
     Raises:
         InvalidWorkloadError: The module has neither functions nor exactly one class.
@@ -70,11 +68,7 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
 
 
 def _workload_of_functions(module: ModuleType) -> type[FunctionWorkload] | None:
-    """Make a workload of the module's functions that are named like frameworks; None if there are none.
-
-    Raises:
-        InvalidWorkloadError: `arrays` is missing, or a name looks misspelt.
-    """
+    """Make a workload of the functions that are named like frameworks, if there are any."""
     known_names = (*frameworks.names(), "arrays", "reference")
     callables = {
         name: member for name, member in vars(module).items() if _is_workload_function(name, member, known_names)
@@ -93,13 +87,10 @@ def _workload_of_functions(module: ModuleType) -> type[FunctionWorkload] | None:
 
 
 def _is_workload_function(name: str, member: object, known_names: Sequence[str]) -> bool:
-    """Return True for a function, and for another callable with one of `known_names`, such as `jax = partial(f, 2)`.
-
-    A class is never a workload function.
-    """
+    """Return True for a function, or for a callable with one of `known_names`."""
     if inspect.isfunction(member):
         return True
-    return name in known_names and callable(member) and not inspect.isclass(member)
+    return name in known_names and callable(member) and not inspect.isclass(member)  # such as `jax = partial(f, 2)`
 
 
 def _make_workload(
@@ -108,17 +99,9 @@ def _make_workload(
     arrays: Callable[..., Any],
     reference: Callable[..., Any] | None,
 ) -> type[FunctionWorkload]:
-    """Make a workload class of functions.
+    """Make a workload class of a module's functions.
 
-    Args:
-        module: The module that defines the functions, and to which the class then belongs.
-        functions: One function for each framework, by the framework's name.
-        arrays: Function of a random generator and of the workload's parameters; returns a dictionary of NumPy arrays,
-            named like the parameters of the functions.
-        reference: Function that computes the right result in NumPy, or None.
-
-    Raises:
-        InvalidWorkloadError: The functions take different arrays, or one takes a parameter of the workload.
+    `functions` has one function for each framework, by name.
     """
     all_functions = [*functions.values()]
     if reference:
@@ -147,12 +130,12 @@ def _make_workload(
 
 
 def _modes(framework: str) -> tuple[str, ...]:
-    """Return the framework's modes that can run a function: all modes without a loop over steps."""
+    """Return the framework's modes without a loop over steps."""
     return tuple(mode for mode in frameworks.find(framework).modes if mode not in LOOPING)
 
 
 def _require_same_arrays(functions: Sequence[Callable[..., Any]]) -> None:
-    """Raise InvalidWorkloadError if the functions' required parameters do not have the same names, in any order."""
+    """Raise InvalidWorkloadError if the functions require arrays of different names."""
     first, *others = functions
     expected = _required_parameters(first)
     for other in others:
@@ -165,10 +148,7 @@ def _require_same_arrays(functions: Sequence[Callable[..., Any]]) -> None:
 
 
 def _required_parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the names of the function's parameters that have no default.
-
-    Raises InvalidWorkloadError if a parameter cannot be passed by name, such as `*args`.
-    """
+    """Return the names of the function's parameters that have no default."""
     parameters = inspect.signature(function).parameters.values()
     unsupported = [str(parameter) for parameter in parameters if parameter.kind not in KEYWORD_KINDS]
     if unsupported:
@@ -180,12 +160,7 @@ def _required_parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
-    """Make the model of the workload's parameters: the arguments of `arrays` after the random generator.
-
-    Raises:
-        InvalidWorkloadError: The first argument is missing or has a default, another argument has no default, or
-            pydantic does not support the type of one.
-    """
+    """Make the model of the workload's parameters from the arguments of `arrays`."""
     try:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
     except NameError:  # an annotation is imported for type checkers only
@@ -210,14 +185,10 @@ def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
 
 
 def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
-    """Make the workload's method `arrays`, which calls `draw`.
-
-    The method raises InvalidWorkloadError if `draw` imports a framework or does not return arrays of numbers, or if one
-    of `functions` cannot be called with these arrays.
-    """
+    """Make the workload's method `arrays`, which calls and checks `draw`."""
 
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
-        """Return the arrays that `draw` returns, as a single batch without state."""
+        """Return the arrays of `draw` as a single batch without state."""
         imported_before = frameworks.packages() & sys.modules.keys()  # the launch's own framework may be loaded already
         named_arrays = unpickle(draw)(rng, **parameters.model_dump())
         imported = sorted((frameworks.packages() & sys.modules.keys()) - imported_before)
@@ -240,7 +211,7 @@ def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any
 
 
 def _to_numeric_array(draw: Callable[..., Any], name: str, value: object) -> Array:
-    """Convert a value that `draw` returned to a NumPy array; raises InvalidWorkloadError unless it has numbers."""
+    """Convert a value that `draw` returned to an array of numbers."""
     import numpy as np
 
     try:
@@ -259,20 +230,20 @@ def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
     """Make a workload's method that builds a program of `function`."""
 
     def build(_self: Workload, _parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        """Build a program whose step calls the function with a batch's arrays by name; its state is empty."""
+        """Build a program whose step passes a batch's arrays to the function."""
         unpickled_function = unpickle(function)
 
         def step(state: Any, batch: Any) -> tuple[Any, Any]:
             return state, unpickled_function(**batch)
 
-        # With `__wrapped__`, errors name the user's function, and its captured arrays are found. `__signature__` keeps
-        # the signature (state, batch), which inspect would otherwise take from the wrapped function.
+        # With `__wrapped__`, errors name the user's function, and its captured arrays are found.
+        # `__signature__` keeps inspect from using the signature of `__wrapped__`.
         vars(step).update(__signature__=inspect.signature(step), __wrapped__=unpickled_function)
         batches = [tools.put(dict(batch)) for batch in arrays.batches]
         initial_versions = [_freeze_and_read_versions(batch) for batch in batches]
 
         def export(_state: Any, out: Any) -> Mapping[str, Any]:
-            """Return the function's results by name; raises InvalidWorkloadError if a call changed a batch in place."""
+            """Return the results by name; raises InvalidWorkloadError if a batch was changed."""
             for batch, versions in zip(batches, initial_versions, strict=True):
                 _require_unchanged(unpickled_function, batch, versions)
             return _name_results(unpickled_function, out)
@@ -283,7 +254,7 @@ def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
 
 
 def _freeze_and_read_versions(batch: Mapping[str, Any]) -> dict[str, int | None]:
-    """Make NumPy arrays read-only, and return the version of each PyTorch tensor by name; None for other arrays.
+    """Make NumPy arrays read-only, and return the version of each tensor.
 
     PyTorch increases a tensor's version at each change in place.
     """
@@ -296,11 +267,8 @@ def _freeze_and_read_versions(batch: Mapping[str, Any]) -> dict[str, int | None]
 def _require_unchanged(
     function: Callable[..., Any], batch: Mapping[str, Any], initial_versions: Mapping[str, int | None]
 ) -> None:
-    """Raise InvalidWorkloadError if the function changed a tensor of the batch in place.
-
-    The next call would then compute with the changed tensor.
-    """
-    # PyTorch increases the `_version` of a tensor at each change in place. JAX's arrays have none and cannot change.
+    """Raise InvalidWorkloadError if the function changed a tensor in place."""
+    # JAX's arrays have no `_version` and cannot change.
     changed = [name for name, array in batch.items() if getattr(array, "_version", None) != initial_versions[name]]
     if changed:
         raise InvalidWorkloadError(
@@ -310,7 +278,7 @@ def _require_unchanged(
 
 
 def _require_callable_with(function: Callable[..., Any], batch: NamedArrays) -> None:
-    """Raise InvalidWorkloadError if the function cannot be called with the arrays as keyword arguments."""
+    """Raise InvalidWorkloadError if the function does not accept the arrays by name."""
     try:
         inspect.signature(function).bind(**batch)
     except TypeError as error:
@@ -321,10 +289,7 @@ def _require_callable_with(function: Callable[..., Any], batch: NamedArrays) -> 
 def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
     """Return a function's results by name.
 
-    A dictionary keeps its names. A single array is named `y`. The arrays of a tuple or list are named `y0`, `y1`.
-
-    Raises:
-        InvalidWorkloadError: A name is not a string, or a result is not an array.
+    A single array is named `y`; the arrays of a tuple are named `y0`, `y1`.
     """
     if isinstance(out, Mapping):
         named = dict(out)
@@ -345,9 +310,9 @@ def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
 
 
 def _make_reference(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
-    """Make a workload's method `reference`, which calls a function in NumPy with the arrays of the first batch.
+    """Make a workload's method `reference`, which calls a NumPy function.
 
-    The number of units does not matter, because each call computes the same result.
+    Every call gives the same result, so the number of units does not matter.
     """
 
     def reference(_self: Workload, _parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:

@@ -17,27 +17,16 @@ It is the maximum absolute change of an array of zeros.
 
 
 def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
-    """Return the workload's state and batches as NumPy arrays drawn from `seed`.
-
-    Raises InvalidWorkloadError if its method `arrays` has a wrong signature or result type.
-    """
+    """Return the workload's NumPy arrays drawn from `seed`; raises InvalidWorkloadError."""
     import numpy as np
 
     return call_method(workload.arrays, Arrays, parameters, np.random.default_rng(seed))
 
 
 def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arrays:
-    """Return arrays drawn from `seed`, with the names, types and shapes of `seen` but other values.
+    """Return arrays with other values than `seen`, but the same names, types and shapes.
 
-    Args:
-        workload: The workload whose arrays are drawn.
-        parameters: The workload's parameters.
-        seen: The arrays that programs have computed with.
-        seed: A seed that no program knows.
-
-    Raises:
-        InvalidWorkloadError: The workload's `arrays` did not return Arrays.
-        ValueError: The names, types or shapes of the arrays depend on the seed.
+    Raises ValueError if names, types or shapes depend on the seed.
     """
     import numpy as np
 
@@ -54,19 +43,16 @@ def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int
 
 
 def _scale_constants(unseen: NamedArrays, seen: NamedArrays, rng: "Generator") -> NamedArrays:
-    """Return `unseen`, in which every array of floats that is the same in `seen` gets other values.
-
-    Such an array does not depend on the seed. All its elements are multiplied by the same random number, so that a
-    symmetric or sorted array stays so. If they are all zero, a random number is added. Integers may be labels and stay.
-    """
+    """Return `unseen` with other values for arrays that do not depend on the seed."""
     import numpy as np
 
     def scale_if_equal(array: Array, seen_array: Array) -> Array:
-        """Return other values if the array has floats and equals the seen array, and otherwise the array itself."""
+        """Change the array's values if it has floats and equals the seen array."""
         array = np.asarray(array)
-        is_floating = np.issubdtype(array.dtype, np.inexact)
+        is_floating = np.issubdtype(array.dtype, np.inexact)  # integers may be labels
         if not is_floating or not np.array_equal(array, seen_array, equal_nan=True):
             return array
+        # One number for all elements keeps an array symmetric or sorted.
         change = MAXIMUM_CHANGE * rng.uniform(0.2, 1)
         with np.errstate(all="ignore"):
             changed = array * (1 + change) if array.any() else array + change
@@ -76,7 +62,7 @@ def _scale_constants(unseen: NamedArrays, seen: NamedArrays, rng: "Generator") -
 
 
 def layout(arrays: Arrays) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
-    """Return the type and shape of every array by name, first for the state, then for each batch."""
+    """Return the types and shapes of the arrays of the state and of each batch."""
     import numpy as np
 
     return [
@@ -86,7 +72,7 @@ def layout(arrays: Arrays) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
 
 
 def digest(arrays: Arrays) -> str:
-    """Return the SHA-256 of every array's name, type, shape and bytes, in hexadecimal."""
+    """Return the SHA-256 of all names, types, shapes and bytes, in hexadecimal."""
     import numpy as np
 
     sha256 = hashlib.sha256()
@@ -103,7 +89,7 @@ def digest(arrays: Arrays) -> str:
 def working_set(arrays: Arrays, float_bytes: int) -> int:
     """Return the bytes of state and batches, without temporaries.
 
-    A real floating-point number counts `float_bytes`, any other number as many bytes as in its NumPy array.
+    A real floating-point number has `float_bytes`.
     """
     import numpy as np
 

@@ -33,15 +33,12 @@ MAXIMUM_DIGITS = 40
 
 
 def names(workload: Workload) -> tuple[str, ...]:
-    """Return the names of the standard observations, then those that the workload declares in `observes`."""
+    """Return the names of the standard observations, then those of the workload."""
     return (*STANDARD, *workload.observes)
 
 
 def format_value(value: Scalar) -> str:
-    """Format a value as a result stores it: True as `true`, a float with six significant digits, others as `str` does.
-
-    A float gets an exponent only if it is longer than `MAXIMUM_DIGITS` characters without.
-    """
+    """Format a value for a result, such as `true` or `1.5`."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

@@ -18,10 +18,7 @@ class Pickled:
     def __init__(self, name: str, parameters: str, content: str) -> None:
         """Store the function without unpickling it.
 
-        Args:
-            name: The function's name.
-            parameters: The function's parameters, as in `x, axis=...`. The value of a default is not used.
-            content: The function as cloudpickle wrote it, in Base64.
+        `parameters` is written as in `x, axis=...`; `content` is in Base64.
         """
         self.__name__ = self.__qualname__ = name
         self.__signature__ = _signature(parameters)
@@ -29,7 +26,7 @@ class Pickled:
 
     @cached_property
     def function(self) -> Callable[..., Any]:
-        """Unpickle the function. This imports the modules that it uses, and raises whatever the imports raise."""
+        """Unpickle the function, which imports the modules that it uses."""
         function: Callable[..., Any] = pickle.loads(base64.b64decode(self._content))  # noqa: S301 - the user's own code
         return function
 
@@ -39,16 +36,16 @@ class Pickled:
 
 
 def _signature(parameters: str) -> inspect.Signature:
-    """Parse a function's parameters, written as in `x, axis=...`. Each default becomes None: its value is not used."""
+    """Parse a function's parameters, written as in `x, axis=...`."""
     texts = [text.strip() for text in parameters.split(",") if text.strip()]
     signature_parameters = []
     for text in texts:
         name, equals, _ = text.partition("=")
-        default = None if equals else inspect.Parameter.empty
+        default = None if equals else inspect.Parameter.empty  # the default's value is not used
         signature_parameters.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
     return inspect.Signature(signature_parameters)
 
 
 def unpickle(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the unpickled function if `function` is a `Pickled`; any other function is returned unchanged."""
+    """Unpickle a `Pickled`; return any other function unchanged."""
     return function.function if isinstance(function, Pickled) else function

@@ -30,15 +30,15 @@ ORIGIN_VARIABLE = "ACCELBENCH_SCRIPT_ORIGIN"
 
 
 def path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the path of the script that this process measures; None if there is no script."""
+    """Return the path of the script that this process measures, if any."""
     value = environment.get(SCRIPT_VARIABLE)
     return Path(value) if value else None
 
 
 def origin(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the path of the original script, for error messages; None if there is no script.
+    """Return the path of the original script, for error messages.
 
-    If the script is not a copy, its own path is returned.
+    The script that is measured may be a copy.
     """
     value = environment.get(ORIGIN_VARIABLE)
     return Path(value) if value else path(environment)
@@ -46,7 +46,7 @@ def origin(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 @contextmanager
 def use(file: Path) -> Iterator[None]:
-    """Within the `with` block, make `file` the script of this process and of its child processes; then restore it."""
+    """Make `file` the script of this process and its children within the `with` block."""
     previous = os.environ.get(SCRIPT_VARIABLE)
     os.environ[SCRIPT_VARIABLE] = str(file)
     try:
@@ -59,10 +59,7 @@ def use(file: Path) -> Iterator[None]:
 
 @cache
 def load(file: Path) -> Workload:
-    """Run a script and return its workload.
-
-    Raises InvalidWorkloadError if it cannot be read or run, imports a framework at the top, or has no valid workload.
-    """
+    """Run a script and return its workload; raises InvalidWorkloadError."""
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text, file.name)
@@ -86,10 +83,7 @@ def load(file: Path) -> Workload:
 
 
 def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
-    """Yield the line and the package of each import of a framework that runs when the module is imported.
-
-    Statements within `if` and `try` are searched too, but not those under `if TYPE_CHECKING` or `if __name__ == ...`.
-    """
+    """Yield the line and package of each framework import that runs at import time."""
     for statement in body:
         match statement:
             case ast.Import(names=names):
@@ -117,19 +111,14 @@ def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
 
 
 def _run_module(file: Path, text: str) -> ModuleType:
-    """Run `text`, the content of `file`, as a module, and return it. Its errors refer to the original script.
-
-    Raises:
-        InvalidWorkloadError: The code raised an exception, or it imported a framework.
-    """
+    """Run `text`, the content of `file`, as a module, and return it."""
     original = file
     if file == path():  # the script that this process measures may be a copy
         original = origin() or file
     module = ModuleType(f"accelbench_script_{file.stem}")
     module.__file__ = str(original)
     sys.modules[module.__name__] = module
-    # linecache reads a file again if it has changed, and the author may save another version meanwhile. Without a
-    # modification time, it keeps the lines of `text`.
+    # The author may save another version meanwhile. Without a modification time, linecache keeps the lines of `text`.
     modification_time = None
     linecache.cache[str(original)] = (len(text), modification_time, text.splitlines(keepends=True), str(original))
     imported_before = frameworks.packages() & sys.modules.keys()
@@ -148,10 +137,7 @@ def _run_module(file: Path, text: str) -> ModuleType:
 
 
 def format_error(error: BaseException) -> str:
-    """Describe the exception in one line: its type, its message, and the line of the script that raised it.
-
-    The type of an InvalidWorkloadError is left out, and so is the line if the traceback has none of the script.
-    """
+    """Describe the exception in one line, with the line of the script that raised it."""
     file = origin()
     line = workload_checks.line_of(error, file) if file else ""
     prefix = "" if isinstance(error, InvalidWorkloadError) else f"{type(error).__name__}: "

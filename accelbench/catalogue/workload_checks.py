@@ -46,18 +46,18 @@ class InvalidWorkloadError(Exception):
 
 
 def line_of(error: BaseException, file: Path) -> str:
-    """Return the last line number of `file` in the traceback, as `my_filter.py, line 12`; empty if it has none."""
+    """Return the line of `file` that raised the error, as `my_filter.py, line 12`."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f"{file.name}, line {lines[-1]}" if lines else ""
 
 
 def to_invalid_workload_error(error: BaseException, file: Path) -> InvalidWorkloadError:
-    """Return an InvalidWorkloadError that describes an exception of the code in `file`, with the line."""
+    """Convert an exception of the code in `file` to an InvalidWorkloadError."""
     return InvalidWorkloadError(f"{line_of(error, file) or file.name}: {describe(error)}")
 
 
 def describe(error: BaseException) -> str:
-    """Describe the exception by its type and message; for SystemExit, add what to change in the file."""
+    """Describe the exception by its type and message."""
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, SystemExit):
         return f'{text}: it ends the process; code that the file runs by itself belongs under if __name__ == "__main__"'
@@ -65,20 +65,17 @@ def describe(error: BaseException) -> str:
 
 
 def location(function: Callable[..., Any]) -> str:
-    """Return where a function is defined, as `my_filter.py, line 12: Filter.cost()`.
-
-    A function that is not written in Python has no file and line: only its name is returned.
-    """
+    """Return where a function is defined, as `my_filter.py, line 12: Filter.cost()`."""
     unwrapped = inspect.unwrap(function)
     name = f"{getattr(unwrapped, '__qualname__', type(unwrapped).__name__)}()"
     code = getattr(unwrapped, "__code__", None)
-    if code is None:
+    if code is None:  # not written in Python
         return name
     return f"{Path(code.co_filename).name}, line {code.co_firstlineno}: {name}"
 
 
 def call_method(method: Callable[..., Returned], kind: type[Returned], *arguments: Any) -> Returned:
-    """Call a workload's method; raises InvalidWorkloadError if its signature or the type of its result is wrong."""
+    """Call a workload's method, and check its signature and the type of its result."""
     _check_signature(method)
     value = method(*arguments)
     _check_type(value, kind, method)
@@ -86,19 +83,16 @@ def call_method(method: Callable[..., Returned], kind: type[Returned], *argument
 
 
 def _check_type(value: object, kind: type, method: Callable[..., Any]) -> None:
-    """Raise InvalidWorkloadError if `value`, which the method returned, is not of type `kind`."""
+    """Raise InvalidWorkloadError if the method returned a value of another type."""
     if not isinstance(value, kind):
         expected = f"accelbench.workload.{kind.__name__}"
         raise InvalidWorkloadError(f"{location(method)} returned {type_of(value)}; it has to return {expected}")
 
 
 def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
-    """Return the cost that the workload declares, or None; raises InvalidWorkloadError for a wrong signature or type.
+    """Return the cost that the workload declares, after checking it.
 
-    Args:
-        workload: The workload.
-        parameters: The workload's parameters.
-        float_bytes: Bytes of one floating-point number.
+    `float_bytes` is the size of one floating-point number.
     """
     _check_signature(workload.cost)
     declared_cost = workload.cost(parameters, float_bytes)
@@ -114,10 +108,7 @@ def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
 
 
 def check_step(step: Callable[..., Any], returned: Any) -> None:
-    """Raise InvalidWorkloadError if a step's result is not a pair of state and output, or contains a promise.
-
-    A promise is, for example, a Future: its result may not be computed yet.
-    """
+    """Raise InvalidWorkloadError unless a step returned a pair of finished results."""
     is_pair = isinstance(returned, tuple) and len(returned) == 2  # noqa: PLR2004
     if not is_pair:
         raise InvalidWorkloadError(
@@ -131,10 +122,7 @@ def check_step(step: Callable[..., Any], returned: Any) -> None:
 
 
 def check_names(build: Callable[..., Any], program: Program) -> None:
-    """Raise InvalidWorkloadError if the arrays that are compared with the reference have no names.
-
-    They have none if the program exports its state, and the state is not a dictionary.
-    """
+    """Raise InvalidWorkloadError if the arrays to compare have no names."""
     if program.export is STATE_EXPORT and not isinstance(program.state, Mapping):
         raise InvalidWorkloadError(
             f"{location(build)}: its state is {type_of(program.state)}, not a dictionary of named arrays, so name what "
@@ -143,10 +131,7 @@ def check_names(build: Callable[..., Any], program: Program) -> None:
 
 
 def call_export(program: Program, state: Any, out: Any) -> Mapping[str, Any]:
-    """Call the program's export, and return the arrays to compare with the reference, by name.
-
-    Raises InvalidWorkloadError if export did not return a dictionary of arrays.
-    """
+    """Call the program's export, check its result, and return the arrays by name."""
     exported = program.export(state, out)
     if not isinstance(exported, Mapping):
         raise InvalidWorkloadError(
@@ -163,7 +148,7 @@ def call_export(program: Program, state: Any, out: Any) -> Mapping[str, Any]:
 
 
 def type_of(value: Any) -> str:
-    """Describe the type of a value in words, such as `a list`, `a tuple of 3`, `an array of shape (2, 3)`."""
+    """Describe the type of a value, such as `a list` or `a tuple of 3`."""
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     if hasattr(value, "shape"):
@@ -172,10 +157,7 @@ def type_of(value: Any) -> str:
 
 
 def _promise_types(value: Any) -> Iterator[str]:
-    """Yield the type's name of each promise in `value`, also in tuples, lists and dictionaries.
-
-    A promise is a value whose work may not be done yet: one of `PROMISES`, an awaitable or a generator.
-    """
+    """Yield the type of each unfinished result in `value`, such as a Future."""
     if isinstance(value, tuple | list):
         for item in value:
             yield from _promise_types(item)
@@ -192,11 +174,8 @@ def file_of(kind: type[Workload]) -> Path:
 
 
 def instantiate(kind: type[Workload]) -> Workload:
-    """Check a workload's class, and return an instance; raises InvalidWorkloadError if a check fails.
-
-    A class that accelbench made from functions is not checked.
-    """
-    if not kind.hand_written:
+    """Check a workload's class, and return an instance."""
+    if not kind.hand_written:  # made from functions
         return kind()
     try:
         file = file_of(kind)
@@ -212,14 +191,7 @@ def instantiate(kind: type[Workload]) -> Workload:
 
 
 def _check_and_instantiate(kind: type[Workload], where: str) -> Workload:
-    """Return an instance of the class; raises InvalidWorkloadError for invalid modes, parameters, methods or cost.
-
-    `cost` is called only if the workload is timed.
-
-    Args:
-        kind: The workload's class.
-        where: File, line and name of the class, with which error messages begin.
-    """
+    """Check the class, and return an instance. `where` begins each error message."""
     mode_problem = next(_mode_problems(kind.modes), None)
     if mode_problem is not None:
         raise InvalidWorkloadError(f"{where}: {mode_problem}")
@@ -254,7 +226,7 @@ def find_misspelling(name: str, candidates: Iterable[str]) -> str:
 
 
 def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
-    """Describe which methods the class does not have, and what to write."""
+    """Describe the missing methods, and what to write."""
     advice = []
     for name in missing:
         misspelling = find_misspelling(name, vars(kind).keys() - vars(Workload).keys())
@@ -270,13 +242,9 @@ def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
 
 
 def _check_signature(method: Callable[..., Any]) -> None:
-    """Raise InvalidWorkloadError if the method cannot be called with as many arguments as accelbench passes.
-
-    These are the parameters of the method of this name in `Workload`. If there is none, the method belongs to a
-    variant, and has the parameters of `Workload.jax`.
-    """
+    """Raise InvalidWorkloadError if the method does not accept accelbench's arguments."""
     name = getattr(method, "__name__", "")
-    base_method = getattr(Workload, name, Workload.jax)
+    base_method = getattr(Workload, name, Workload.jax)  # a variant has the parameters of `jax`
     parameters = list(inspect.signature(base_method).parameters)
     arguments = parameters[1:]  # without self
     try:
@@ -286,7 +254,7 @@ def _check_signature(method: Callable[..., Any]) -> None:
 
 
 def _mode_problems(modes: object) -> Iterator[str]:
-    """Yield a problem for each wrong type, unknown framework and unknown mode in a workload's `modes`."""
+    """Yield the problems of a workload's `modes`."""
     example = 'such as modes = {"jax": ("jit",)}'
     if not isinstance(modes, Mapping):
         yield f"modes is a {type(modes).__name__}; it has to give each framework its modes, {example}"
