@@ -72,12 +72,11 @@ class ComparedFunctions:
         return self.results[0]
 
     def __repr__(self) -> str:
-        """Return lines: the sentences that summarise each result, then the directory of the results."""
+        """Return the sentences of each result, and the directory of the results."""
         sentences = [sentence for result in self.results for sentence in view.sentences(result)]
         return "\n".join([*sentences, self._directory_line()])
 
     def _directory_line(self) -> str:
-        """Return the last line of a report, which has the directory of the results."""
         return f"results: {self.directory}"
 
     def __str__(self) -> str:
@@ -88,7 +87,7 @@ class ComparedFunctions:
         return captured.get() + self._directory_line()
 
     def _repr_html_(self) -> str:
-        """Return `report.html` in a frame for a notebook; the report of a terminal if that file does not exist."""
+        """Return `report.html` in a frame for a notebook."""
         page = self.directory / "report.html"
         if not page.exists():
             return f"<pre>{html.escape(str(self))}</pre>"
@@ -177,7 +176,7 @@ def compare(
 def _check_arguments(
     functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
 ) -> None:
-    """Raise TypeError, ValueError or CannotBeSentError for functions or arrays that cannot be compared."""
+    """Raise an error for functions or arrays that cannot be compared."""
     for name in functions:
         if name not in frameworks.names():
             raise ValueError(f"compare({name}=...): {describe_unknown('framework', name, frameworks.names())}")
@@ -199,12 +198,12 @@ def _check_arguments(
 def _with_reference(
     functions: Mapping[str, Callable[..., Any]], reference: Callable[..., Any] | None
 ) -> dict[str, Callable[..., Any]]:
-    """Return the functions by name, and the reference under `reference` if there is one."""
+    """Add the reference, if there is one, to the functions."""
     return dict(functions) if reference is None else {**functions, "reference": reference}
 
 
 def _check_options(name: str, processors: int | None) -> None:
-    """Raise ValueError if `name` cannot be a script's name, or if `processors` is less than 1."""
+    """Raise ValueError if `name` or `processors` is invalid."""
     if not FILE_NAME.fullmatch(f"{name}{SCRIPT_SUFFIX}"):
         raise ValueError(f'compare(name="{name}"): a name consists of lower-case letters, digits and underscores')
     if processors is not None and processors < 1:
@@ -212,7 +211,7 @@ def _check_options(name: str, processors: int | None) -> None:
 
 
 def _read_run(script: Path, variants: Sequence[str], settings: Mapping[str, object]) -> tuple[BenchmarkRun, str]:
-    """Return a script's run and its platform; raises ValueError if the run is invalid or impossible on this machine."""
+    """Return a script's run and its platform; raises ValueError if it cannot run."""
     assignments = [f"{path}={_format_yaml(value)}" for path, value in settings.items()]
     try:
         [run] = read_target(str(script), variants, assignments)
@@ -227,10 +226,7 @@ def _read_run(script: Path, variants: Sequence[str], settings: Mapping[str, obje
 
 
 def _require_callable_with(name: str, function: Callable[..., Any], arrays: Mapping[str, Any]) -> None:
-    """Raise TypeError if the function does not accept the arrays as keyword arguments.
-
-    Raises CannotBeSentError if a parameter cannot be passed both by position and by name.
-    """
+    """Raise TypeError if the function does not accept the arrays by name."""
     signature = inspect.signature(function)
     for parameter in signature.parameters.values():
         _format_parameter(name, parameter)  # raises CannotBeSentError
@@ -243,11 +239,7 @@ def _require_callable_with(name: str, function: Callable[..., Any], arrays: Mapp
 def script_text(
     functions: Mapping[str, Callable[..., Any]], arrays: FunctionOrArrays, reference: Callable[..., Any] | None
 ) -> str:
-    """Return a script for `accelbench run` that contains the pickled functions, each with its source as a comment.
-
-    A function without source has no comment. In the script, `arrays` is the given function, or one that returns the
-    given mapping.
-    """
+    """Return a script for `accelbench run` that contains the pickled functions."""
     paragraphs = [
         f'"""Sent by accelbench.compare from Python {platform.python_version()}, which unpickles it."""\n',
         "from accelbench.catalogue.pickled import Pickled\n",
@@ -260,15 +252,15 @@ def script_text(
 
 
 def return_arrays(arrays: Mapping[str, Any], rng: "Generator") -> Mapping[str, Any]:
-    """Return `arrays`, which the user passed to `compare`; the random generator is not used."""
+    """Return `arrays`; the random generator is not used."""
     del rng
     return arrays
 
 
 def _to_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert arrays of any framework to NumPy; raises CannotBeSentError for a value that is not an array of numbers.
+    """Convert arrays of any framework to NumPy.
 
-    Floats become float64, because each launch converts them to the precision of the run.
+    Floats become float64, because each launch converts them to its own precision.
     """
     import numpy as np
 
@@ -288,10 +280,7 @@ def _to_numpy(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _define_pickled(name: str, function: Callable[..., Any]) -> Iterator[str]:
-    """Yield the function's source as a comment, if it has one, and a line that defines `name` as the pickled function.
-
-    Raises CannotBeSentError if the function is compiled, cannot be pickled, or has a parameter such as `*args`.
-    """
+    """Yield the function's source as a comment, then a line that unpickles it."""
     _refuse_compiled(name, function)
     content = _pickle(name, function)
     with contextlib.suppress(OSError, TypeError):  # no source: a partial, or a function typed into the interpreter
@@ -303,24 +292,17 @@ def _define_pickled(name: str, function: Callable[..., Any]) -> Iterator[str]:
 
 
 def _format_parameter(name: str, parameter: inspect.Parameter) -> str:
-    """Format a parameter of the function `name` for `Pickled`: `x`, or `x=...` if it has a default.
-
-    Raises CannotBeSentError for a parameter such as `*args` or `*, x`.
-    """
+    """Format a parameter for `Pickled`, as `x` or `x=...`."""
     if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
         raise CannotBeSentError(f"{name} takes {parameter}; arrays are given by name, as in lambda x: f(x)")
     return parameter.name if parameter.default is parameter.empty else f"{parameter.name}=..."
 
 
 def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
-    """Raise CannotBeSentError for a function compiled by jax.jit or torch.compile.
-
-    The mode of a variant decides how the function is compiled. Functions of JAX itself that are compiled, such as
-    jax.numpy.sort, are allowed.
-    """
+    """Raise CannotBeSentError for a function compiled by jax.jit or torch.compile."""
     package = str(getattr(function, "__module__", "")).partition(".")[0]
     compiler = None
-    # Compared by name and attribute, so that no framework has to be imported.
+    # Types are compared by name, so that no framework is imported. JAX's own functions may be compiled.
     if type(function).__name__ == "PjitFunction" and package not in frameworks.packages():
         compiler = "jax.jit"
     elif hasattr(function, "_torchdynamo_orig_callable"):
@@ -333,10 +315,7 @@ def _refuse_compiled(name: str, function: Callable[..., Any]) -> None:
 
 
 def _pickle(name: str, function: Callable[..., Any]) -> bytes:
-    """Pickle the function with cloudpickle.
-
-    Raises CannotBeSentError if cloudpickle is missing or cannot pickle it, or if there are more than `MAXIMUM_BYTES`.
-    """
+    """Pickle the function with cloudpickle."""
     try:
         import cloudpickle
     except ModuleNotFoundError:
@@ -355,7 +334,7 @@ def _pickle(name: str, function: Callable[..., Any]) -> bytes:
 
 
 def _advise_file(name: str) -> str:
-    """Return advice to define the function `name` in a file, because functions of a file are not pickled."""
+    """Advise to define the function in a file, which needs no pickling."""
     parameter, body = "x", "..."
     if name == "arrays":
         parameter, body = "rng", 'return {"x": rng.standard_normal((1000, 1000))}'
@@ -367,5 +346,5 @@ def _advise_file(name: str) -> str:
 
 
 def _format_yaml(value: object) -> str:
-    """Format the value of a setting for YAML: `true` for True, and any value but a boolean as `str` does."""
+    """Format the value of a setting for YAML."""
     return str(value).lower() if isinstance(value, bool) else str(value)
