@@ -32,10 +32,7 @@ class Registry(Generic[D]):
     def __init__(self, group: str, kind: type[D], error: type[LookupError]) -> None:
         """Create a registry.
 
-        Args:
-            group: Name of the package with the built-in descriptors, and of the group of entry points.
-            kind: Class of the descriptors.
-            error: Exception for a name without a valid descriptor.
+        `group` names the built-in package and the entry points; `error` reports unknown names.
         """
         self._group = group
         self._kind = kind
@@ -44,7 +41,7 @@ class Registry(Generic[D]):
 
     @cached_property
     def _built_in_names(self) -> tuple[str, ...]:
-        """Return the names of the built-in descriptors, sorted: the package's modules except `descriptor`."""
+        """Return the names of the built-in descriptors, sorted."""
         modules = (module.name for module in pkgutil.iter_modules(import_module(self._group).__path__))
         return tuple(sorted(name for name in modules if name != "descriptor"))
 
@@ -62,7 +59,7 @@ class Registry(Generic[D]):
     def find(self, name: str) -> D:
         """Return the descriptor of that name.
 
-        Raises the registry's error if the name is unknown, or if an installed package's descriptor is invalid.
+        Raises the registry's error if it is unknown or invalid.
         """
         if name in self._built_in_names:
             module = import_module(f"{self._group}.{name}")
@@ -76,7 +73,7 @@ class Registry(Generic[D]):
         return descriptor
 
     def _load_installed(self, point: EntryPoint) -> object:
-        """Import the object that an entry point names; raises the registry's error if the import fails."""
+        """Import what an entry point names; raises the registry's error."""
         try:
             return point.load()
         except Exception as error:
@@ -84,7 +81,7 @@ class Registry(Generic[D]):
             raise self._error(f"{self._kind_name} {point.name} ({point.value}): {reason}") from error
 
     def every(self) -> tuple[D, ...]:
-        """Return all valid descriptors, built-in ones first. Invalid ones are left out; only `find` reports them."""
+        """Return all valid descriptors, built-in ones first."""
         descriptors = []
         for name in self.names:
             try:

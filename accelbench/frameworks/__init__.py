@@ -39,7 +39,7 @@ def find(name: str) -> Framework:
 
 
 def packages() -> frozenset[str]:
-    """Return the packages of all frameworks. A launch may import only those of its own framework."""
+    """Return the names of the packages that belong to frameworks."""
     return frozenset(package for framework in every() for package in framework.own)
 
 

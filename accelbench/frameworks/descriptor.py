@@ -58,13 +58,9 @@ class Framework:
     """Other environment variables for launches."""
 
     def backend(self, platform: str, backends: Mapping[str, str]) -> str:
-        """Return the name that the framework uses for a platform: the one in `backends`, else `platform`.
+        """Return the framework's name of a platform; raises UnsupportedPlatformError.
 
-        Raises UnsupportedPlatformError if `backends` lacks the framework, and its `platforms` lack the platform.
-
-        Args:
-            platform: accelbench's name of the platform.
-            backends: Names that the platform's descriptor gives for some frameworks. They take precedence.
+        `backends` come from the platform's descriptor and take precedence.
         """
         if self.name in backends:
             return backends[self.name]
@@ -84,11 +80,9 @@ class Framework:
 
 
 def install_message(package: str, extra: str) -> str:
-    """Return the message to show if a package is not installed, with the command that installs it.
+    """Return the message for a missing package, with the command that installs it.
 
-    Args:
-        package: Name of the package.
-        extra: accelbench's extra that installs the package; empty if there is none.
+    `extra` is accelbench's extra that has the package, or empty.
     """
     requirement = f"accelbench[{extra}]" if extra else package
     return f"{package} is not installed: pip install '{requirement}'"

@@ -77,7 +77,7 @@ class Chip(Document):
 
     @model_validator(mode="after")
     def _check_platform_fields(self) -> Self:
-        """Raise ValueError unless GPUs (`cuda`) alone have a specification, and TPUs alone have slices."""
+        """Check that only GPUs have a specification, and only TPUs have slices."""
         specification_is_right = (self.specification is not None) == (self.platform == "cuda")
         slices_are_right = bool(self.slices) == (self.platform == "tpu")
         if not specification_is_right or not slices_are_right:
@@ -104,12 +104,12 @@ class Target:
 
     @property
     def extra(self) -> str:
-        """Return the name of accelbench's extra that installs the compiler; empty if JAX contains the compiler."""
+        """Return accelbench's extra that installs the compiler, if it needs one."""
         return EXTRAS.get(self.platform, "")
 
     @property
     def missing_message(self) -> str:
-        """Return which packages of the target's compiler are missing, and how to install them; empty if none is."""
+        """Describe missing packages of the compiler, and how to install them."""
         missing_packages = [name for name in NEEDS.get(self.platform, ()) if not _is_installed(name)]
         if not missing_packages:
             return ""
@@ -139,10 +139,9 @@ def find(name: str) -> Target:
 
 
 def divide_mesh(axes: Mapping[str, int], devices: int) -> dict[str, int]:
-    """Return the size of each axis of a mesh, in the order of `axes`; raises UnevenMeshError if they do not fit.
+    """Return the size of each mesh axis; raises UnevenMeshError if they do not fit.
 
-    The size of one axis may be 0: then it is the number of devices divided by the product of the other sizes. On a
-    single device, every axis has size 1.
+    A size of 0 stands for the rest of the devices.
     """
     if devices == 1:
         return dict.fromkeys(axes, 1)
@@ -168,10 +167,7 @@ def _targets_by_name() -> Mapping[str, Target]:
 
 
 def _targets_of(chip: Chip) -> list[Target]:
-    """Return the targets of a chip.
-
-    A TPU has one for each slice, a GPU one for each of `GPU_COUNTS`, and any other chip one with a single device.
-    """
+    """Return the chip's targets: its TPU slices, GPU counts or single device."""
     match chip.platform:
         case "tpu":
             return [
@@ -203,14 +199,14 @@ def _chip_count(topology: str) -> int:
 
 
 def _gpu_topology(count: int, chip: Chip) -> str:
-    """Return the topology `SLICESxHOSTSxGPUS` for `count` GPUs in as few hosts as possible; there is one slice."""
+    """Return the topology `SLICESxHOSTSxGPUS` with as few hosts as possible."""
     hosts = max(1, count // chip.per_host)
     gpus_per_host = min(count, chip.per_host)
     return f"1x{hosts}x{gpus_per_host}"
 
 
 def _suggestions(name: str) -> list[str]:
-    """Return the targets whose names begin with the chip in `name`, or the first target of every chip if none does."""
+    """Return the targets of the chip in `name`, or one target for each chip."""
     # The chip's name ends before `x8` or `-16`, the number of devices.
     match = re.match(r"[a-z0-9]+?(?=x\d|-|$)", name)
     targets_of_chip = [target for target in names() if match and target.startswith(match[0])]
