@@ -333,7 +333,7 @@ class AsPodTemplate:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the JSON schema of `PodTemplate`, in place of that of a dict."""
+        """Return the JSON schema of `PodTemplate`."""
         return handler(PodTemplate.__pydantic_core_schema__)
 
 

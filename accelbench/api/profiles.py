@@ -133,7 +133,7 @@ class Profile(Document):
 
 
 def _count_slice_chips(node_selector: Mapping[str, str]) -> int:
-    """Return the number of chips of the TPU slice; raises ValueError if no host has such a slice."""
+    """Return the number of chips of the TPU slice; raises ValueError for an invalid slice."""
     topology, accelerator = node_selector[TPU_TOPOLOGY], node_selector.get(TPU_ACCELERATOR, "")
     if accelerator not in TOPOLOGIES_ON_ONE_HOST:
         known_accelerators = ", ".join(TOPOLOGIES_ON_ONE_HOST)
@@ -163,7 +163,10 @@ class Profiles:
     """Hold the available profiles, by name."""
 
     def __init__(self, administrator_profiles: tuple[Profile, ...] = ()) -> None:
-        """Store the built-in profiles and an administrator's; an administrator's replaces a built-in one."""
+        """Store the built-in profiles and an administrator's.
+
+        An administrator's profile replaces a built-in one of the same name.
+        """
         presets = load_presets()
         always_available = [presets[name] for name in ALWAYS_AVAILABLE]
         self._profiles = {profile.name: profile for profile in (*always_available, *administrator_profiles)}

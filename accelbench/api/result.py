@@ -29,7 +29,7 @@ MAXIMUM_MESSAGE = 1024
 
 def _check_time(text: str) -> str:
     """Return `text` if it is an ISO 8601 time, else raise ValueError."""
-    datetime.fromisoformat(text)  # a result in a file has passed no API server
+    datetime.fromisoformat(text)  # no API server has checked a result in a file
     return text
 
 
@@ -379,7 +379,7 @@ class Result(Document):
 
     @property
     def valid(self) -> bool:
-        """Return True if nothing makes the result invalid."""
+        """Return True if the case is complete, nothing failed and every comparison has a verdict."""
         have_verdicts = all(comparison.verdict and not comparison.invalid for comparison in self.comparisons)
         return (
             self.complete

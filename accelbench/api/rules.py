@@ -166,7 +166,7 @@ _OF_THE_BASELINE_CEL = (
 
 
 def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
-    """Return the metrics relative to the baseline that the run expects of the baseline itself."""
+    """Return the metrics that would compare the baseline with itself."""
     if not spec["variants"]:
         return []
     baseline = spec.get("baseline", label(spec["variants"][0]))

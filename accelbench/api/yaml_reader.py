@@ -140,7 +140,7 @@ class _Loader(yaml.SafeLoader):
     }
 
     def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
-        """Return the next mapping; raises ComposerError if it has the same scalar key twice."""
+        """Return the next mapping; raises ComposerError if a key occurs twice."""
         node = super().compose_mapping_node(anchor)
         previous_keys = set()
         for key, _ in node.value:

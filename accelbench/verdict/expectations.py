@@ -184,7 +184,7 @@ def _evaluate_range(expectation: Expectation, lower: float, upper: float, text: 
 
 
 def compare_with_bounds(lower: float, upper: float, at_least: str | None, at_most: str | None) -> Outcome:
-    """Return whether the whole interval, no part of it or only a part is within the bounds."""
+    """Compare an interval with the bounds."""
     minimum = float(at_least) if at_least is not None else -math.inf
     maximum = float(at_most) if at_most is not None else math.inf
     if lower >= minimum and upper <= maximum:

@@ -63,7 +63,7 @@ class MeasuredVariants:
         return student_interval(self.log_speedups(variant, baseline), self.rule.nominal_alpha)
 
     def compare(self, variant: str, baseline: str) -> Comparison:
-        """Return the comparison of two variants. Without a verdict, it has the reason."""
+        """Return the comparison of two variants: with a verdict, or with the reason for none."""
         logs = self.log_speedups(variant, baseline)
 
         def make_comparison(sentence: str, **fields: Any) -> Comparison:
