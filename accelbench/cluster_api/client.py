@@ -91,7 +91,7 @@ def contexts(kubeconfig: Path | None = None) -> dict[str, dict[str, str]]:
         listed, current = config.list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
     except Exception:  # noqa: BLE001 - the client raises any error that its YAML parser does
         return {}
-    # `listed` has the current context too, but a dict keeps the place where a key occurs first.
+    # `listed` has the current context too, but a dict keeps a key's first position.
     in_order = [current, *listed] if current else listed
     return {context["name"]: context.get("context") or {} for context in in_order}
 
@@ -180,7 +180,7 @@ class Client:
             yield event
 
     def log(self, namespace: str, pod: str, *, follow: bool) -> Iterator[bytes]:
-        """Yield the lines of the runner's log. With `follow`, the log ends with the container."""
+        """Yield the lines of the runner's log. With `follow`, wait for more lines until the container ends."""
         query = {"container": "runner"}
         if follow:
             query["follow"] = "true"
@@ -188,7 +188,7 @@ class Client:
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
         """Yield the answer's lines; raises UnreachableError if they stop for `seconds`."""
-        # `response` is that of urllib3, which can stream.
+        # This is urllib3's response, which can stream.
         response = self._send("GET", path, query=query, accept=accept, seconds=seconds).response
         partial_line = b""
         try:
