@@ -89,7 +89,7 @@ class Operator:
                 work.create_task(self._live.run())
 
     async def _wait_for_crds(self) -> None:
-        """Wait until the CRDs fit this release."""
+        """Wait until the CRDs fit this release, then set `crds_fit`."""
         while not self.crds_fit.is_set():
             try:
                 self._skew = await find_skew(self._api)
@@ -151,7 +151,7 @@ class Operator:
         )
 
     def _name_of_unfinished_run(self, run_uid: str) -> str | None:
-        """Return the name of an unfinished run; None if it is unknown or finished."""
+        """Return the name of the run, or None if it is unknown or finished."""
         key = self.controllers.keys.get(run_uid)
         return key.name if key and self._runs.phases.get(key) in UNFINISHED else None
 

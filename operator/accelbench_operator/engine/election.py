@@ -135,8 +135,8 @@ class Election(LeaderElection):  # type: ignore[misc]
             logger.warning("Lease %s: %s: %s", name, type(error).__name__, error, exc_info=not is_expected)
             succeeded = False
         if succeeded:
-            # If the last renewal expired, first notify that this replica does not lead: keys that became due since then
-            # were skipped, and only a new start of leading queues them again.
+            # If the last renewal has expired, first notify that this replica stopped leading. When it starts again,
+            # the keys that were skipped meanwhile are queued.
             self._notify()
             self._renewed_at = began
         elif self.observed_record and self.observed_record.holder_identity != self.election_config.lock.identity:
@@ -165,7 +165,7 @@ class Election(LeaderElection):  # type: ignore[misc]
                     await lock.api_instance.replace_namespaced_lease(lock.name, lock.namespace, lease)
 
     def _notify(self) -> None:
-        """Call `changed` if this replica has started or stopped leading since the last call."""
+        """Call `changed` if this replica has started or stopped leading."""
         leads = self.leading()
         if leads == self._notified_leading:
             return
@@ -188,4 +188,4 @@ async def take_part(election: Election) -> AsyncIterator[None]:
 
 
 async def _ignore_callback() -> None:
-    """Do nothing: the client's election requires callbacks, but this module uses `leading` instead."""
+    """Do nothing. The client's election requires callbacks, but this module uses `leading`."""

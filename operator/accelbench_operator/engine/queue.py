@@ -59,19 +59,19 @@ class KeyedQueue(Generic[Key]):
         """Create an empty queue.
 
         Args:
-            work: Handles a key; returns after how many seconds to handle it again, or None to wait until it is added.
+            work: Handles a key; returns the seconds until the key is due again, or None.
             clock: Returns seconds of a monotonic clock.
         """
         self._work = work
         self._clock = clock
         self._due_at: dict[Key, float] = {}
         self._heap: list[tuple[float, int, Key]] = []
-        """Due time, number of the push and key, earliest first; stale if `_due_at` has another time for the key."""
+        """Due time, number of the push, and key. An entry is stale if `_due_at` has another time for the key."""
         self._push_count = 0
         self._in_work: dict[Key, float] = {}
-        """Keys that workers handle, with the time when each became due."""
+        """When each key that a worker handles became due."""
         self._step_began: dict[Key, float] = {}
-        """Keys that workers handle, with the time when the present step of each began."""
+        """When the current step of each of these keys began."""
         self._failures: dict[Key, int] = {}
         """Number of failures in a row, by key."""
         self._wake = asyncio.Event()

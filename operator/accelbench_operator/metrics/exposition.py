@@ -31,7 +31,7 @@ class Exposition:
     """Write scrapes in the format that the request accepts: text or OpenMetrics."""
 
     def __init__(self, *collectors: Collector) -> None:
-        """Prepare to export the metrics of `collectors` and of this process with each snapshot."""
+        """Prepare to export the metrics of `collectors` and of this process."""
         self._collectors = (*collectors, process_registry())
         self._results: dict[str, ResultsText] = {}
         """By media type, without its version: all versions have the same text."""

@@ -134,7 +134,7 @@ class LiveCases:
         while True:
             if last_read_time is not None:
                 # Resume where the last request ended: a log may be longer than one request may read. The API takes
-                # whole seconds; one more is asked for, because repeated lines do no harm and missing ones would.
+                # whole seconds. Ask for one more: repeated lines do no harm.
                 elapsed = self._api.clock() - last_read_time
                 query["sinceSeconds"] = math.ceil(elapsed.total_seconds()) + 1
             with contextlib.suppress(ApiError):
