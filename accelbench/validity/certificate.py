@@ -29,7 +29,7 @@ def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
 
 
 def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
-    """Return True if the launches have the times, outputs or device that the check needs."""
+    """Return True if the launches have the data that the check needs."""
     if evidence.only_observed:
         return check.observed
     return timed or not check.measured_only

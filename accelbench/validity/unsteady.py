@@ -63,7 +63,7 @@ def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
 
 
 def _describe_change(log_change: float) -> str:
-    """Describe the logarithm of a ratio of times, such as `3 % slower`."""
+    """Describe the logarithm of a time ratio, such as `3 % slower`."""
     percentage = 100 * abs(math.expm1(log_change))
     direction = "slower" if log_change > 0 else "faster"
     return f"{percentage:.2g} % {direction}"

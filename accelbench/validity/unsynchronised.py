@@ -49,9 +49,10 @@ def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
 
 
 def _decisive_run(readings: list[Synchronisation]) -> WatchedRun:
-    """Choose the least late short run or the least late long run, whichever is later."""
+    """Return the run by which lateness is judged."""
     short_runs = [reading.runs[0] for reading in readings]
     long_runs = [reading.runs[1] for reading in readings if len(reading.runs) > 1]
+    # Chance delays some runs of a kind; a program that does not wait delays all.
     least_late_short = min(short_runs, key=_relative_lateness)
     if not long_runs:
         return least_late_short

@@ -79,7 +79,7 @@ def _judge_counts(dependence: Dependence) -> Finding:
 def _describe_skipped_work(dependence: Dependence) -> str:
     """Describe the calls after the first that run too few operations; empty if none."""
     first_total = Counter(dependence.dispatched).total()
-    # `again` counts runs of one, two, three calls: the differences are the operations of the second and third call.
+    # `again` counts one, two and three calls: the differences are those of the second and third call.
     totals = [Counter(counts).total() for counts in dependence.again]
     later_totals = [after - before for before, after in pairwise(totals)]
     if not later_totals:
@@ -94,7 +94,7 @@ def _describe_skipped_work(dependence: Dependence) -> str:
         shortfall = _describe_shortfall(first_products, later_products, MINIMUM_LATER_SHARE)
         if shortfall:
             return f"a later call runs {shortfall}"
-    # `many` counts a block of `many_calls` calls: as many as are timed, or a random number.
+    # `many` counts the operations of `many_calls` calls.
     block_operations = Counter(dependence.many).total()
     if dependence.many_calls and block_operations < MINIMUM_LATER_SHARE * dependence.many_calls * min(later_totals):
         return f"{block_operations} operations in {dependence.many_calls} calls, at {min(later_totals)} in a call"
