@@ -52,7 +52,7 @@ class Registry(Generic[D]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of all descriptors: the built-in ones, then those of installed packages."""
+        """Return all names: the built-in ones, then those of installed packages."""
         installed_names = self._entry_points.keys() - set(self._built_in_names)
         return (*self._built_in_names, *sorted(installed_names))
 

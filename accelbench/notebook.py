@@ -63,7 +63,7 @@ class ComparedFunctions:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """Return the result of each case; a comparison without a sweep has one case."""
+        """Return the result of each case."""
         return tuple(result for result, _ in self.outcome.measured)
 
     @property

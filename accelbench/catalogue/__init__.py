@@ -49,7 +49,7 @@ def is_built_in(name: str) -> bool:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of built-in and installed workloads, sorted; imports no workload."""
+    """Return the names of built-in and installed workloads without importing them."""
     return tuple(sorted(_built_in_names() | _entry_points().keys()))
 
 

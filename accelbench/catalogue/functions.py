@@ -68,7 +68,7 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
 
 
 def _workload_of_functions(module: ModuleType) -> type[FunctionWorkload] | None:
-    """Make a workload of the functions that are named like frameworks, if there are any."""
+    """Make a workload of the functions named like frameworks, if there are any."""
     known_names = (*frameworks.names(), "arrays", "reference")
     callables = {
         name: member for name, member in vars(module).items() if _is_workload_function(name, member, known_names)

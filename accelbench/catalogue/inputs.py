@@ -62,7 +62,7 @@ def _scale_constants(unseen: NamedArrays, seen: NamedArrays, rng: "Generator") -
 
 
 def layout(arrays: Arrays) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
-    """Return the types and shapes of the arrays of the state and of each batch."""
+    """Describe the type and shape of every array of the state and each batch."""
     import numpy as np
 
     return [
@@ -89,7 +89,7 @@ def digest(arrays: Arrays) -> str:
 def working_set(arrays: Arrays, float_bytes: int) -> int:
     """Return the bytes of state and batches, without temporaries.
 
-    A real floating-point number has `float_bytes`.
+    Real floating-point numbers take `float_bytes` each.
     """
     import numpy as np
 

@@ -137,7 +137,7 @@ def _run_module(file: Path, text: str) -> ModuleType:
 
 
 def format_error(error: BaseException) -> str:
-    """Describe the exception in one line, with the line of the script that raised it."""
+    """Describe the exception in one line, with its line in the script."""
     file = origin()
     line = workload_checks.line_of(error, file) if file else ""
     prefix = "" if isinstance(error, InvalidWorkloadError) else f"{type(error).__name__}: "

@@ -148,7 +148,7 @@ def call_export(program: Program, state: Any, out: Any) -> Mapping[str, Any]:
 
 
 def type_of(value: Any) -> str:
-    """Describe the type of a value, such as `a list` or `a tuple of 3`."""
+    """Describe the type of a value, such as `a tuple of 3`."""
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     if hasattr(value, "shape"):
@@ -221,7 +221,7 @@ def _check_and_instantiate(kind: type[Workload], where: str) -> Workload:
 
 
 def find_misspelling(name: str, candidates: Iterable[str]) -> str:
-    """Return the candidate that is probably a misspelling of `name`; empty if there is none."""
+    """Return a candidate that looks like a misspelling of `name`, or ""."""
     return next(iter(get_close_matches(name, candidates, n=1, cutoff=SIMILARITY)), "")
 
 
