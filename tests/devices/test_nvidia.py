@@ -8,7 +8,7 @@ import pytest
 from accelbench.api.case import Case, CaseAccelerator
 from accelbench.validity import shared_device, throttled
 from accelbench.validity.check import Finding, LaunchCheck
-from accelbench_runner.supervisor.numbers import cost
+from accelbench_runner.supervisor.numbers import unit_cost
 from devices.gpu import H100, Gpu, library, watched
 from judge.launches import a_case, a_launch
 
@@ -154,5 +154,5 @@ def test_an_energy_counter_that_stands_still_is_no_energy_of_zero(facts_by_gpu: 
 def test_energy_is_power_in_the_phase_times_seconds_per_unit(tmp_path: Path) -> None:
     (facts,) = watched([Gpu(later={"energy": 5_400_000})], tmp_path, library())
     assert facts["energy"] == {"joules": 400.0, "seconds": 2.0, "scope": "device"}
-    found = cost(on_cuda(), [a_launch(facts=facts)], [], seconds=0.01)
+    found = unit_cost(on_cuda(), [a_launch(facts=facts)], [], seconds=0.01)
     assert float(found.numbers["device_joules_per_unit"] or 0) == 2.0

@@ -39,7 +39,7 @@ def test_the_corpus_is_small() -> None:
     assert sum(path.stat().st_size for path in INPUTS) < 300_000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_hundreds_of_new_inputs_break_nothing(tmp_path: Path) -> None:
     pytest.importorskip("atheris", reason="built for Linux on x86-64 alone")
     command = [sys.executable, "-m", "fuzz", f"--inputs={NEW}", f"--work={tmp_path}"]

@@ -29,7 +29,8 @@ def traced(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_a_day_of_churn_leaves_memory_flat(traced: None) -> None:
+@pytest.mark.parametrize("hours_of_quarter", [2, pytest.param(6, marks=pytest.mark.nightly)])
+def test_a_day_of_churn_leaves_memory_flat(traced: None, hours_of_quarter: int) -> None:
     random = Random(1)  # noqa: S311 - a day that can be had again
     some, every = faults(random, 0.01), fates(random)
     hours: list[Hour] = []
@@ -37,13 +38,13 @@ def test_a_day_of_churn_leaves_memory_flat(traced: None) -> None:
     with simulated(seed=1, settings=of_a_cluster(RESULTS)) as world:
         for _ in range(QUARTERS):
             world.trouble(some, every)
-            hours += churn(world, 6, PERIOD_SECONDS)
+            hours += churn(world, hours_of_quarter, PERIOD_SECONDS)
             world.heal()
             world.finish()
             world.empty()
             left.append(measured(world, len(hours)))
     assert world.laws.broken == []
-    assert hours[-1].made > 450
+    assert hours[-1].made > 75 * hours_of_quarter
     assert_counts_are_those_of_what_is_there(hours)
     runs = left[3].made - left[1].made
     assert grown([hour.traced for hour in left]) <= TRACED_OF_A_RUN * runs

@@ -18,6 +18,7 @@ from cluster.wait import wait_until
 from operator_world.builders import make_attempt, make_job, make_plan
 from operator_world.pools import OURS, POOLS, PoolNodes, define_device_classes
 from operator_world.process import OperatorProcess
+from tiers import one_of_each
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -142,7 +143,13 @@ def test_every_ready_profile_has_a_pool_here() -> None:
     assert GOES_TO.keys() == load_presets().keys()
 
 
-@pytest.mark.parametrize("name", sorted(load_presets()))
+def kind_of(name: str) -> tuple[str, str | None, str | None]:
+    """Return what decides on which nodes a profile's pods can run."""
+    profile = load_presets()[name]
+    return profile.platform, profile.resource, profile.device_class
+
+
+@pytest.mark.parametrize("name", one_of_each(sorted(load_presets()), kind_of))
 def test_a_ready_profile_lands_where_it_should_and_nowhere_else(
     cluster: Cluster, scheduler: Scheduler, name: str
 ) -> None:

@@ -179,6 +179,7 @@ LM = ROOT / "examples" / "07-transformer-lm-on-accelerators.yaml"
 SEVEN_BILLION = ("layers=32", "width=4096", "heads=32", "vocabulary=32000", "sequence=2048")
 
 
+@pytest.mark.nightly
 def test_seven_billion_weights_are_divided_over_eight_gpus_without_being_drawn(tmp_path: Path) -> None:
     chosen = [option for size in SEVEN_BILLION for option in ("--set", size)]
     done = compile_for(tmp_path, str(LM), *chosen, "--target", "h100x8", PYTHONPATH=compilers.path())
@@ -221,11 +222,11 @@ def test_what_compiles_for_a_target_is_named_where_it_is_missing(tmp_path: Path)
 @pytest.mark.parametrize(
     ("workload", "use", "parameters"),
     [
-        ("inplace-update", "jax/jit-donated", {"size": 65_536}),
-        ("matmul-chain", "jax/jit", {"size": 64, "length": 3}),
-        ("loop-unrolling", "jax/jit-scan", {}),
         ("mlp", "jax/jit", {}),
-        ("transformer-lm", "jax/jit", {}),
+        pytest.param("inplace-update", "jax/jit-donated", {"size": 65_536}, marks=pytest.mark.nightly),
+        pytest.param("matmul-chain", "jax/jit", {"size": 64, "length": 3}, marks=pytest.mark.nightly),
+        pytest.param("loop-unrolling", "jax/jit-scan", {}, marks=pytest.mark.nightly),
+        pytest.param("transformer-lm", "jax/jit", {}, marks=pytest.mark.nightly),
     ],
 )
 def test_what_is_said_of_the_processor_is_what_a_run_on_it_reports(
@@ -237,7 +238,10 @@ def test_what_is_said_of_the_processor_is_what_a_run_on_it_reports(
     }
 
 
-@pytest.mark.parametrize(("workload", "use", "parameters", "small"), PEAKS)
+@pytest.mark.parametrize(
+    ("workload", "use", "parameters", "small"),
+    [pytest.param(*row, marks=[] if row[0] == "elementwise-fusion" else [pytest.mark.nightly]) for row in PEAKS],
+)
 def test_the_peak_that_is_planned_for_the_processor_is_what_a_run_on_it_takes(
     tmp_path: Path, workload: str, use: str, parameters: dict[str, Any], small: dict[str, Any]
 ) -> None:

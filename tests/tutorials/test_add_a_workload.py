@@ -80,7 +80,7 @@ def test_its_reference_computes_what_the_functions_do(project: Path) -> None:
     assert "note: the workload has no reference()" not in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_its_commands_accept_its_files(project: Path) -> None:
     """`accelbench run` of the same script is measured by tests/e2e/test_own_script.py."""
     packaged = PAGE.index("## Give it to others")

@@ -78,8 +78,8 @@ def test_a_checkpoint_in_a_scan_computes_again_and_takes_less_memory() -> None:
     ("workload", "use", "graphs"),
     [
         ("mlp", "pytorch/compile-step", 2),
-        ("mlp", "pytorch/compile-whole", 1),
         ("linear-regression", "pytorch/compile-whole", 1),
+        pytest.param("mlp", "pytorch/compile-whole", 1, marks=pytest.mark.nightly),
     ],
 )
 def test_a_compiled_step_is_compiled_once_for_all_blocks(workload: str, use: str, graphs: int) -> None:
