@@ -64,7 +64,7 @@ class Plan:
 
     @classmethod
     def of(cls, run: BenchmarkRun, cases: Iterable[Case], runner: UsedRunner) -> Self:
-        """Return the plan of a run that has these cases."""
+        """Return the plan of a run with these cases."""
         seconds = pod_deadline_seconds(run.spec.measurement.time_limit_seconds)
         return cls(
             metadata=run.metadata,
@@ -92,7 +92,7 @@ class Plan:
         return tuple(map(self.case, self.documents))
 
     def case(self, name: str) -> Case:
-        """Return the case of that name; raise KeyError if there is none."""
+        """Return the case with that name."""
         return Case.model_validate_json(self.documents[name])
 
     @property
@@ -128,19 +128,13 @@ def accept(
     *,
     pod_template: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan | Refused:
-    """Return the plan of a BenchmarkRun, or its problems; an invalid manifest raises no error.
+    """Return the plan of a run, or the problems of its manifest.
 
-    Args:
-        manifest: The run as the API server returns it.
-        profiles: All profiles.
-        image: The runner's image, for profiles that name none.
-        runner: The runner that an earlier plan recorded in the run's status. If there is one, `profiles`, `image` and
-            `pod_template` are ignored, because they may have changed since.
-        pod_template: The administrator's defaults for pods.
+    `runner` comes from the run's status, and then replaces `profiles`, `image` and `pod_template`.
     """
 
     def choose_runner(run: BenchmarkRun) -> UsedRunner:
-        """Return the recorded runner; if none is recorded, that of the run's profile."""
+        # A run keeps its runner, although profiles and defaults may have changed.
         if runner is not None:
             return runner
         profile = profiles.get(run.spec.accelerator.profile)
@@ -155,7 +149,7 @@ def accept(
 
 
 def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[BenchmarkRun], UsedRunner]) -> Plan | Refused:
-    """Return the plan of a BenchmarkRun, or the problems of the first group of checks that finds any."""
+    """Return the plan of a run, or its problems."""
     try:
         # The operator writes the status and reads it elsewhere, so a damaged status is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
@@ -189,7 +183,7 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
 
 
 def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
-    """Yield a problem if the profile does not admit runs of this run's namespace."""
+    """Yield a problem if the profile does not admit the run's namespace."""
     namespace = run.metadata.namespace
     if not profile.admits(namespace):
         admitted = ", ".join(profile.namespaces)
@@ -200,14 +194,15 @@ def _namespace_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem
 
 
 def _local_file_problems(run: BenchmarkRun) -> Iterator[Problem]:
-    """Yield a problem if the run's script is a local file; the CRDs of another release may not refuse that."""
+    """Yield a problem if the run's script is a local file."""
     script = run.spec.workload.script
+    # The CRDs of another release may not refuse this.
     if script and script.file:
         yield Problem("spec.workload.script.file", LAPTOP_ONLY.message)
 
 
 def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Problem]:
-    """Yield a problem for each field of the run's pod template that the profile or the runner's isolation forbids."""
+    """Yield a problem for each field of the pod template that is forbidden."""
     template = PodTemplate.model_validate(run.spec.pod_template)
     path = "spec.podTemplate"
     annotations = template.metadata.annotations if template.metadata else {}
@@ -229,7 +224,7 @@ def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Prob
 
 
 def mount_problems(template: PodTemplate, path: str) -> Iterator[Problem]:
-    """Yield a problem for each volume mount of the template that lies inside a directory of the runner."""
+    """Yield a problem for each volume mount inside a directory of the runner."""
     containers = template.spec.containers if template.spec else ()
     for container in containers:
         for mount in container.volume_mounts:
@@ -240,17 +235,15 @@ def mount_problems(template: PodTemplate, path: str) -> Iterator[Problem]:
 
 
 def _memory_problems(plan: Plan) -> Iterator[Problem]:
-    """Yield a problem for each case that needs more memory than its pod may use.
-
-    If the cost of a case cannot be computed, yield that as the last problem. A case that is only compiled for a target
-    is checked without the pod's limit. The runner checks scripts, because this process does not load them.
-    """
+    """Yield a problem for each case that needs more memory than its pod has."""
+    # The runner checks scripts: this process does not load them.
     if plan.script:
         return
     limit = memory_limit(plan.run, plan.profile)
     for case in plan.cases:
         workload = catalogue.find(case.workload)
         parameters = catalogue.parse_parameters(workload, case.parameters)
+        # The pod's limit does not apply to a case that is only compiled.
         only_compiled = case.accelerator.target is not None and workload.has_shapes()
         try:
             refusal = memory.refusal(workload, parameters, None if only_compiled else limit)
@@ -264,6 +257,6 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """Return the location of a pydantic error as a path in the manifest, such as `spec.variants[0].use`."""
+    """Return a pydantic location as a path, such as `spec.variants[0].use`."""
     steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in location]
     return "".join(steps).removeprefix(".")

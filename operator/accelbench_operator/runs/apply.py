@@ -84,19 +84,19 @@ class Applier:
         self._log_slots = asyncio.Semaphore(LOGS_AT_A_TIME)
 
     def memory(self, run_uid: str) -> RunMemory:
-        """Return what this process remembers of a run; empty at first."""
+        """Return what this process remembers of a run."""
         return self._memories.setdefault(run_uid, RunMemory())
 
     def forget(self, run_uid: str) -> None:
-        """Drop what this process remembers of a run; call it once the run is deleted or idle."""
+        """Drop what this process remembers of a run."""
         self._memories.pop(run_uid, None)
 
     def forget_all(self) -> None:
-        """Drop what this process remembers of all runs; call it once another replica may have acted."""
+        """Forget all runs, because another replica may have acted."""
         self._memories.clear()
 
     async def apply(self, action: Action, plan: Plan, observed: Observed) -> None:
-        """Carry out an action other than a deletion; raise ApiError or ForeignObjectError if it has to be repeated."""
+        """Carry out an action other than a deletion."""
         match action:
             case CreateJob():
                 await self._create_job(action, plan)
@@ -110,9 +110,9 @@ class Applier:
                 await self._read_events(action, plan)
 
     async def load_missing_results(self, plan: Plan, measured_cases: Iterable[str], observed: Observed) -> bool:
-        """Put results that only the API server has into the store; return True if there are any.
+        """Load results that the store lacks; return True if there were any.
 
-        Call this before a run finishes, which is final: the watches of a new leader may not be up to date.
+        The watches of a new leader may be behind the API server.
         """
         has_loaded = False
         for case in measured_cases:
@@ -126,31 +126,25 @@ class Applier:
         return has_loaded
 
     async def delete_job(self, action: DeleteJob, run: Key) -> None:
-        """Delete a Job, unless it was deleted before or the BenchmarkResult that must exist first is missing.
-
-        Remove a missing result from the store, so that the next step decides without it.
-        """
+        """Delete a Job, unless the result that the action names is missing."""
         memory = self.memory(run.uid)
         if action.uid in memory.deleted_jobs:
             return
         if action.result is not None and not await self._result_exists(action.result, run):
+            # The next step decides without this result.
             self._store.remove(RESULT.name, (run.namespace, action.result))
             return
         await self._cluster.delete_job(run.namespace, action.name, action.uid)
         memory.deleted_jobs.add(action.uid)
 
     async def _result_exists(self, result: str, run: Key) -> bool:
-        """Return True if this process has stored the BenchmarkResult of that name, or the API server has it."""
+        """Return True if the API server has the BenchmarkResult."""
         if result in self.memory(run.uid).stored_results:
             return True
         return await self._cluster.get_result(run.namespace, result) is not None
 
     async def _create_job(self, action: CreateJob, plan: Plan) -> None:
-        """Create the Job of an attempt, unless the case has a result; use a Job that exists already.
-
-        If the profile has a device class, create the run's ResourceClaimTemplate first. If the API server refuses the
-        Job as invalid, note a failure.
-        """
+        """Create the Job of an attempt, unless the case has a result."""
         metadata = plan.metadata
         name = attempt_name(metadata.name, metadata.uid, action.case, action.attempt)
         with self._record_obstacle(Wait.CREATE_JOB, plan, name):
@@ -174,10 +168,7 @@ class Applier:
                 self._put_job(stored, metadata.uid)
 
     async def _ensure_claim_template(self, plan: Plan) -> None:
-        """Create the ResourceClaimTemplate of the run unless it exists.
-
-        Raise NotServedError if the cluster does not serve the kind, ForeignObjectError if another owner has the name.
-        """
+        """Create the run's ResourceClaimTemplate unless it exists."""
         template = build_claim_template(plan.run, plan.profile)
         metadata = template["metadata"]
         try:
@@ -192,11 +183,7 @@ class Applier:
                 ) from None
 
     async def _collect(self, action: Collect, plan: Plan, observed: Observed) -> None:
-        """Store the result of an attempt that is over, or note its failure.
-
-        If the store was outdated, do neither: the next step decides again. If requests fail until `Wait.LOOK` is over,
-        note that as the failure.
-        """
+        """Store the result of an attempt that has ended, or note its failure."""
         attempt, job = action.attempt, action.attempt.job
         try:
             with self._record_obstacle(Wait.LOOK, plan, job):
@@ -205,15 +192,16 @@ class Applier:
             if not self._may_give_up(Wait.LOOK, plan, job):
                 raise
             pod_or_failure = unknown_end(_error_message(error))
+        # None means that the store was outdated: the next step decides again.
         if isinstance(pod_or_failure, ObservedPod):
             await self._store_outcome(action, plan, pod_or_failure)
         elif pod_or_failure is not None:
             await self._note_failure(plan, attempt.case, job, pod_or_failure)
 
     async def _ended_pod(self, attempt: Attempt, plan: Plan, observed: Observed) -> ObservedPod | AttemptFailure | None:
-        """Return the pod whose log is to be read, or a failure if the API server has no such Job or no pod of it.
+        """Return the attempt's pod, or a failure if its Job or pod is gone.
 
-        If the store lacks the Job, or has another pod than the API server, correct the store and return None.
+        If the store was outdated, correct it and return None.
         """
         metadata = plan.metadata
         job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
@@ -234,13 +222,14 @@ class Applier:
         return pod if store_was_current else None
 
     async def _list_pods(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
-        """Read the pods that the attempt's Job controls; set their run and case, because anybody can change labels."""
+        """Read the pods that the attempt's Job controls."""
         bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
         pods = [pod for pod in map(observe_pod, bodies) if pod.job == attempt.job]
+        # Anybody can change labels, so the run and the case come from the attempt.
         return [replace(pod, owner=plan.metadata.uid, case=attempt.case) for pod in pods]
 
     async def _store_outcome(self, action: Collect, plan: Plan, pod: ObservedPod) -> None:
-        """Read the log of a pod that has ended; store its result, or note the failure."""
+        """Read the pod's log, then store its result or note the failure."""
         attempt = action.attempt
         case = attempted_case(plan.case(attempt.case), attempt.number)
         async with self._log_slots:
@@ -261,19 +250,19 @@ class Applier:
             await self._note_failure(plan, attempt.case, attempt.job, outcome)
 
     async def _read_queue(self, action: ReadQueue, plan: Plan, observed: Observed) -> None:
-        """Record why the queue does not admit the attempt's Job; do nothing if the Job is gone."""
+        """Remember why the queue does not admit the attempt's Job."""
         job = observed.jobs.get(action.attempt.job)
         if job is not None:
             report = await read_queue(self._cluster, job, self._clock())
             self.memory(plan.metadata.uid).queues[job.key.name] = report
 
     async def _read_events(self, action: ReadEvents, plan: Plan) -> None:
-        """Record the message of the latest Event about the attempt's Job or pod as an obstacle of the attempt."""
+        """Remember the latest Event about the attempt's Job or pod."""
         message = await self._events.about(plan.metadata.namespace, action.events.about_uid)
         self.memory(plan.metadata.uid).record(action.attempt.job, action.events.wait, message, self._clock())
 
     async def _confirm_failure(self, action: ConfirmFailure, plan: Plan, observed: Observed) -> None:
-        """Note the failure if the API server has the same Job and pod as the store; else bring the store up to date."""
+        """Note the failure if the store is up to date; else update the store."""
         attempt, metadata = action.attempt, plan.metadata
         job_body = await self._cluster.get_job(metadata.namespace, attempt.job)
         current_pods = await self._list_pods(attempt, plan)
@@ -290,10 +279,7 @@ class Applier:
         self._replace_pods(observed.pods.get(attempt.job, ()), current_pods)
 
     async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> str | None:
-        """Return the log of the pod; None if it never ran or its log is gone.
-
-        Raise ApiError if another try may succeed. Once `Wait.READ_LOG` is over, return None instead.
-        """
+        """Return the pod's log, or None if there is no log to read."""
         if pod.started_at is None:
             return None
         try:
@@ -312,11 +298,7 @@ class Applier:
             raise
 
     async def _store_result(self, body: Manifest, attempt: Attempt, plan: Plan) -> None:
-        """Create the BenchmarkResult; note a failure if the API server never accepts it.
-
-        That is so if it is invalid or too large, if another object has its name, or if `Wait.STORE_RESULT` is over.
-        Raise ApiError if another try may succeed.
-        """
+        """Create the BenchmarkResult, or note that the API server refuses it."""
         case, job, run_uid = attempt.case, attempt.job, plan.metadata.uid
         try:
             with self._record_obstacle(Wait.STORE_RESULT, plan, job):
@@ -333,14 +315,14 @@ class Applier:
             self._put_result(stored, run_uid)
 
     async def _name_is_taken(self, plan: Plan, case: str) -> bool:
-        """Return True if the API server has a BenchmarkResult with the name of the case's result."""
+        """Return True if a BenchmarkResult has the name for this case."""
         metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)
         return await self._cluster.get_result(metadata.namespace, name) is not None
 
     @contextmanager
     def _record_obstacle(self, wait: Wait, plan: Plan, job: str) -> Iterator[None]:
-        """Record an error of the `with` block as an obstacle of the attempt; clear the obstacle after a success."""
+        """Remember an error of the `with` block; forget it after a success."""
         run_uid = plan.metadata.uid
         try:
             yield
@@ -350,13 +332,13 @@ class Applier:
         self.memory(run_uid).clear(job, wait)
 
     def _may_give_up(self, wait: Wait, plan: Plan, job: str) -> bool:
-        """Return True if the requests of this wait have failed as often and for as long as its limit demands."""
+        """Return True if this wait has reached its limit."""
         return self.memory(plan.metadata.uid).is_final(job, wait, self._clock())
 
     async def _load_result(self, plan: Plan, case: str) -> bool:
-        """Read the case's result from the API server into the store; return True if it exists.
+        """Read the case's result into the store; return True if it exists.
 
-        Raise ForeignObjectError if another object has its name.
+        Raise ForeignObjectError if another object has the name.
         """
         metadata = plan.metadata
         name = result_name(metadata.name, metadata.uid, case)
@@ -366,7 +348,7 @@ class Applier:
         return stored is not None
 
     def _put_job(self, body: Manifest, run_uid: str) -> None:
-        """Put a Job from a response into the store; raise ForeignObjectError if the run does not control the Job."""
+        """Put a Job that the API server returned into the store."""
         job = observe_job(body)
         if job is None or not is_controlled_by(body, run_uid):
             name = body["metadata"]["name"]
@@ -374,7 +356,7 @@ class Applier:
         self._store.put(job, fresh=True)
 
     def _replace_pods(self, stored_pods: Iterable[ObservedPod], current_pods: Sequence[ObservedPod]) -> None:
-        """Replace the stored pods of a Job by its current pods, which were just read and so count as `fresh`."""
+        """Replace a Job's pods in the store by its current pods."""
         current_names = {pod.key.name for pod in current_pods}
         for pod in stored_pods:
             if pod.key.name not in current_names:
@@ -383,10 +365,7 @@ class Applier:
             self._store.put(pod, fresh=True)
 
     def _put_result(self, body: Manifest, run_uid: str) -> None:
-        """Put the summary of a result from a response into the store.
-
-        Raise ForeignObjectError if the result is invalid or belongs to another run.
-        """
+        """Put a result that the API server returned into the store."""
         name = body["metadata"]["name"]
         try:
             summary = observe_result(body)
@@ -397,11 +376,7 @@ class Applier:
         self._store.put(summary, fresh=True)
 
     async def _note_failure(self, plan: Plan, case: str, job: str, failure: AttemptFailure) -> None:
-        """Note that the attempt failed, unless the API server has a result of its case.
-
-        If another object has the name of the result, add that to the message. Raise ApiError if the result cannot be
-        read; once `Wait.RESULT` is over, note that error as the failure instead.
-        """
+        """Note that the attempt failed, unless its case has a result."""
         has_result = False
         try:
             with self._record_obstacle(Wait.RESULT, plan, job):
@@ -417,10 +392,7 @@ class Applier:
 
 
 def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
-    """Return the BenchmarkResult to create, with the outcome of each of the run's expectations.
-
-    The run owns it, and so is deleted with it, only if the run's `resultRetentionPolicy` is Delete.
-    """
+    """Return the BenchmarkResult to create."""
     run, case = plan.run, result.case.name
     metadata = ObjectMeta(
         name=result_name(run.metadata.name, run.metadata.uid, case),
@@ -435,12 +407,13 @@ def _result_body(result: Result, plan: Plan, pod: ObservedPod) -> Manifest:
     # The API server sets all other metadata.
     body["metadata"] = {key: body["metadata"][key] for key in ("name", "namespace", "labels")}
     if run.spec.run_policy.result_retention_policy == "Delete":
+        # The cluster deletes an object together with its owner.
         body["metadata"]["ownerReferences"] = [owner_reference(run)]
     return body
 
 
 def _error_message(error: Exception) -> str:
-    """Return the message of an error; if its type is unexpected, name the type too."""
+    """Return the message of an error, with its type if that is unexpected."""
     if isinstance(error, ApiError):
         return error.message
     if isinstance(error, ForeignObjectError):
@@ -449,6 +422,6 @@ def _error_message(error: Exception) -> str:
 
 
 def _judged_expectation(outcome: ExpectationOutcome) -> JudgedExpectation:
-    """Return an evaluated expectation as the BenchmarkResult records it, with its sentence on one line."""
+    """Convert an evaluated expectation for the BenchmarkResult."""
     message = " ".join(outcome.sentence.split())[:MAXIMUM_MESSAGE]
     return JudgedExpectation(**dict(outcome.expectation), outcome=outcome.outcome, message=message)

@@ -37,7 +37,7 @@ class Observed:
     """Disruptions of pods that are deleted, by the name of their Job."""
 
     def pod(self, job: str) -> ObservedPod | None:
-        """Return the pod whose end counts as the end of the attempt with this Job; None if the Job has no pod."""
+        """Return the pod that decides how the Job ended, if there is one."""
         return reporting_pod(self.pods.get(job, ()))
 
 
@@ -80,7 +80,7 @@ class AttemptState:
 
 
 def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
-    """Return the state of an attempt in flight: failed, queued, readmitted, over, running or waiting, in this order."""
+    """Return the state of an attempt in flight."""
     job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
     if failure := observed.failures.get(attempt.job):
         return AttemptState(AttemptPhase.OVER, failure=failure)
@@ -103,10 +103,7 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
 def _readmitted_state(
     attempt: Attempt, job: ObservedJob, earlier_pod: ObservedPod, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
-    """Return the state of an attempt whose queue has evicted and readmitted the Job: it waits for a new pod.
-
-    If the earlier pod has not ended, that is the pending reason, and no Events are read.
-    """
+    """Return the state of an attempt whose Job was evicted and admitted again."""
     state = _waiting_state(attempt, job, None, plan, observed, now)
     if earlier_pod.is_over:
         return state
@@ -115,7 +112,7 @@ def _readmitted_state(
 
 
 def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
-    """Return why the result of an attempt that is over is not stored yet; empty if no request has failed repeatedly."""
+    """Return the problem that delays the result of an attempt that has ended."""
     obstacle = observed.obstacles.get(attempt.job)
     waits_after_end = {Wait.LOOK, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT}
     if obstacle and obstacle.wait in waits_after_end and obstacle.should_report:
@@ -124,10 +121,7 @@ def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
 
 
 def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
-    """Return the time after which a pod that has not ended counts as lost.
-
-    That is the limit of `Wait.END_OF_POD` after its deadline, or after the end of its grace period if that is earlier.
-    """
+    """Return when a pod that has not ended is considered lost."""
     # A pod's deadline counts from its acceptance; if that is not reported, use the next best time.
     accepted_at = pod.accepted_at or pod.started_at or pod.created_at
     latest_end = accepted_at + plan.pod_deadline + Wait.END_OF_POD.default_limit
@@ -137,7 +131,7 @@ def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
 
 
 def _running_state(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
-    """Return the state of an attempt whose pod runs or is being deleted; after its latest end, suspect a lost node."""
+    """Return the state of an attempt whose pod runs or is being deleted."""
     latest_end = _latest_end(pod, plan)
     suspected = node_lost(pod, latest_end) if now >= latest_end else None
     return AttemptState(AttemptPhase.RUNNING, latest_end, suspected_failure=suspected)
@@ -146,10 +140,7 @@ def _running_state(pod: ObservedPod, plan: Plan, now: datetime) -> AttemptState:
 def _waiting_state(
     attempt: Attempt, job: ObservedJob | None, pod: ObservedPod | None, plan: Plan, observed: Observed, now: datetime
 ) -> AttemptState:
-    """Return the state of an attempt that waits for its Job, its pod, or the start of its container.
-
-    The deadline counts from the Job's start, or without a Job from the attempt's. After it, a failure is suspected.
-    """
+    """Return the state of an attempt whose container has not started."""
     wait = _current_wait(job, pod)
     obstacle = observed.obstacles.get(attempt.job)
     if obstacle and obstacle.wait is not wait:
@@ -169,19 +160,17 @@ def _waiting_state(
 
 
 def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
-    """Return what an attempt waits for before its container runs: its Job, its pod, or the container's start."""
+    """Return what an attempt waits for before its container runs."""
     if job is None:
         return Wait.CREATE_JOB
     return Wait.START if pod else Wait.POD
 
 
 def _events_to_read(job: ObservedJob | None, pod: ObservedPod | None, obstacle: Obstacle | None) -> EventsToRead | None:
-    """Return which Events may explain why the attempt does not start, those of its pod or else of its Job, and when.
-
-    None if the attempt has no Job, or if its pod's status gives the reason. `obstacle` counts the earlier reads.
-    """
+    """Return which Events may explain why the attempt does not start."""
     if job is None or (pod and not gives_no_reason(pod)):
         return None
+    # The obstacle counts the earlier reads.
     next_read = next_events_read(obstacle.since, obstacle.tries) if obstacle else None
     if pod:
         return EventsToRead(Wait.START, pod.key.uid, next_read or pod.created_at + DELAY_BEFORE_FIRST_READ)
@@ -190,11 +179,7 @@ def _events_to_read(job: ObservedJob | None, pod: ObservedPod | None, obstacle: 
 
 
 def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
-    """Return the state of an attempt whose Job is suspended.
-
-    If a queue may admit the Job, only the run's policy sets a deadline; otherwise `Wait.NO_QUEUE` has one. A failure is
-    suspected only if the queue was read after the deadline.
-    """
+    """Return the state of an attempt whose Job is suspended."""
     since = job.suspended_since or now
     report = observed.queues.get(job.key.name)
     if report and report.suspended_since != job.suspended_since:
@@ -215,14 +200,12 @@ def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetim
 
 
 def find_ending_pod(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:
-    """Return a pod of the case that has not ended, and until when to wait for its end; None if there is none.
-
-    A pod that should have ended by now counts as lost, so nothing waits for it.
-    """
+    """Return a pod of the case that has not ended, and its latest end."""
     for pod in itertools.chain.from_iterable(observed.pods.values()):
         if pod.case != case or pod.is_over:
             continue
         latest_end = _latest_end(pod, plan)
+        # After that time, the pod is considered lost, and nothing waits for it.
         if now < latest_end:
             return pod, latest_end
     return None

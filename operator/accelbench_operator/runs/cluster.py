@@ -39,16 +39,16 @@ class Cluster:
         return await self._get(RUN, namespace, name)
 
     async def put_run_status(self, run: Manifest) -> Manifest:
-        """Write `run["status"]`, and return the run as the API server stores it.
+        """Replace the run's status, and return the stored run.
 
-        Raise ConflictError if the run has another resource version by now.
+        Raise ConflictError if the run has changed.
         """
         metadata = run["metadata"]
         self._must_lead()
         return await self._api.replace(RUN.path(metadata["namespace"], metadata["name"], "status"), run)
 
     async def delete_run(self, namespace: str, name: str, uid: str) -> None:
-        """Delete the run with that UID and the objects that it owns, if it exists."""
+        """Delete the run with that UID, and its objects."""
         await self._delete(RUN, namespace, name, uid)
 
     async def get_job(self, namespace: str, name: str) -> Manifest | None:
@@ -56,11 +56,11 @@ class Cluster:
         return await self._get(JOB, namespace, name)
 
     async def create_job(self, job: Manifest) -> Manifest:
-        """Create a Job; raise ConflictError if its name is taken, InvalidError if it is invalid."""
+        """Create a Job; raise ConflictError if its name is taken."""
         return await self._create(JOB, job)
 
     async def delete_job(self, namespace: str, name: str, uid: str) -> None:
-        """Delete the Job with that UID and its pods, if it exists."""
+        """Delete the Job with that UID, and its pods."""
         await self._delete(JOB, namespace, name, uid)
 
     async def get_claim_template(self, namespace: str, name: str) -> Manifest | None:
@@ -70,18 +70,18 @@ class Cluster:
     async def create_claim_template(self, template: Manifest) -> None:
         """Create a ResourceClaimTemplate.
 
-        Raise ConflictError if its name is taken, NotFoundError if the cluster does not serve the kind.
+        Raise NotFoundError if the cluster does not serve the kind.
         """
         await self._create(CLAIM_TEMPLATE, template)
 
     async def list_pods(self, namespace: str, job: str) -> list[Manifest]:
-        """List the pods that have the label of a Job with that name."""
+        """List the pods whose label names the Job."""
         query = {"labelSelector": f"batch.kubernetes.io/job-name={job}"}
         pods: list[Manifest] = (await self._api.get(POD.path(namespace), query))["items"]
         return pods
 
     async def list_workloads(self, namespace: str, job_uid: str) -> list[Manifest]:
-        """List the Workloads that Kueue created for a Job, at most one; raise NotFoundError without Kueue."""
+        """List Kueue's Workloads of a Job; raise NotFoundError without Kueue."""
         return await self._list_kueue_objects("workloads", namespace, {"labelSelector": f"{KUEUE}/job-uid={job_uid}"})
 
     async def list_local_queues(self, namespace: str) -> list[Manifest]:
@@ -101,10 +101,7 @@ class Cluster:
         await self._delete(RESULT, namespace, name, uid)
 
     async def read_log(self, namespace: str, pod: str) -> str:
-        """Read the log of the runner's container; raise ApiError if there is none.
-
-        Of a log of `MAXIMUM_READ_BYTES` or more, only the last `TAIL_LINES` are read.
-        """
+        """Read the log of the runner's container, or the end of a long log."""
         path = POD.path(namespace, pod, "log")
         query = {"container": CONTAINER, "limitBytes": MAXIMUM_READ_BYTES}
         log = await self._api.text(path, query)
@@ -115,7 +112,7 @@ class Cluster:
         return log if is_whole else await self._api.text(path, {**query, "tailLines": TAIL_LINES})
 
     async def list_events(self, namespace: str) -> AsyncIterator[Manifest]:
-        """Yield the Events of a namespace that are warnings or report the pull of an image."""
+        """Yield the namespace's warnings, and its Events about image pulls."""
         for selector in ("type=Warning", "reason=Pulling"):  # one request cannot select both
             query = {"fieldSelector": selector, "limit": EVENTS_PER_PAGE}
             async for page in self._api.pages(EVENT.path(namespace), query):
@@ -127,7 +124,7 @@ class Cluster:
         await self._create(EVENT, event)
 
     async def _list_kueue_objects(self, plural: str, namespace: str, query: dict[str, str]) -> list[Manifest]:
-        """List objects of a kind of Kueue in a namespace; raise NotFoundError without Kueue."""
+        """List Kueue's objects of one kind; raise NotFoundError without Kueue."""
         # Use the version that this cluster's Kueue prefers: the fields that the operator reads are the same in each.
         group = await self._api.get(f"/apis/{KUEUE}")
         kind = Kind(plural, plural, group["preferredVersion"]["groupVersion"])
@@ -137,7 +134,7 @@ class Cluster:
     def _must_lead(self) -> None:
         """Raise NotLeadingError unless this replica leads.
 
-        Call this right before each write: if the process was paused, another replica may lead by now.
+        Call this right before each write.
         """
         if not self._leading():
             raise NotLeadingError("another replica leads")
@@ -150,7 +147,7 @@ class Cluster:
             return None
 
     async def _create(self, kind: Kind, body: Manifest) -> Manifest:
-        """Create an object in the namespace of its metadata, and return it as the API server stores it."""
+        """Create an object, and return what the API server stored."""
         self._must_lead()
         return await self._api.create(kind.path(body["metadata"]["namespace"]), body)
 

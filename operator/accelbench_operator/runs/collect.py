@@ -34,15 +34,7 @@ DEADLINE_EXCEEDED = "DeadlineExceeded"
 def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, is_last: bool, now: str) -> Result | AttemptFailure:
     """Return the result of an attempt at `case`, or its failure.
 
-    The result is the runner's, else that of a killed container, else the headline's. If no other attempt follows, it
-    may also be a result that was interrupted, or the last checkpoint.
-
-    Args:
-        case: The case with the attempt's number in its origin.
-        pod: The pod of the attempt, which has ended.
-        log: The pod's log; None if it cannot be read.
-        is_last: True if no other attempt follows: then even an incomplete result is returned.
-        now: Timestamp for a result that is built here, because the runner did not finish one.
+    If no other attempt follows (`is_last`), an incomplete result is better than none.
     """
     documents = read_log((log or "").splitlines(), READ_KINDS)
     headline = read_headline(case, pod.message)
@@ -72,24 +64,19 @@ def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, is_last: bool
 
 
 def read_headline(case: Case, message: str) -> Headline | None:
-    """Return the headline in a termination message; None if there is none, or one of another case or attempt.
-
-    A headline that refuses the case does not name it, because the runner may not have been able to read it.
-    """
+    """Return the headline in a termination message, if it is of this attempt."""
     try:
         headline = Headline.model_validate_json(message)
     except ValidationError:
         return None
+    # A runner that cannot read its case refuses it without a name.
     is_refusal = (headline.case, headline.attempt, headline.state) == ("", 0, "failed")
     is_of_attempt = (headline.case, headline.attempt) == (case.name, case.origin.attempt)
     return headline if is_refusal or is_of_attempt else None
 
 
 def _delivered_result(case: Case, headline: Headline | None, documents: LogDocuments) -> Result | None:
-    """Return the runner's result from the log: the one with the headline's digest; None if the headline has none.
-
-    Without a headline, return the latest result that matches its own digest.
-    """
+    """Return the result that the runner wrote to the log."""
     if headline is None:
         return _if_of_this_attempt(case, documents.latest("result"))
     if not headline.digest:
@@ -98,17 +85,16 @@ def _delivered_result(case: Case, headline: Headline | None, documents: LogDocum
 
 
 def _if_of_this_attempt(case: Case, result: Result | None) -> Result | None:
-    """Return the result if it belongs to this attempt, else None: a measured program can print any result.
-
-    Only the identity of the case is compared, because a newer operator may write the case with other defaults.
-    """
+    """Return the result if it belongs to this attempt, else None."""
+    # A measured program can print any result.
     if result is None or _identity(result.case) != _identity(case):
         return None
     return result
 
 
 def _identity(case: Case) -> object:
-    """Return the fields by which two cases count as the same: those without defaults that a release may change."""
+    """Return the fields by which two cases are the same."""
+    # Other fields have defaults, which another release may change.
     variants = [(variant.name, variant.use) for variant in case.variants]
     device = case.accelerator
     return case.name, case.origin, case.workload, variants, device.profile, device.price_per_hour
@@ -117,10 +103,7 @@ def _identity(case: Case) -> object:
 def _result_of_kill(
     case: Case, pod: ObservedPod, headline: Headline, checkpoint: Result | None, now: str
 ) -> Result | None:
-    """Return the last checkpoint with the failure of the variant that was running at the kill.
-
-    None if the container was not killed at its memory limit or deadline, or if no variant was running.
-    """
+    """Return the last checkpoint with the failure of the variant that was killed."""
     if pod.reason == OUT_OF_MEMORY:
         reason = FailureReason.OUT_OF_MEMORY
         message = "the container was killed at its memory limit: raise it, or use a smaller case"
@@ -136,7 +119,7 @@ def _result_of_kill(
 
 
 def _from_headline(case: Case, headline: Headline, log_state: str, now: str) -> Result:
-    """Return a result whose comparisons only quote the headline; `log_state` is a sentence about the log."""
+    """Return a result that only quotes the headline."""
     estimates = _headline_comparisons(case, headline)
     return Result(
         case=case,
@@ -152,13 +135,13 @@ def _from_headline(case: Case, headline: Headline, log_state: str, now: str) -> 
 
 
 def _headline_comparisons(case: Case, headline: Headline) -> Iterable[SpeedupEstimate]:
-    """Return the headline's comparisons of the case's variants, at most one for each variant."""
+    """Return the headline's comparison of each variant of the case."""
     by_variant = {estimate.variant: estimate for estimate in headline.comparisons}
     return (by_variant[variant.name] for variant in case.variants if variant.name in by_variant)
 
 
 def _quoted_comparison(case: Case, rounds: int, estimate: SpeedupEstimate) -> Comparison:
-    """Return a comparison without verdict and speedup; its sentence quotes the estimate in the headline."""
+    """Return a comparison whose sentence quotes the headline's estimate."""
     outcome: str = estimate.verdict or "no verdict"
     if estimate.speedup and estimate.lower and estimate.upper:
         interval = figures.interval(float(estimate.lower), float(estimate.upper))
@@ -173,7 +156,7 @@ def _quoted_comparison(case: Case, rounds: int, estimate: SpeedupEstimate) -> Co
 
 
 def _describe_log(log: str | None, documents: LogDocuments) -> str:
-    """Return why the log has no result, with at most `NAMED_PROBLEMS` problems and a remedy."""
+    """Return why the log has no result, and a remedy."""
     if log is None:
         return "The log is gone"
     if documents.problems:
@@ -183,7 +166,7 @@ def _describe_log(log: str | None, documents: LogDocuments) -> str:
 
 
 def _remedy(problems: Sequence[str]) -> str:
-    """Return what to do about a log that lacks lines, or into which another process wrote; empty for other problems."""
+    """Return a remedy for a damaged log, if there is one."""
     if any("truncated" in problem for problem in problems):
         return "Have the node's kubelet keep larger logs (containerLogMaxSize), or print less"
     if any("altered" in problem for problem in problems):
@@ -192,5 +175,5 @@ def _remedy(problems: Sequence[str]) -> str:
 
 
 def _with_notes(result: Result, *notes: str) -> Result:
-    """Return the result with the notes added to its own."""
+    """Return the result with more notes."""
     return result.model_copy(update={"notes": (*result.notes, *notes)}) if notes else result

@@ -60,16 +60,9 @@ class Decision:
 def decide(
     plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, now: datetime, generation: int
 ) -> Decision:
-    """Return the decision on a run: the status to write, the actions, and when to decide again.
+    """Decide the next step of a run.
 
-    A finished or refused run only loses the Jobs that nobody needs and, after its time to live, is deleted.
-
-    Args:
-        plan: The run's plan, or why it is refused.
-        status: The latest status in the API server, which is never older than any of the run's Jobs.
-        observed: The run's objects in the cluster.
-        now: The API server's time.
-        generation: The generation of the run's spec.
+    `status` must not be older than any Job of the run.
     """
     finish_time = finished_at(status)
     if finish_time is not None:
@@ -105,15 +98,12 @@ class _Situation:
 
     @property
     def active_until(self) -> datetime | None:
-        """Return when the run reaches its active deadline; None while it is not active."""
+        """Return when the run reaches its active deadline, if it is active."""
         return _active_until(self.plan, self.status)
 
 
 def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: datetime) -> _Situation:
-    """Return the situation: the states of the attempts in flight, and the status with its active time up to date.
-
-    The active time runs while the container of a case runs. An attempt whose case has a result has no state.
-    """
+    """Describe the run before anything is decided."""
     in_flight = [attempt for attempt in status.attempts if _in_flight(attempt)]
     states = {
         attempt.case: state_of(attempt, plan, observed, now)
@@ -124,6 +114,7 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
         case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.failure is None
     )
     pods = [pod for pod in (observed.pod(attempt.job) for attempt in in_flight) if pod is not None]
+    # A run is active while the container of a case runs.
     if running_cases:
         running_pods = [pod for pod in pods if pod.case in running_cases]
         updated_status = _start_active_time(status, running_pods, now)
@@ -143,10 +134,7 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
 
 
 def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | None]:
-    """Return the attempts to record, in the plan's order, and the stop after which no case starts; None without one.
-
-    While the run is suspended, no case starts either.
-    """
+    """Return the attempts for the new status, and the reason to stop, if any."""
     plan, observed, now = situation.plan, situation.observed, situation.now
     stop = _stop_of_run(plan, situation.status, now) or _late_start_stop(situation.recorded_attempts)
     attempts = {
@@ -167,7 +155,7 @@ def _advance_all(situation: _Situation) -> tuple[tuple[Attempt, ...], Stop | Non
 
 
 def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop | None) -> Decision:
-    """Return the decision that follows from the attempts: the status, the actions, and when to decide again."""
+    """Return the decision that follows from the attempts."""
     plan, observed, states, now = situation.plan, situation.observed, situation.states, situation.now
     in_flight = {attempt.case for attempt in attempts if _in_flight(attempt)}
     # A case that was running may have been discarded just now.
@@ -209,10 +197,7 @@ class _Wait:
 
 
 def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> _Wait | None:
-    """Return why the next attempt at the case does not start yet: a pause after a failure, or a pod that has not ended.
-
-    None if it may start, if `attempt` still has a Job, or if `attempt` was the last one.
-    """
+    """Return what the next attempt at the case waits for, if anything."""
     if attempt.job or attempt.finished:
         return None
     next_start = datetime.fromisoformat(attempt.not_before) if attempt.not_before else now
@@ -231,7 +216,7 @@ def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: dat
 def _first_pending_reason(
     attempts: Iterable[Attempt], states: Mapping[str, AttemptState], waits: Mapping[str, _Wait]
 ) -> str:
-    """Return why the first waiting case waits: in its attempt in flight or before its next one; empty if none waits."""
+    """Return why the first waiting case waits; empty if none waits."""
     for attempt in attempts:
         state = states.get(attempt.case)
         if state and state.pending_reason and _in_flight(attempt):
@@ -243,18 +228,14 @@ def _first_pending_reason(
 
 
 def _in_flight(attempt: Attempt) -> bool:
-    """Return True if the attempt names its Job and is not recorded as finished."""
+    """Return True if the attempt has a Job and has not finished."""
     return bool(attempt.job) and not attempt.finished
 
 
 def _advance(
     attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
-    """Return the attempt as the next status records it: with its pod's location, and the first of these changes.
-
-    They are its failure, its discard by a stop or a suspension, and the UID of its Job. An attempt that is over is not
-    discarded, because its result is being read.
-    """
+    """Return the attempt for the new status."""
     pod = observed.pod(attempt.job) if attempt.job else None
     if pod:
         location = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
@@ -263,6 +244,7 @@ def _advance(
         return attempt
     if state.failure:
         return _after_failure(attempt, state.failure, plan, stop, now)
+    # The result of an attempt that is over is being read, so it is not discarded.
     if state.phase is not AttemptPhase.OVER and stop and stop.discards:
         return _fail(attempt, stop.discards, stop.discards.explain("the case in flight was discarded"), now)
     if state.phase is not AttemptPhase.OVER and plan.policy.suspend:
@@ -273,10 +255,7 @@ def _advance(
 
 
 def _after_failure(attempt: Attempt, failure: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
-    """Return the attempt ready for a retry after a pause, or as finished if no retry may follow.
-
-    None follows if the run stops, if the failure's reason is never retried, or if all retries are used up.
-    """
+    """Prepare a failed attempt for a retry, or finish it."""
     has_retries_left = attempt.retries < plan.policy.infrastructure_retries
     if stop or not failure.reason.retried or not has_retries_left:
         return _fail(attempt, failure.reason, failure.message, now)
@@ -285,25 +264,25 @@ def _after_failure(attempt: Attempt, failure: AttemptFailure, plan: Plan, stop: 
 
 
 def _fail(attempt: Attempt, reason: AttemptReason, message: str, now: datetime) -> Attempt:
-    """Return the attempt as finished, with the reason and message of its failure."""
+    """Return the attempt as finished and failed."""
     return _as_last_attempt(attempt, now).model_copy(update={"reason": reason, "message": message})
 
 
 def _as_last_attempt(attempt: Attempt, now: datetime) -> Attempt:
-    """Return the attempt as finished at `now`, so that no other attempt at the case follows."""
+    """Return the attempt as finished at `now`."""
     return attempt.model_copy(update={"finished": True, "completion_time": timestamp(now)})
 
 
 def _without_job(attempt: Attempt, reason: AttemptReason, message: str) -> Attempt:
-    """Return the attempt without its Job, and with the reason why, so that another attempt can follow."""
+    """Return the attempt without its Job, so that another attempt can follow."""
     return attempt.model_copy(update=NO_JOB | {"reason": reason, "message": message})
 
 
 def _next_attempt(previous: Attempt, plan: Plan, now: datetime) -> Attempt:
-    """Return the next attempt at the case; after a failure it counts as a retry, after a suspension it does not."""
+    """Return the next attempt at the case."""
     number = previous.number + 1
     metadata = plan.metadata
-    # Only a failure sets `not_before`.
+    # Only a failure sets `not_before`; after a suspension, an attempt is no retry.
     is_retry = previous.not_before is not None
     fields = {
         "number": number,
@@ -318,10 +297,7 @@ def _next_attempt(previous: Attempt, plan: Plan, now: datetime) -> Attempt:
 def _start_cases(
     plan: Plan, attempts: dict[str, Attempt], measured_cases: frozenset[str], observed: Observed, now: datetime
 ) -> dict[str, Attempt]:
-    """Return the attempts to start now, by case: in the plan's order, and as many as `parallelism` allows.
-
-    `attempts` has the latest attempt of each case that was started before and has no result.
-    """
+    """Return the attempts to start now, by case."""
     free_slots = plan.policy.parallelism - sum(_in_flight(attempt) for attempt in attempts.values())
     metadata = plan.metadata
     started: dict[str, Attempt] = {}
@@ -350,10 +326,9 @@ def _actions(
     stop: Stop | None,
     now: datetime,
 ) -> tuple[Action, ...]:
-    """Return the action for each attempt in flight that needs one.
+    """Return the actions for the attempts in flight.
 
-    It is the first that applies: store the result, confirm a failure, read the queue, read Events, create the Job.
-    `recorded_attempts` are those of the status before this decision, `attempts` those after it.
+    `recorded_attempts` are from the status before this decision.
     """
     maximum_retries = plan.policy.infrastructure_retries
     recorded_cases = {attempt.case for attempt in recorded_attempts}
@@ -379,8 +354,7 @@ def _actions(
 def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[DeleteJob, ...]:
     """Return deletions of the Jobs that nobody needs any more.
 
-    Without a result of its case, a Job is deleted if it has not ended and no attempt in flight names it. With a
-    complete result it is deleted; with an incomplete one only if it has not ended. All other Jobs stay for their logs.
+    A Job that has ended without a complete result stays for its log.
     """
     jobs_in_flight = {attempt.job for attempt in attempts if _in_flight(attempt)}
     deletions = []
@@ -397,7 +371,7 @@ def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[D
 def _decide_after_end(
     plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, finish_time: datetime, now: datetime
 ) -> Decision:
-    """Return the decision on a finished run: delete unneeded Jobs, and the run once its time to live is over."""
+    """Return the decision on a finished run."""
     deletions = _unneeded_jobs((), observed)
     if plan.ttl_seconds is None:
         return Decision(status, deletions)
@@ -408,23 +382,17 @@ def _decide_after_end(
 
 
 def _start_active_time(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Start the run's active time when the first container started; change nothing if the run is active already.
-
-    A node's clock may be wrong, so the start is never before the pod's creation, and never after `now`. It is `now` if
-    no pod reports a start.
-    """
+    """Set the start of the run's active time, unless it is set."""
     if status.active_start_time is not None:
         return status
+    # A node's clock may be wrong, so compare with times of the API server.
     starts = [max(pod.started_at, pod.created_at) for pod in pods if pod.started_at]
     start = min([*starts, now])
     return status.model_copy(update={"active_start_time": timestamp(start)})
 
 
 def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], now: datetime) -> BenchmarkRunStatus:
-    """Add the run's latest active time to its total; change nothing if the run is not active.
-
-    That time ends when the last container has ended. If a container still runs, or none has started, it ends at `now`.
-    """
+    """Add the latest active time to the run's total."""
     if status.active_start_time is None:
         return status
     start = datetime.fromisoformat(status.active_start_time)
@@ -436,20 +404,18 @@ def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], n
 
 
 def _maximum_active_time(plan: Plan) -> timedelta:
-    """Return the maximum active time of a run: that of its policy, or else a default.
-
-    The default is `pod_deadline` times the attempts that may follow each other, plus `BETWEEN_CASES`.
-    """
+    """Return the maximum active time of a run."""
     limit = Wait.ACTIVE.limit.maximum_time(plan.policy)
     if limit is not None:
         return limit
+    # By default, a run may be active as long as all its attempts can take.
     rounds_of_cases = math.ceil(len(plan.names) / plan.policy.parallelism)
     maximum_attempts = 1 + plan.policy.infrastructure_retries
     return rounds_of_cases * maximum_attempts * plan.pod_deadline + BETWEEN_CASES
 
 
 def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
-    """Return when the run reaches its active deadline if it stays active; None while it is not active."""
+    """Return when the run reaches its active deadline, if it is active."""
     if status.active_start_time is None:
         return None
     remaining = _maximum_active_time(plan) - timedelta(seconds=status.active_seconds)
@@ -457,7 +423,7 @@ def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:
 
 
 def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop | None:
-    """Return the stop of a run that was cancelled, or was active for its maximum time; None if the run continues."""
+    """Return a stop if the run was cancelled or was active too long."""
     if plan.policy.cancel:
         message = "the run was cancelled; stored results are kept"
         return Stop(ConditionReason.CANCELLED, message, discards=AttemptReason.CANCELLED)
@@ -472,13 +438,14 @@ def _stop_of_run(plan: Plan, status: BenchmarkRunStatus, now: datetime) -> Stop 
 
 
 def _late_start_stop(attempts: Iterable[Attempt]) -> Stop | None:
-    """Return a stop if a case did not start in time: the next case would wait as long in vain. None otherwise."""
+    """Return a stop if a case did not start in time."""
     for attempt in attempts:
         if attempt.reason == AttemptReason.START_DEADLINE_EXCEEDED:
+            # The next case would wait as long in vain.
             return Stop(ConditionReason.START_DEADLINE_EXCEEDED, f"case {attempt.case}: {attempt.message}")
     return None
 
 
 def _earliest(*times: datetime | None) -> datetime | None:
-    """Return the earliest of the times that are not None; None if there is none."""
+    """Return the earliest time, ignoring None."""
     return min((time for time in times if time is not None), default=None)

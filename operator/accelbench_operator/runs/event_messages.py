@@ -36,7 +36,7 @@ def summarize_event(event: Manifest) -> EventSummary:
 
 
 def _event_time(event: Manifest) -> datetime:
-    """Return the time of an Event's last occurrence, or else of its creation."""
+    """Return when the Event occurred last."""
     return datetime.fromisoformat(
         event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
     )
@@ -51,7 +51,8 @@ class _NamespaceEvents:
     events: Mapping[str, EventSummary]
 
     def is_valid(self, now: datetime) -> bool:
-        """Return True if the list may be reused at `now`; False if the clock was set back before the request."""
+        """Return True if the list may be reused now."""
+        # The clock may have been set back since the request.
         return self.requested_at <= now < self.valid_until
 
 
@@ -65,10 +66,7 @@ class EventMessages:
         self._lock = asyncio.Lock()
 
     async def about(self, namespace: str, uid: str) -> str:
-        """Return the message of the latest Event about the object with that UID.
-
-        Empty if there is no such Event, or if Events cannot be read.
-        """
+        """Return the message of the latest Event about an object, or an empty text."""
         # Only one caller at a time requests a list; callers that wait find it in the cache.
         async with self._lock:
             now = self._clock()
@@ -79,7 +77,7 @@ class EventMessages:
         return event.message if event else ""
 
     async def _read(self, namespace: str, now: datetime) -> _NamespaceEvents:
-        """Return the latest Event about each object of a namespace; if a request fails, those read before it."""
+        """Read the latest Event about each object of a namespace."""
         events: dict[str, EventSummary] = {}
         # Only people read the messages: without one, a case waits all the same.
         with suppress(ApiError):

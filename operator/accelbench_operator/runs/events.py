@@ -32,10 +32,7 @@ class Transition:
 
 
 def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[Transition]:
-    """Yield the transitions between two statuses of one run, in the order of the Events to create.
-
-    These are: the run is refused, an attempt has failed, the run is suspended, is resumed, first runs, or has finished.
-    """
+    """Yield the changes between two statuses that deserve an Event."""
     old_conditions = {condition.type: condition for condition in before.conditions}
     new_conditions = {condition.type: condition for condition in after.conditions}
     accepted, old_accepted = new_conditions.get("Accepted"), old_conditions.get("Accepted")
@@ -60,23 +57,20 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
 
 
 def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterator[tuple[int, Attempt]]:
-    """Yield each attempt of `after` with a failure that `before` does not have, and the number of the failed attempt.
-
-    A retry keeps the failure of the attempt before it. If `after` has the retry already, the failed attempt is the one
-    in `before`, so the number comes from there.
-    """
+    """Yield the attempts that failed between two statuses, with their numbers."""
     earlier_attempts = {attempt.case: attempt for attempt in before.attempts}
     for attempt in after.attempts:
         earlier = earlier_attempts.get(attempt.case)
         failure = (attempt.reason, attempt.message)
         is_new = earlier is None or (earlier.reason, earlier.message) != failure
         if attempt.reason and is_new:
+            # `after` may already have the number of the retry.
             number = earlier.number if earlier else 1
             yield number, attempt
 
 
 def _deserves_event(old_reason: str, new_reason: str, before: BenchmarkRunStatus) -> bool:
-    """Return True if an unfinished run was suspended or resumed, or if it runs for the first time."""
+    """Return True if the run was suspended, was resumed, or runs for the first time."""
     if old_reason == new_reason:
         return False
     is_suspended_or_resumed = ConditionReason.SUSPENDED in {old_reason, new_reason}
@@ -86,7 +80,7 @@ def _deserves_event(old_reason: str, new_reason: str, before: BenchmarkRunStatus
 
 
 def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:
-    """Return the `core/v1` Event that reports a transition of the run with that name and UID."""
+    """Return the `core/v1` Event that reports a transition of the run."""
     # The name depends only on the transition, so a repeated step creates no second Event.
     identity = digest(uid, transition.reason, transition.message)
     time = timestamp(now)

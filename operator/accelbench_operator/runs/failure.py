@@ -31,33 +31,30 @@ class AttemptFailure:
 
 
 def _failure(reason: AttemptReason, detail: str) -> AttemptFailure:
-    """Return a failure whose message is the detail, shortened to `MAXIMUM_DETAIL`, and the reason's remedy."""
+    """Return a failure whose message has the detail and the reason's remedy."""
     return AttemptFailure(reason, reason.explain(on_one_line(detail)[:MAXIMUM_DETAIL].rstrip(". ")))
 
 
 def start_deadline_exceeded(pending: str, waited: timedelta) -> AttemptFailure:
-    """Return the failure of a case whose pod did not start within `waited`; `pending` is a sentence with the cause."""
+    """Return the failure of a case whose pod did not start in time."""
     detail = f"the case's pod did not start within {waited.total_seconds():.0f} s. {pending}"
     return _failure(AttemptReason.START_DEADLINE_EXCEEDED, detail)
 
 
 def node_lost(pod: ObservedPod, until: datetime) -> AttemptFailure:
-    """Return the failure of a pod that should have ended before `until`, but whose node has not reported its end."""
+    """Return the failure of a pod whose node has not reported its end."""
     node = f"node {pod.node}" if pod.node else "its node"
     detail = f"pod {pod.key.name} should have ended before {timestamp(until)}, but {node} has not reported it"
     return _failure(AttemptReason.NODE_LOST, detail)
 
 
 def job_deleted(name: str) -> AttemptFailure:
-    """Return the failure of an attempt whose Job was deleted before the result was stored."""
+    """Return the failure of an attempt whose Job was deleted."""
     return _failure(AttemptReason.JOB_DELETED, f"Job {name} was deleted before its result was stored")
 
 
 def pod_gone(job: ObservedJob, disruption: str = "") -> AttemptFailure:
-    """Return the failure of a Job whose pod and log were deleted before the result was stored.
-
-    It is DISRUPTED if the pod had a `disruption` (empty if none was seen) or the Job names one, else POD_LOST.
-    """
+    """Return the failure of a Job whose pod and log were deleted."""
     if disruption or DISRUPTION in job.failure:
         cause = disruption or job.failure.rstrip(". ")
         return _failure(AttemptReason.DISRUPTED, f"{cause}; its log is gone too")
@@ -67,48 +64,43 @@ def pod_gone(job: ObservedJob, disruption: str = "") -> AttemptFailure:
 
 
 def job_refused(message: str) -> AttemptFailure:
-    """Return the failure of an attempt whose Job the API server refuses as invalid, with its message."""
+    """Return the failure of an attempt whose Job the API server refuses."""
     return _failure(AttemptReason.JOB_REFUSED, message)
 
 
 def unknown_end(message: str) -> AttemptFailure:
-    """Return the failure of an attempt whose end stays unknown; `message` is the last error of the requests."""
+    """Return the failure of an attempt whose end stays unknown."""
     return _failure(AttemptReason.RESULT_LOST, f"cannot find out what became of it: {message}")
 
 
 def log_unreadable(error: Exception) -> AttemptFailure:
-    """Return the failure of an attempt whose log causes an unexpected error in the operator."""
+    """Return the failure of an attempt whose log the operator cannot read."""
     detail = f"the operator cannot read what its pod brought: {type(error).__name__}: {error}"
     return _failure(AttemptReason.RUNNER_ERROR, detail)
 
 
 def result_refused(message: str) -> AttemptFailure:
-    """Return the failure of an attempt whose result the API server refuses, with its message."""
+    """Return the failure of an attempt whose result the API server refuses."""
     return _failure(AttemptReason.RESULT_REFUSED, message)
 
 
 def disruption_of(pod: ObservedPod) -> str:
-    """Return the name and node of a pod that was disrupted, and why, for a message."""
+    """Describe which pod was disrupted, and why."""
     location = f" on node {pod.node}" if pod.node else ""
     return f"pod {pod.key.name}{location}: {pod.disruption.rstrip('. ')}"
 
 
 def pod_interrupted(pod: ObservedPod) -> AttemptFailure:
-    """Return the failure of a pod that was evicted or preempted (DISRUPTED) or deleted (INTERRUPTED) as it measured."""
+    """Return the failure of a pod that was disrupted or deleted."""
     if pod.disruption:
         return _failure(AttemptReason.DISRUPTED, disruption_of(pod))
     return _failure(AttemptReason.INTERRUPTED, f"pod {pod.key.name} was deleted while it measured")
 
 
 def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFailure:
-    """Return the failure of a pod that has ended without a result.
+    """Return the failure of a pod that ended without a result.
 
-    It is the first that applies: a disruption, the meaning of the exit code, a failed start, or a lost result.
-
-    Args:
-        pod: The pod.
-        message: The message of its headline; empty without one.
-        log_state: A sentence about its log.
+    `message` comes from the runner's headline; `log_state` describes the log.
     """
     log_command = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"
     if pod.disruption:

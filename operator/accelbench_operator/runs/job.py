@@ -43,12 +43,12 @@ of other cases away from a pod that has the term."""
 
 
 def pod_deadline_seconds(time_limit_seconds: int) -> int:
-    """Return the pod's deadline: the case's time limit, which the supervisor enforces, plus a margin for the start."""
+    """Return the pod's deadline: the case's time limit, plus time to start."""
     return time_limit_seconds + START_MARGIN_SECONDS
 
 
 def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
-    """Return the labels of a case's objects, by which the operator selects them."""
+    """Return the labels by which the operator selects a case's objects."""
     # A label's value has at most `MAXIMUM_LABEL` characters, and begins and ends with a letter or a digit.
     return {
         labels.MANAGED_BY: labels.MANAGER,
@@ -61,18 +61,14 @@ def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
 
 
 def attempted_case(case: Case, attempt: int) -> Case:
-    """Return the case as the runner reads it, with the number of the attempt in its origin."""
+    """Return the case with the attempt's number in its origin."""
     return case.model_copy(update={"origin": case.origin.model_copy(update={"attempt": attempt})})
 
 
 def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -> Manifest:
-    """Return the Job of an attempt at a case. The operator never changes a Job that it has created.
+    """Return the Job of an attempt at a case.
 
-    Args:
-        run: The run of the case.
-        case: The case to measure.
-        attempt: The number of the attempt.
-        runner: The image, the profile and the administrator's pod template.
+    The operator never changes a Job after its creation.
     """
     attempt_labels = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
     run_labels = run.metadata.labels
@@ -110,7 +106,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
 
 
 def owner_reference(run: BenchmarkRun) -> dict[str, Any]:
-    """Return the owner reference by which the run controls an object, and the object is deleted with the run."""
+    """Return a reference that makes the run the owner of an object."""
     return {
         "apiVersion": API_VERSION,
         "kind": RUN.name,
@@ -122,7 +118,7 @@ def owner_reference(run: BenchmarkRun) -> dict[str, Any]:
 
 
 def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
-    """Return the runner container's memory limit in bytes: that of the run's pod template, or else of the profile."""
+    """Return the memory limit of the runner's container, in bytes."""
     amount = {"memory": profile.memory}
     container = {"name": CONTAINER, "resources": {"requests": amount, "limits": amount}}
     template = merge_pod_template({"spec": {"containers": [container]}}, run.spec.pod_template)
@@ -130,7 +126,7 @@ def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
 
 
 def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str, str]) -> Manifest:
-    """Return the pod template of a case's profile, before those of the run and the administrator are merged into it."""
+    """Return the pod template of a case, before other templates are merged into it."""
     profile = runner.profile
     script = script_of(case)
     pod: Manifest = {
@@ -168,13 +164,13 @@ def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str
 
 
 def _case_item() -> Manifest:
-    """Return the volume item that shows the annotation with the case as a file in the container."""
+    """Return the volume item that mounts the case's annotation as a file."""
     file_name = posixpath.basename(labels.CASE_FILE)
     return {"path": file_name, "fieldRef": {"fieldPath": f"metadata.annotations['{labels.CASE_ANNOTATION}']"}}
 
 
 def _container(case: Case, profile: Profile, image: str) -> Manifest:
-    """Return the runner's container, which reads its case from a file."""
+    """Return the runner's container."""
     script = script_of(case)
     return {
         "name": CONTAINER,
@@ -201,30 +197,32 @@ def _container(case: Case, profile: Profile, image: str) -> Manifest:
 
 
 def script_of(source: Case | WorkloadReference) -> ConfigMapKey | None:
-    """Return the ConfigMap key with the workload's file; None if the image contains the workload."""
+    """Return the ConfigMap key of the workload's script, if there is one."""
     return source.script.config_map_key_ref if source.script else None
 
 
 def _script_volume(script: ConfigMapKey) -> Manifest:
-    """Return the volume with the script. If the ConfigMap does not exist yet, the kubelet waits for it."""
+    """Return the volume with the script."""
     return {
         "name": SCRIPT,
+        # The kubelet starts the container only once this ConfigMap exists.
         "configMap": {"name": script.name, "items": [{"key": script.key, "path": script.key}]},
     }
 
 
 def _script_mount(script: ConfigMapKey) -> Manifest:
-    """Return the mount of the script. The kubelet never updates a `subPath`, so all launches load the same file."""
+    """Return the mount of the script."""
     return {
         "name": SCRIPT,
         "mountPath": f"{SCRIPT_DIRECTORY}/{script.key}",
+        # The kubelet never updates a `subPath`, so all launches load the same file.
         "subPath": script.key,
         "readOnly": True,
     }
 
 
 def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str, str]]:
-    """Return the environment of the runner's container: the profile's variables, then those that the runner needs."""
+    """Return the environment variables of the runner's container."""
     values = dict(profile.env)
     if script:
         values[SCRIPT_VARIABLE] = f"{SCRIPT_DIRECTORY}/{script.key}"
@@ -238,11 +236,12 @@ def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str
 
 
 def _resources(case: Case, profile: Profile) -> dict[str, Any]:
-    """Return the container's resources; requests equal limits, so that the pod's QoS class is Guaranteed."""
+    """Return the container's resources."""
     amounts = {"cpu": str(profile.cpu), "memory": profile.memory}
     if profile.resource:
         # A pod takes all chips of its TPU slice, or else the devices of its case.
         amounts[profile.resource] = str(profile.slice_chips or case.accelerator.devices)
+    # With equal requests and limits, the pod has the QoS class Guaranteed.
     return {"requests": dict(amounts), "limits": dict(amounts)}
 
 
@@ -260,10 +259,9 @@ class NotServedError(ApiError):
 
 
 def build_claim_template(run: BenchmarkRun, profile: Profile) -> Manifest:
-    """Return the ResourceClaimTemplate of a run, which claims one device of the profile's DeviceClass for each pod.
+    """Return the ResourceClaimTemplate of a run.
 
-    Kubernetes creates a claim with each pod and deletes it with the pod, so a pod that is gone reserves no device. The
-    template is deleted with the run (ADR 33).
+    Kubernetes creates a claim with each pod, and deletes it with the pod (ADR 33).
     """
     request = {"name": "device", "exactly": {"deviceClassName": profile.device_class}}
     return {
@@ -280,7 +278,7 @@ def build_claim_template(run: BenchmarkRun, profile: Profile) -> Manifest:
 
 
 def claim_device(pod: Manifest, run: BenchmarkRun) -> None:
-    """Add a device claim to the pod spec, from the run's ResourceClaimTemplate; let the container use the device."""
+    """Claim a device for the pod's container."""
     name = claim_template_name(run.metadata.name, run.metadata.uid)
     pod["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": name}]
     (container,) = pod["containers"]

@@ -54,7 +54,7 @@ class KnownRuns:
         """The latest confirmed resource versions of each run, oldest first."""
 
     def on_event(self, uid: str, manifest: Manifest) -> bool:
-        """Keep an event and return True; return False for a version that this operator has read or written."""
+        """Keep the event if its version is new; return True if it was kept."""
         version = manifest["metadata"]["resourceVersion"]
         confirmed_versions = self._versions.get(uid, [])
         if version in confirmed_versions:
@@ -65,18 +65,18 @@ class KnownRuns:
         return True
 
     def take_event(self, uid: str) -> Manifest | None:
-        """Remove and return the run's latest event; None without one, or if its version was read or written since."""
+        """Remove and return the run's latest event, if its version is still new."""
         event = self._events.pop(uid, None)
         if event is None or event["metadata"]["resourceVersion"] in self._versions.get(uid, []):
             return None
         return event
 
     def get(self, uid: str) -> KnownRun | None:
-        """Return the remembered run; None if the caller has to read it, from an event or the API server."""
+        """Return the remembered run, if there is one."""
         return self._runs.get(uid)
 
     def keep(self, uid: str, run: KnownRun) -> None:
-        """Remember a run, and its version if this operator has read or written it (`is_confirmed`)."""
+        """Remember a run, and its version if that is confirmed."""
         self._runs[uid] = run
         if run.is_confirmed:
             versions = self._versions.setdefault(uid, [])
@@ -85,26 +85,25 @@ class KnownRuns:
                 del versions[:-REMEMBERED_VERSIONS]
 
     def drop(self, uid: str) -> None:
-        """Drop a run, so that the next step reads it again; keep its confirmed versions."""
+        """Drop a run, so that the next step reads it again."""
         self._runs.pop(uid, None)
 
     def forget(self, uid: str) -> None:
-        """Drop all that is known of a run; call it once the run is deleted or idle."""
+        """Drop everything about a run that is deleted or idle."""
         self._runs.pop(uid, None)
         self._events.pop(uid, None)
         self._versions.pop(uid, None)
 
     def forget_all(self) -> None:
-        """Drop all runs and confirmed versions, but no events; call it once another replica may have written."""
+        """Drop all runs and versions, because another replica may have written."""
         self._runs.clear()
         self._versions.clear()
 
 
 def read_status(run: Manifest) -> BenchmarkRunStatus:
-    """Return the run's status without the fields that this release does not define.
+    """Return the run's status, without fields that this release does not define.
 
-    Raise UnreadableStatusError if the status is invalid, or if an attempt names the Job of another. Such a status must
-    not count as empty, because a finished run would start again.
+    Raise UnreadableStatusError if it is invalid: an empty status would restart a finished run.
     """
     try:
         status = BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")
@@ -126,13 +125,13 @@ def read_status(run: Manifest) -> BenchmarkRunStatus:
 
 
 def foreign_fields(run: Manifest) -> Manifest:
-    """Return the fields of the run's status that this release does not define; they are written back unchanged."""
+    """Return the fields of the run's status that this release does not define."""
     defined_names = {field.alias for field in BenchmarkRunStatus.model_fields.values()}
     return {name: value for name, value in (run.get("status") or {}).items() if name not in defined_names}
 
 
 def is_idle(run: Manifest) -> bool:
-    """Return True if the run has finished, its latest generation was observed, and it has no time to live."""
+    """Return True if the run's status shows that nothing is left to do."""
     status = run.get("status") or {}
     conditions = status.get("conditions")
     is_finished = isinstance(conditions, list) and any(

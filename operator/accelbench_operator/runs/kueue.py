@@ -40,13 +40,7 @@ class QueueReport:
 def next_read_time(since: datetime, report: QueueReport | None, deadline: datetime | None) -> datetime:
     """Return when to read the Workload again.
 
-    The pause after a read is as long as the Job had been suspended, but between `SHORTEST_PAUSE` and `LONGEST_PAUSE`.
-    If the Workload was not read since the deadline, it is read at the deadline at the latest.
-
-    Args:
-        since: The beginning of the suspension.
-        report: The report of the last read; None before the first.
-        deadline: The time when the wait ends; None if it has no limit.
+    The pause grows with the time since the suspension.
     """
     if report is None:
         read_at = since + SHORTEST_PAUSE
@@ -54,24 +48,21 @@ def next_read_time(since: datetime, report: QueueReport | None, deadline: dateti
         suspended_time = report.read_at - since
         pause = min(max(suspended_time, SHORTEST_PAUSE), LONGEST_PAUSE)
         read_at = report.read_at + pause
+    # At the deadline, the reason has to be up to date.
     if deadline and (report is None or report.read_at < deadline):
         return min(read_at, deadline)
     return read_at
 
 
 def explain_suspended(job: ObservedJob, report: QueueReport | None) -> str:
-    """Return why the Job waits; before the first report, only the queue that it waits in."""
+    """Return a sentence that says why the Job waits."""
     if report:
         return f"{report.message}."
     return f"Job {job.key.name} waits in {_queue_name(job)}."
 
 
 async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> QueueReport:
-    """Read why the Job is suspended; if the Workload cannot be read, report the API server's message.
-
-    The report's `in_queue` is False if no queue will ever admit the Job: without Kueue, without the queue, or if Kueue
-    has given up.
-    """
+    """Read from Kueue why the Job is suspended."""
     try:
         workloads = await cluster.list_workloads(job.key.namespace, job.key.uid)
         workload = workloads[0] if workloads else None
@@ -105,12 +96,12 @@ async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> Queue
 
 
 def _queue_name(job: ObservedJob) -> str:
-    """Return the Job's queue for a message: `queue NAME` or `no queue`."""
+    """Return `queue NAME` or `no queue`, for a message."""
     return f"queue {job.queue}" if job.queue else "no queue"
 
 
 def _explain_missing_queue(job: ObservedJob, queue_names: Sequence[str]) -> str:
-    """Explain that the Job names no queue, or a queue that is not among the namespace's `queue_names`."""
+    """Explain that the Job's queue is missing."""
     if not job.queue:
         return (
             f"Job {job.key.name} is suspended and names no queue: apply the run under another name with the label "
@@ -129,7 +120,7 @@ def _conditions(workload: Manifest) -> dict[str, Manifest]:
 
 
 def _is_inadmissible(workload: Manifest) -> bool:
-    """Return True if Kueue reports that it cannot admit the Workload, for example because its queue does not exist."""
+    """Return True if Kueue reports that it cannot admit the Workload."""
     return _conditions(workload).get("QuotaReserved", {}).get("reason") == "Inadmissible"
 
 
@@ -147,7 +138,7 @@ def _why_never_admitted(workload: Manifest) -> str:
 
 
 def _why_not_admitted_yet(workload: Manifest) -> str:
-    """Return why Kueue has not admitted the Workload yet: its eviction, a lack of quota, pending admission checks."""
+    """Return why Kueue has not admitted the Workload yet."""
     conditions = _conditions(workload)
     eviction, reservation = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
     reasons = []

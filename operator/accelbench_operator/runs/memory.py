@@ -22,16 +22,17 @@ class Obstacle:
     """Message of the latest failure or Event."""
 
     def __str__(self) -> str:
-        """Return a sentence for a condition. It has no number of tries, which would change the status at each try."""
+        """Return a sentence for a condition."""
+        # The number of tries is left out: it would change the status at each try.
         return f"{self.wait.problem}: {self.message.rstrip('. ')}. {self.wait.remedy}".rstrip(". ")
 
     @property
     def should_report(self) -> bool:
-        """Return True after `REPORTED_TRIES` tries or more: a single failure is over before anybody reads about it."""
+        """Return True if a condition should report the obstacle."""
         return self.tries >= REPORTED_TRIES
 
     def is_final(self, now: datetime) -> bool:
-        """Return True if the wait is over: the tries have reached their minimum, and the time its limit."""
+        """Return True if the wait is over."""
         return self.wait.is_over(self.since, self.tries, now)
 
 
@@ -51,12 +52,12 @@ class RunMemory:
 
     @property
     def obstacles(self) -> Mapping[str, Obstacle]:
-        """Return the latest obstacle of each attempt, by the name of its Job."""
+        """Return the latest obstacle of each Job, by the Job's name."""
         # The latest is last in `_obstacles`, so it replaces the earlier ones of the same Job.
         return {job: obstacle for (job, _), obstacle in self._obstacles.items()}
 
     def record(self, job: str, wait: Wait, message: str, now: datetime) -> None:
-        """Count one more failed request, or read of Events, in this wait of the Job, and keep its message."""
+        """Count one more try in this wait of the Job, and keep its message."""
         # Removed and added again, so that the latest obstacle is last.
         earlier = self._obstacles.pop((job, wait), None)
         if earlier:
@@ -70,6 +71,6 @@ class RunMemory:
         self._obstacles.pop((job, wait), None)
 
     def is_final(self, job: str, wait: Wait, now: datetime) -> bool:
-        """Return True if this wait of the Job has an obstacle, and the wait is over."""
+        """Return True if this wait of the Job is over."""
         obstacle = self._obstacles.get((job, wait))
         return obstacle is not None and obstacle.is_final(now)
