@@ -17,7 +17,7 @@ from accelbench_operator.runs.summary import Summary, observe_result
 
 
 def owned_by_runs(class_name: str) -> tuple[Owned, ...]:
-    """Return the kinds that runs of a class own, with the label selector of their objects."""
+    """Return the kinds of objects that runs of a class own."""
     selector = f"{labels.MANAGED_BY}={labels.MANAGER},{labels.CLASS}={class_name},{labels.RUN_UID}"
     return (
         Owned(JOB, selector, observe_job),
@@ -40,10 +40,7 @@ class RunObjects:
     def __init__(
         self, store: Store, on_start: Callable[[ObservedJob | None, ObservedPod], None] = lambda _job, _pod: None
     ) -> None:
-        """Follow the changes of `store`; when a pod's container starts, call `on_start` with the pod's Job and the pod.
-
-        The Job is None if it is not stored.
-        """
+        """Follow the store, and call `on_start` when a pod's container starts."""
         self.store = store
         self._on_start = on_start
         self._disruptions: dict[Name, str] = {}
@@ -52,15 +49,13 @@ class RunObjects:
         store.subscribe(self._on_change)
 
     def observed(self, run: Key, memory: RunMemory | None = None) -> Observed:
-        """Return the stored objects of a run together with `memory`.
-
-        Objects in other namespaces are left out: they are copies with the run's labels.
-        """
+        """Return the objects of a run, with what `memory` has about it."""
         jobs: dict[str, ObservedJob] = {}
         pods: defaultdict[str, tuple[ObservedPod, ...]] = defaultdict(tuple)
         results: dict[str, Summary] = {}
         disruptions: dict[str, str] = {}
         for stored in self.store.owned(run.uid):
+            # A copy in another namespace may keep the run's labels.
             if stored.key.namespace != run.namespace:
                 continue
             if isinstance(stored, ObservedJob):
@@ -82,18 +77,17 @@ class RunObjects:
         return any(isinstance(stored, ObservedJob) for stored in self.store.owned(run_uid))
 
     def pods(self) -> Iterator[ObservedPod]:
-        """Return all pods in the store, of every run."""
+        """Return the pods of all runs."""
         return (stored for stored in self.store.all(POD.name) if isinstance(stored, ObservedPod))
 
     def summaries(self) -> Iterator[Summary]:
-        """Return the summaries of all results in the store, of every run."""
+        """Return the results of all runs."""
         return (stored for stored in self.store.all(RESULT.name) if isinstance(stored, Summary))
 
     def latest(self, maximum: int) -> tuple[tuple[Summary, ...], int]:
-        """Return the latest result of each namespace, series and case, and the number of those that are left out.
+        """Return the latest result of each case, and the number of omitted results.
 
-        Of more than `maximum` results, those that finished last are returned. Until a result changes, the tuple is the
-        same object.
+        Until a result changes, the tuple is the same object.
         """
         if self._latest is None or self._latest.maximum != maximum:
             results = self._latest_of_each_case()
@@ -113,7 +107,7 @@ class RunObjects:
         return tuple(latest.values())
 
     def _on_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Update the latest results and the disruptions after a change; call `on_start` if a container has started."""
+        """Handle a change of an object in the store."""
         changed = after or before
         if isinstance(changed, Summary):
             self._latest = None

@@ -87,31 +87,30 @@ class ObservedPod:
 
 
 def reporting_pod(pods: Iterable[ObservedPod]) -> ObservedPod | None:
-    """Return the pod of a Job whose end counts: one that succeeded, else the newest; None if there is no pod.
+    """Return the pod that decides how a Job ended.
 
-    A Job has two pods if its controller got no answer when it created the first; later it deletes one of them. Times
-    are whole seconds, so of two pods with the same time the greater name counts.
+    A Job can have two pods, because its controller repeats a request without an answer.
     """
+    # Times are whole seconds, so the name decides between equal times.
     return max(pods, key=lambda pod: (pod.phase == "Succeeded", pod.created_at, pod.key.name), default=None)
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Return the time of a Kubernetes timestamp; None if the field is missing or empty."""
+    """Return the time of a Kubernetes timestamp, if there is one."""
     return datetime.fromisoformat(text) if text else None
 
 
 def _parse_start(text: str | None) -> datetime | None:
-    """Return when a container started; None if it never did.
-
-    Some runtimes report the beginning of 1970 for a container that never started.
-    """
+    """Return when a container started, if it did."""
     start = parse_time(text)
+    # Some runtimes report the beginning of 1970 for a container that never started.
     return start if start and start.timestamp() > 0 else None
 
 
 def observe_job(body: Manifest) -> ObservedJob | None:
-    """Reduce a Job to the fields that decisions need; None if no object controls the Job, whatever its labels are."""
+    """Reduce a Job to the fields that decisions need."""
     owner = controller_of(body).get("uid", "")
+    # Without a controller, its labels do not make it the Job of a run.
     if not owner:
         return None
     metadata, status = body["metadata"], body.get("status") or {}
@@ -133,11 +132,7 @@ def observe_job(body: Manifest) -> ObservedJob | None:
 
 
 def _suspended_since(metadata: Manifest, condition: Manifest, *, spec_suspends: bool) -> datetime | None:
-    """Return since when a Job is suspended; None if it is not, or if the Job controller has not reported it yet.
-
-    `condition` is the Job's Suspended condition; empty until the Job controller sets it for the first time. A Job
-    without it was created suspended, if its spec suspends it.
-    """
+    """Return since when a Job is suspended, if that is known."""
     changed_at = parse_time(condition.get("lastTransitionTime"))
     if condition.get("status") == "True":
         return changed_at
@@ -190,24 +185,24 @@ def is_controlled_by(body: Manifest, run_uid: str) -> bool:
 
 
 def run_uid_of(metadata: Manifest) -> str:
-    """Return the run's UID from the label of one of its objects; empty if there is no such label."""
+    """Return the run's UID from an object's label."""
     return str((metadata.get("labels") or {}).get(labels.RUN_UID, ""))
 
 
 def _container_state(status: Manifest) -> Manifest:
-    """Return the state of the runner's container from a pod's status; empty before the kubelet reports it."""
+    """Return the state of the runner's container."""
     return _runner_container(status.get("containerStatuses")).get("state") or {}
 
 
 def _image(body: Manifest) -> str:
-    """Return the runner container's image: by digest or name as the kubelet reports it, else from the spec."""
+    """Return the image of the runner's container."""
     reported = _runner_container((body.get("status") or {}).get("containerStatuses"))
     requested = _runner_container((body.get("spec") or {}).get("containers"))
     return reported.get("imageID") or reported.get("image") or requested.get("image") or ""
 
 
 def _runner_container(containers: Iterable[Manifest] | None) -> Manifest:
-    """Return the runner's entry in a list of containers or of container statuses; empty if it has none."""
+    """Return the runner's entry in a list of containers or of their statuses."""
     return next((container for container in containers or () if container.get("name") == CONTAINER), {})
 
 
@@ -217,7 +212,7 @@ def created_at(metadata: Manifest) -> datetime:
 
 
 def describe(entry: Manifest | None) -> str:
-    """Return `Reason: message` of a condition, a container's state or an Event; empty without a reason."""
+    """Return `Reason: message` of a condition, a container's state or an Event."""
     if not entry or not entry.get("reason"):
         return ""
     message = entry.get("message", "")

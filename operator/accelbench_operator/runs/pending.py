@@ -124,7 +124,7 @@ class Advice(Enum):
 
 
 def explain_refused(message: str) -> str:
-    """Explain why the API server refuses the Job, with its message."""
+    """Explain why the API server refuses the Job."""
     return _sentence(Cause.JOB_REFUSED, _advice_on_refusal(message), words=message)
 
 
@@ -137,12 +137,7 @@ def explain_pending(
 ) -> str:
     """Explain why a case's container does not run yet.
 
-    Args:
-        job: The case's Job, if it exists.
-        pod: The Job's pod, if it exists.
-        profile: The profile whose resources the pod requests.
-        script: The ConfigMap key with the workload's file, if it has one.
-        event_message: The message of an Event about the Job or the pod, if these give no reason themselves.
+    `event_message` is from an Event about the Job or the pod.
     """
     if job is None:
         return _sentence(Cause.BEING_CREATED)
@@ -153,12 +148,12 @@ def explain_pending(
 
 
 def gives_no_reason(pod: ObservedPod) -> bool:
-    """Return True if the pod's status does not explain why its container does not run; then only Events do."""
+    """Return True if the pod's status does not explain why the pod waits."""
     return not pod.waiting or pod.waiting.partition(": ")[0] in PREPARING_REASONS
 
 
 def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None, event_message: str) -> str:
-    """Explain why the container of a pod does not run, by its status, or by an Event if the status gives no reason."""
+    """Explain why the container of a pod does not run."""
     if gives_no_reason(pod):
         return _explain_preparing(script, event_message)
     reason, _, message = pod.waiting.partition(": ")
@@ -175,7 +170,7 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None
 
 
 def _explain_preparing(script: ConfigMapKey | None, event_message: str) -> str:
-    """Explain that the node prepares the pod, with the message of an Event and a hint at the script's ConfigMap."""
+    """Explain that the node is preparing the pod."""
     cause = Cause.PREPARING_EVENT if event_message else Cause.PREPARING
     sentence = _sentence(cause, _advice_on_missing_object(event_message), words=event_message)
     if script is None:
@@ -184,9 +179,9 @@ def _explain_preparing(script: ConfigMapKey | None, event_message: str) -> str:
 
 
 def _sentence(cause: Cause, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
-    """Return the cause's sentence and the remedy: that of the advice, or else that of the cause.
+    """Return the cause's sentence and a remedy.
 
-    `profile` and `facts` replace the placeholders in both; the fact `words` is the cluster's message.
+    `profile` and `facts` replace the placeholders in both.
     """
     if "words" in facts:
         facts["words"] = facts["words"].rstrip(". ")
@@ -198,7 +193,7 @@ def _sentence(cause: Cause, advice: Advice | None = None, profile: Profile | Non
 
 
 def _facts(profile: Profile) -> dict[str, str]:
-    """Return the values of the placeholders that describe a profile, by placeholder."""
+    """Return the profile's values for placeholders in sentences."""
     chips = f"{profile.slice_chips} " if profile.slice_chips else ""
     return {
         "profile": profile.name,
@@ -212,7 +207,7 @@ def _facts(profile: Profile) -> dict[str, str]:
 
 
 def _advice_on_refusal(message: str) -> Advice | None:
-    """Return the most specific advice on the API server's refusal; None if no advice applies."""
+    """Return the most specific advice on a refusal by the API server."""
     for advice in (Advice.QUOTA, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY):
         if advice.words in message:
             return advice
@@ -220,7 +215,7 @@ def _advice_on_refusal(message: str) -> Advice | None:
 
 
 def _advice_on_missing_object(message: str) -> Advice | None:
-    """Return the advice on a ConfigMap or Secret that the kubelet does not find; None if it misses neither."""
+    """Return the advice on a missing ConfigMap or Secret."""
     for advice in (Advice.CONFIG_MAP, Advice.SECRET):
         if advice.words in message and "not found" in message:
             return advice
@@ -228,7 +223,7 @@ def _advice_on_missing_object(message: str) -> Advice | None:
 
 
 def _advice_on_scheduling(message: str, profile: Profile) -> Iterator[Advice]:
-    """Yield each advice that applies to the scheduler's message, the most specific first."""
+    """Yield the advice on the scheduler's message, the most specific first."""
     # A resource's name ends with a letter or digit; a full stop after it ends the sentence.
     lacking_resources = re.findall(r"Insufficient ([a-z0-9./-]*[a-z0-9])", message)
     if profile.device_class and ("claim" in message or "device" in message):

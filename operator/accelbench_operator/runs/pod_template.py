@@ -23,8 +23,7 @@ _APPENDED_DEFAULTS = {"imagePullSecrets", "resourceClaims", "tolerations", "topo
 def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
     """Return `base` with the fields of `patch` merged into it.
 
-    Maps, and lists with a merge key, are merged; other lists are appended, and single values are replaced. Entries of
-    `_PROTECTED_FIELDS` in `base` are never replaced.
+    The entries of `_PROTECTED_FIELDS` in `base` are never replaced.
     """
     merged = dict(base)
     for key, value in patch.items():
@@ -33,9 +32,9 @@ def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
 
 
 def _merge_value(key: str, base: Any, patch: Any) -> Any:
-    """Return the value of a field that `patch` sets; `base` is None if only `patch` has the field.
+    """Return the merged value of a field that `patch` sets.
 
-    Containers are merged by name, and resources so that requests equal limits. `merge_pod_template` describes the rest.
+    `base` is None if only `patch` has the field.
     """
     if key == "containers":
         # A patch cannot add containers.
@@ -54,7 +53,7 @@ def _merge_value(key: str, base: Any, patch: Any) -> Any:
 
 
 def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
-    """Return `template` with the fields of `defaults` that it does not set itself."""
+    """Return the template, with missing fields filled from `defaults`."""
     filled = dict(template)
     for key, default in defaults.items():
         filled[key] = _fill_value(key, template[key], default) if key in template else default
@@ -62,11 +61,7 @@ def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
 
 
 def _fill_value(key: str, value: Any, default: Any) -> Any:
-    """Return the value of a field that both the template and the defaults set; what the template has stays.
-
-    Containers, resources, maps, and lists with a merge key get the default entries that they lack. The lists of
-    `_APPENDED_DEFAULTS` get all default entries.
-    """
+    """Add the missing default entries to the value of a field."""
     if key == "containers":
         return [add_defaults(container, _find_named(default, container["name"])) for container in value]
     if key == "resources":
@@ -81,7 +76,7 @@ def _fill_value(key: str, value: Any, default: Any) -> Any:
 
 
 def _device_claims(base: Mapping[str, Any], patch: Mapping[str, Any]) -> Manifest:
-    """Return the field `claims` with the device claims of both `resources`; empty if there are none."""
+    """Return the device claims of both `resources`, as the field `claims`."""
     claims = [*base.get("claims", ()), *patch.get("claims", ())]
     return {"claims": claims} if claims else {}
 
@@ -92,9 +87,9 @@ def _find_named(items: list[Manifest], name: str) -> Manifest:
 
 
 def _merge_items(base: list[Manifest], patch: list[Manifest], key: str, *, base_wins: bool) -> list[Manifest]:
-    """Return the items of `base`, then those that only `patch` has; `key` is the field that identifies an item.
+    """Merge two lists; the field `key` identifies an item.
 
-    If both lists have an item, return that of `base` if `base_wins`, else that of `patch`.
+    If both have an item, `base_wins` decides which one is kept.
     """
     # An identifier can be a path, such as `/cache/` for `/cache`.
     patch_items = {posixpath.normpath(item[key]): item for item in patch}

@@ -51,22 +51,13 @@ class Reconciler:
         applier: Applier,
         settings: RunSettings,
         clock: Callable[[], datetime],
+        # Called after each action, because the actions of a large run can take minutes.
         on_action: Callable[[Key], None] = lambda _: None,
+        # Called once the written status has the failure.
         on_failed_attempt: Callable[[Attempt], None] = lambda _: None,
+        # Called with the seconds until the next step, if an action raises.
         requeue: Callable[[Key, float], None] = lambda _key, _seconds: None,
     ) -> None:
-        """Create a reconciler that reports to three callbacks.
-
-        Args:
-            cluster: The requests to the API server.
-            objects: What the store has of runs.
-            applier: What carries out actions.
-            settings: The operator's settings for runs.
-            clock: The API server's time.
-            on_action: Called after each action, because the actions of a run with many cases can take minutes.
-            on_failed_attempt: Called with each failed attempt once its failure is in the written status.
-            requeue: Called with the seconds until the next step of a run, if an action raises.
-        """
         self.kind = RUN
         self.owns = owned_by_runs(settings.class_name)
         self._cluster = cluster
@@ -86,11 +77,7 @@ class Reconciler:
         """The latest phase of each run."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
-        """Record a run that a watch event reports; return True if the run needs a step.
-
-        A run that is being deleted, or that is idle, needs a step only while it has Jobs. A run for another operator
-        needs none, nor does a version that this operator has read or written.
-        """
+        """Note a run that a watch reports; return True if it needs a step."""
         if not self._is_of_this_operator(manifest, key.uid):
             self.deleted(key)
             return False
@@ -105,9 +92,9 @@ class Reconciler:
         return self._known.on_event(key.uid, manifest)
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take one step of a run, or delete the Jobs of a run that is being deleted.
+        """Take one step of a run, and return the seconds until the next step.
 
-        Return the seconds until the next step, or None if none is needed before something changes.
+        None means that no step is needed before something changes.
         """
         if key in self._terminating:
             await self._delete_jobs(key)
@@ -115,10 +102,9 @@ class Reconciler:
         return await self._step(key)
 
     async def _step(self, key: Key) -> float | None:
-        """Read the run if needed, decide, write the status, then carry out the actions.
+        """Load the run, decide, write the status, then carry out the actions.
 
-        Return the seconds until the next step, or None if none is needed before something changes. The next step
-        follows at once if the run or the store was outdated, or if the run has just finished.
+        Return the seconds until the next step, if one is planned.
         """
         if key in self._idle and not self._objects.has_jobs(key.uid):
             return None
@@ -159,7 +145,7 @@ class Reconciler:
         return delay_seconds
 
     async def _write_changes(self, key: Key, known: KnownRun) -> bool:
-        """Write the status if it has changed; return False if the API server has another version or no such run."""
+        """Write the status if needed; return False if the run has changed or is gone."""
         if known.status == known.written_status:
             return True
         try:
@@ -169,10 +155,7 @@ class Reconciler:
         return True
 
     async def _load_run(self, key: Key) -> KnownRun | None:
-        """Return the latest known version of a run: from memory, an event or the API server.
-
-        None if the run is deleted or not for this operator. Raise UnreadableStatusError if its status is invalid.
-        """
+        """Return the run from memory, from an event or from the API server."""
         event, known = self._known.take_event(key.uid), self._known.get(key.uid)
         if event is None and known is not None:
             return known
@@ -210,10 +193,7 @@ class Reconciler:
         return loaded
 
     def _delay_write_until(self, known: KnownRun, now: datetime) -> datetime | None:
-        """Return when to write a status that differs only in progress: `PROGRESS_DELAY` after it first differed.
-
-        None if that time is over, if the status differs in more, or if it is the same as the written one.
-        """
+        """Return when to write the status, if the write can wait."""
         if known.status == known.written_status or not differs_only_in_progress(known.written_status, known.status):
             known.unwritten_since = None
             return None
@@ -222,7 +202,7 @@ class Reconciler:
         return write_at if now < write_at else None
 
     async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, key: Key) -> None:
-        """Carry out all actions, then raise the first error: one case's error must not delay the other cases."""
+        """Carry out all actions, then raise the first error."""
         first_error: Exception | None = None
         for action in decision.actions:
             try:
@@ -233,6 +213,7 @@ class Reconciler:
                 elif isinstance(plan, Plan):
                     await self._applier.apply(action, plan, observed)
             except Exception as error:  # noqa: BLE001 - raised below
+                # One case's error must not delay the other cases.
                 first_error = first_error or error
             self._on_action(key)
         if first_error is not None:
@@ -243,17 +224,18 @@ class Reconciler:
                 first_error = None
 
     def _is_of_this_operator(self, run: Manifest, uid: str) -> bool:
-        """Return True if the run has that UID and the class of runs that this operator reconciles."""
+        """Return True if the run has that UID and this operator's class."""
         has_class = run["spec"].get("className", DEFAULT_CLASS) == self._settings.class_name
         return bool(run["metadata"]["uid"] == uid and has_class)
 
     async def _delete_jobs(self, key: Key) -> None:
-        """Delete the Jobs of a run that is being deleted; the cluster would wait for the run's finalizers first."""
+        """Delete the Jobs of a run that is being deleted."""
+        # The cluster would delete them only after the run's finalizers.
         for job in self._objects.observed(key).jobs.values():
             await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
 
     def cases(self) -> dict[tuple[str, ...], int]:
-        """Return how many cases of each unfinished run are in each state, by (run's namespace, run's name, state)."""
+        """Count the cases of unfinished runs, by (namespace, run, state)."""
         counts: dict[tuple[str, ...], int] = {}
         for key, phase in self.phases.items():
             known = self._known.get(key.uid)
@@ -268,10 +250,8 @@ class Reconciler:
         return {key.uid for key, phase in self.phases.items() if phase in UNFINISHED}
 
     def _seconds_until_next_step(self, decision: Decision, write_at: datetime | None) -> float | None:
-        """Return the seconds until the run's next step; None if none is needed before something changes.
-
-        After an action other than a deletion it is 0: the action may have changed the store.
-        """
+        """Return the seconds until the run's next step, if one is planned."""
+        # Other actions than deletions may have changed the store.
         if any(not isinstance(action, DeleteJob | DeleteRun) for action in decision.actions):
             return 0.0
         times = [time for time in (decision.requeue_at, write_at) if time is not None]
@@ -280,10 +260,7 @@ class Reconciler:
         return max(0.0, (min(times) - self._clock()).total_seconds())
 
     async def _write(self, key: Key, known: KnownRun) -> None:
-        """Write the status, or if it is refused, a shorter one without foreign fields.
-
-        Then report the failed attempts, and create an Event for each transition.
-        """
+        """Write the status, then report failed attempts and transitions."""
         before = known.written_status
         try:
             await self._put(key, known, known.foreign_fields, known.status)
@@ -297,7 +274,7 @@ class Reconciler:
             await self._post_event(key, transition)
 
     async def _put(self, key: Key, known: KnownRun, foreign: Manifest, status: BenchmarkRunStatus) -> None:
-        """Write a status with the `foreign` fields of other releases, and remember the version that is stored."""
+        """Write the status with the `foreign` fields, and remember the stored version."""
         document = dict(foreign) | status.model_dump(mode="json", by_alias=True, exclude_none=True)
         stored = await self._cluster.put_run_status(status_manifest(key, known.version, document))
         # The API server drops fields that its CRD does not define.
@@ -313,16 +290,15 @@ class Reconciler:
         self._known.keep(key.uid, known)
 
     async def _post_event(self, key: Key, transition: Transition) -> None:
-        """Create an Event; ignore an API error: the Event may exist already, and runs do not depend on Events."""
+        """Create an Event, and ignore errors of the API server."""
         event = event_manifest(transition, key.namespace, key.name, key.uid, self._clock())
+        # The Event may exist already, and no run depends on an Event.
         with contextlib.suppress(ApiError):
             await self._cluster.create_event(event)
 
     def _plan(self, run: Manifest, status: BenchmarkRunStatus) -> Plan | Refused:
-        """Return the run's plan, or why it is refused.
-
-        For a finished run, return a `Refused` with only its time to live: thousands of plans would fill the memory.
-        """
+        """Return the run's plan, or why it is refused."""
+        # The plans of thousands of finished runs would fill the memory.
         if finished_at(status):
             return Refused((), ttl_seconds=run["spec"].get("runPolicy", {}).get("ttlSecondsAfterFinished"))
         try:
@@ -339,7 +315,7 @@ class Reconciler:
             return Refused((Problem("", message),))
 
     def _set_idle(self, key: Key, phase: str) -> None:
-        """Drop all that is known of a finished run except its phase; call it once nothing is left to do."""
+        """Forget a finished run, except its phase."""
         self.phases[key] = phase
         self._idle.add(key)
         self._known.forget(key.uid)
@@ -354,12 +330,15 @@ class Reconciler:
         self.phases.pop(key, None)
 
     def reset(self) -> None:
-        """Drop everything that may be outdated; call it once another replica may have acted."""
+        """Forget all runs, because another replica may have acted."""
         self._known.forget_all()
         self._applier.forget_all()
 
 
 def status_manifest(key: Key, version: str, status: Manifest) -> dict[str, Any]:
-    """Return the body of a request that writes a run's status if `version` is still the latest resource version."""
+    """Return the body of a request that writes a run's status.
+
+    The API server refuses it if `version` is outdated.
+    """
     metadata = {"namespace": key.namespace, "name": key.name, "uid": key.uid, "resourceVersion": version}
     return {"apiVersion": API_VERSION, "kind": RUN.name, "metadata": metadata, "status": dict(status)}

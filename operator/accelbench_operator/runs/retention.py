@@ -38,14 +38,7 @@ def surplus(
 ) -> tuple[Summary, ...]:
     """Return the results to delete, oldest first.
 
-    These are: results older than `retention.maximum_age`; of each case, those beyond the `retention.per_case` newest;
-    and if more than `retention.total` remain, the oldest of the namespaces with the most.
-
-    Args:
-        results: All stored results.
-        retention: The limits.
-        now: The API server's time.
-        in_progress: UIDs of runs that may be unfinished. Their results stay whatever the limits are.
+    Results of the runs in `in_progress` (UIDs) always stay.
     """
     newest_first = sorted(results, key=lambda result: (-result.created_timestamp, result.namespace, result.name))
     kept_per_case: Counter[tuple[str, str, str]] = Counter()
@@ -68,14 +61,9 @@ def surplus(
 def _surplus_over_total(
     maximum_total: int, results_by_namespace: Mapping[str, list[Summary]], in_progress: Collection[str]
 ) -> Iterator[Summary]:
-    """Yield results to delete until `maximum_total` remain: each time the oldest of the namespace with the most.
+    """Yield old results of the largest namespaces until `maximum_total` remain.
 
-    So a namespace with few results keeps its history. Results of runs in progress are counted, but never deleted.
-
-    Args:
-        maximum_total: The maximum number of results in all namespaces.
-        results_by_namespace: The results of each namespace, newest first.
-        in_progress: UIDs of runs that may be unfinished.
+    So a namespace with few results keeps its history.
     """
     deletable = {
         namespace: [result for result in results if result.run_uid not in in_progress]
@@ -91,7 +79,7 @@ def _surplus_over_total(
         if not namespaces:
             return
         negative_count, namespace = heapq.heappop(namespaces)
-        yield deletable[namespace].pop()
+        yield deletable[namespace].pop()  # the oldest: each list begins with the newest
         if deletable[namespace]:
             heapq.heappush(namespaces, (negative_count + 1, namespace))
 
@@ -99,7 +87,7 @@ def _surplus_over_total(
 async def keep_deleting(
     find: Callable[[], Awaitable[Iterable[Summary]]], delete: Callable[[Summary], Awaitable[None]]
 ) -> None:
-    """Call `find` every `PERIOD_SECONDS` and delete what it returns, until cancelled; log errors and continue."""
+    """Delete what `find` returns, every `PERIOD_SECONDS`."""
     while True:
         await asyncio.sleep(PERIOD_SECONDS)
         try:
@@ -110,7 +98,7 @@ async def keep_deleting(
 
 
 async def _delete_all(results: Iterable[Summary], delete: Callable[[Summary], Awaitable[None]]) -> None:
-    """Delete the results; log errors, and stop at one that every further request would cause too."""
+    """Delete the results; stop at an error that would repeat."""
     for result in results:
         try:
             await delete(result)

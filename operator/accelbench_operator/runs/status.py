@@ -72,7 +72,7 @@ class ConditionState:
 
 
 def finished_at(status: BenchmarkRunStatus) -> datetime | None:
-    """Return when the run finished; None if it has not. A finished run never continues."""
+    """Return when the run finished, if it has."""
     for condition in status.conditions:
         if condition.type == "Finished" and condition.status == "True":
             return datetime.fromisoformat(status.completion_time or condition.last_transition_time)
@@ -80,9 +80,9 @@ def finished_at(status: BenchmarkRunStatus) -> datetime | None:
 
 
 def with_generation(status: BenchmarkRunStatus, generation: int) -> BenchmarkRunStatus:
-    """Return the status with `generation` as the observed generation, also in the operator's own conditions.
+    """Return the status with a new observed generation.
 
-    `kubectl wait` ignores conditions of an older generation than that of the run's spec.
+    `kubectl wait` ignores conditions of an older generation.
     """
     conditions = []
     for condition in status.conditions:
@@ -92,9 +92,9 @@ def with_generation(status: BenchmarkRunStatus, generation: int) -> BenchmarkRun
 
 
 def differs_only_in_progress(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> bool:
-    """Return True if the statuses differ only in the messages of conditions, in where cases run, and in active time.
+    """Return True if only messages, locations and active time differ.
 
-    Such progress need not be written at once: an operator that reads `before` derives it again from Jobs and pods.
+    These can be derived again from Jobs and pods, so their write can wait.
     """
     if len(before.attempts) != len(after.attempts) or len(before.conditions) != len(after.conditions):
         return False
@@ -114,7 +114,7 @@ def _without_progress(attempt: Attempt) -> Attempt:
 
 
 def shortened_status(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
-    """Return a smaller status: without comparisons and headline, and with messages of at most `SHORT_MESSAGE`."""
+    """Return the status without comparisons and headline, and with short messages."""
     attempts = [
         attempt.model_copy(update={"message": _truncate(attempt.message, SHORT_MESSAGE)}) for attempt in status.attempts
     ]
@@ -134,7 +134,7 @@ def shortened_status(status: BenchmarkRunStatus) -> BenchmarkRunStatus:
 
 
 def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, generation: int) -> BenchmarkRunStatus:
-    """Return the final status of a run whose spec is refused; `message` has the problems."""
+    """Return the final status of a run whose spec is refused."""
     what_remains = "stored results are kept" if status.measured_cases else "nothing was measured"
     remedy = f"{what_remains}; correct the spec and apply it under another name"
     states: dict[ConditionType, ConditionState] = {
@@ -155,10 +155,7 @@ def refused_status(message: str, status: BenchmarkRunStatus, now: datetime, gene
 
 
 def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgress) -> BenchmarkRunStatus:
-    """Return the status of an accepted run.
-
-    The run is done if every case has ended, or if it was stopped and no attempt is in flight.
-    """
+    """Return the status of an accepted run."""
     generation = plan.metadata.generation
     done_cases = {attempt.case for attempt in progress.attempts if attempt.finished}.union(progress.measured_cases)
     in_flight = [attempt for attempt in progress.attempts if attempt.job and attempt.case not in done_cases]
@@ -206,18 +203,18 @@ def progress_status(plan: Plan, status: BenchmarkRunStatus, progress: RunProgres
 
 
 def _results_in_order(plan: Plan, progress: RunProgress) -> list[Summary]:
-    """Return the summaries of the results that exist, in the plan's order of cases."""
+    """Return the results that exist, in the plan's order of cases."""
     return [progress.results[name] for name in plan.names if name in progress.results]
 
 
 def _sources(plan: Plan, progress: RunProgress) -> Iterable[str]:
-    """Return the digests of the workload's file in the results, each once, in the plan's order of cases."""
+    """Return the different digests of the workload's file in the results."""
     results = _results_in_order(plan, progress)
     return dict.fromkeys(result.source for result in results if result.source)
 
 
 def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -> ConditionState:
-    """Return the Finished condition of a run that is suspended, running or queued."""
+    """Return the Finished condition of an unfinished run."""
     count = f"{len(done_cases)} of {len(plan.names)} cases done"
     if plan.policy.suspend:
         return ConditionState("False", ConditionReason.SUSPENDED, f"{count}; runPolicy.suspend: false resumes it")
@@ -227,11 +224,7 @@ def _unfinished_state(plan: Plan, progress: RunProgress, done_cases: set[str]) -
 
 
 def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
-    """Return the Succeeded condition of a finished run, with the most important reason if it has not succeeded.
-
-    The order of importance: what stopped the run, if it left cases without a result; a workload file that changed; then
-    the reasons of `_shortcomings`.
-    """
+    """Return the Succeeded condition of a finished run, with its most important reason."""
     results = _results_in_order(plan, progress)
     if progress.stop and len(results) < len(plan.names):
         return ConditionState("False", progress.stop.reason, progress.stop.message)
@@ -251,7 +244,7 @@ def _final_state(plan: Plan, progress: RunProgress) -> ConditionState:
 def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tuple[ConditionReason, list[str]]]:
     """Yield every reason that keeps a run from success, the most important first.
 
-    Each comes with one sentence for each case or variant that it applies to; the list is empty if it does not apply.
+    The list of sentences is empty if the reason does not apply.
     """
     failed = [attempt for attempt in progress.attempts if attempt.finished]
     yield ConditionReason.CASE_FAILED, [f"{attempt.case}: {attempt.reason}: {attempt.message}" for attempt in failed]
@@ -286,14 +279,14 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
 
 
 def _explain_incomplete(result: Summary) -> str:
-    """Return a sentence about a result that is not complete, with the cause if the result names one."""
+    """Return a sentence about a result that is not complete."""
     cause = result.shortcoming.rstrip(". ")
     measured = f"measured in part: {cause}" if cause else "measured in part"
     return f"{result.case}: {measured}; see BenchmarkResult {result.name} and its Job's log"
 
 
 def _why_invalid(result: Summary) -> str:
-    """Return why a result is not valid: its failed checks, or else too few rounds; add how many were disturbed."""
+    """Return why a result is not valid."""
     if result.failed_checks:
         reason = f"{', '.join(dict.fromkeys(result.failed_checks))} failed"
     elif result.rounds:
@@ -306,7 +299,7 @@ def _why_invalid(result: Summary) -> str:
 
 
 def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus]) -> Iterable[ComparisonStatus]:
-    """Yield the status row of each comparison; `known_rows` has the rows to reuse, by result and variant."""
+    """Yield a status row for each comparison, or reuse a known one."""
     for comparison in result.comparisons:
         known_row = known_rows.get((result.name, comparison.variant))
         if known_row:
@@ -324,17 +317,14 @@ def _rows(result: Summary, known_rows: Mapping[tuple[str, str], ComparisonStatus
 
 
 def _interval(comparison: Comparison) -> str | None:
-    """Return the confidence interval of a comparison as text; None if it has none."""
+    """Return the comparison's confidence interval as text, if it has one."""
     if comparison.lower is None or comparison.upper is None:
         return None
     return figures.interval(float(comparison.lower), float(comparison.upper))
 
 
 def _headline(plan: Plan, progress: RunProgress) -> str:
-    """Summarize the results of a run in one line: the comparisons of each variant, then the observations.
-
-    With several results, each observation has the number of cases in which it was made.
-    """
+    """Summarize the results of a run in one line."""
     results = _results_in_order(plan, progress)
     comparisons_by_variant: dict[str, list[tuple[str, Comparison]]] = {}
     observation_counts: Counter[str] = Counter()
@@ -354,10 +344,9 @@ def _headline(plan: Plan, progress: RunProgress) -> str:
 
 
 def _summarize_comparisons(comparisons: list[tuple[str, Comparison]]) -> str:
-    """Summarize a variant's comparisons in all cases, each of which comes with its outcome.
+    """Summarize a variant's comparisons in all cases.
 
-    Of one comparison, return its outcome, speedup and interval. Of several, return the count of each outcome and the
-    range of the speedups that have an interval.
+    Each comparison comes with its outcome.
     """
     if len(comparisons) == 1:
         [(outcome, comparison)] = comparisons
@@ -380,10 +369,7 @@ def _summarize_comparisons(comparisons: list[tuple[str, Comparison]]) -> str:
 def _conditions(
     states: Mapping[ConditionType, ConditionState], status: BenchmarkRunStatus, now: datetime, generation: int
 ) -> tuple[Condition, ...]:
-    """Return the operator's conditions with these states, then those that other programs have added to the status.
-
-    A condition's transition time changes only with its status. At most `MAXIMUM_CONDITIONS` are returned.
-    """
+    """Return the operator's conditions, then those of other programs."""
     earlier_conditions = {condition.type: condition for condition in status.conditions}
     conditions = []
     for kind, state in states.items():
@@ -403,7 +389,7 @@ def _conditions(
 
 
 def _first_few(sentences: list[str]) -> str:
-    """Return the first `NAMED_CASES` sentences, and the number of the remaining ones."""
+    """Return the first sentences, and the number of the others."""
     first = "; ".join(sentences[:NAMED_CASES])
     remaining_count = len(sentences) - NAMED_CASES
     return f"{first}; and {remaining_count} more" if remaining_count > 0 else first

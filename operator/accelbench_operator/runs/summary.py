@@ -100,14 +100,11 @@ class Summary:
 
     @property
     def only_noisy(self) -> bool:
-        """Return True if the run accepts noise, and each comparison has a verdict or lacks it because of noise."""
+        """Return True if noise alone keeps comparisons from a verdict."""
         return self.noisy and all(comparison.verdict or comparison.noisy for comparison in self.comparisons)
 
     def outcome(self, comparison: Comparison) -> str:
-        """Return the verdict of one of this result's comparisons; without one, `failed`, `invalid`, `noisy` or `none`.
-
-        It is `failed` if one of the two variants failed or was not compiled.
-        """
+        """Return the comparison's verdict, or a word for why it has none."""
         if comparison.verdict:
             return comparison.verdict
         compared_names = {comparison.variant, comparison.baseline}
@@ -120,14 +117,15 @@ class Summary:
 
 
 def observe_result(body: Manifest) -> Summary | None:
-    """Return the summary of a BenchmarkResult; raise ValueError if the result is invalid.
+    """Return the summary of a BenchmarkResult, if it belongs to a run.
 
-    None if no label names its run, or if its name is not that of the run's result: labels can be changed, names cannot.
+    Raise ValueError if the result is invalid.
     """
     key, run_uid = Key.of(RESULT.name, body), run_uid_of(body["metadata"])
     if not run_uid:
         return None
     result = Result.model_validate(body["result"], extra="ignore")
+    # Labels can be changed, names cannot.
     if key.name != result_name(result.case.origin.run, run_uid, result.case.name):
         return None
     expectations = body.get("expectations") or ()
@@ -144,17 +142,11 @@ def summarize(
     created: datetime | None = None,
     node: str = "",
 ) -> Summary:
-    """Return the summary of a result, without the timings of variants that a check rejects.
+    """Return the summary of a result.
 
-    Args:
-        result: The result.
-        key: The key of the BenchmarkResult.
-        run_uid: The UID of the run.
-        not_met: A sentence for each expectation that is not met or undecided.
-        created: The creation time of the BenchmarkResult, if it is known.
-        node: The node of the measurement; empty if it is unknown.
+    `not_met` has a sentence for each expectation that is not met.
     """
-    result = redact_invalid(result)
+    result = redact_invalid(result)  # without timings of variants that a check rejects
     case = result.case
     failed_names = {variant.name for variant in result.failed_variants}
     return Summary(
@@ -196,7 +188,7 @@ def summarize(
 
 
 def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSummary:
-    """Return the summary of a variant; the reason of its failure is `failure` if `has_failed`, else `not_compiled`."""
+    """Return the summary of a variant."""
     reason = variant.failure.reason if variant.failure else None
     numbers: dict[str, float] = {}
     for field_name, number in MEASURED.items():
@@ -217,19 +209,18 @@ def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSu
 
 
 def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
-    """Return name, outcome and count of the checks that did not pass, sorted; at most `MAXIMUM_CHECKS` entries."""
+    """Return the name, outcome and count of checks that did not pass."""
     counts = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
     first_counts = sorted(counts.items())[:MAXIMUM_CHECKS]
     return tuple((name, outcome, count) for (name, outcome), count in first_counts)
 
 
 def _failed_checks(result: Result) -> tuple[str, ...]:
-    """Return the name of each failed check; a name can repeat, but at most `MAXIMUM_CHECKS` names are different."""
+    """Return the names of failed checks; a name can repeat."""
     failed_names = [check.name for check in result.certificate.checks if check.outcome == "failed"]
     kept_names = list(dict.fromkeys(failed_names))[:MAXIMUM_CHECKS]
     return tuple(name for name in failed_names if name in kept_names)
 
 
 def _optional_float(text: str | None) -> float | None:
-    """Return the number in the text; None for None."""
     return None if text is None else float(text)

@@ -40,7 +40,7 @@ class Limit:
     """For docs: the limit if neither the policy nor `duration` sets one."""
 
     def maximum_time(self, policy: RunPolicy) -> timedelta | None:
-        """Return the value of the run policy's field `self.policy`, else `duration`; None if both are unset."""
+        """Return the maximum time from the run's policy, else the default."""
         policy_seconds: int | None = getattr(policy, self.policy) if self.policy else None
         return self.duration if policy_seconds is None else timedelta(seconds=policy_seconds)
 
@@ -156,28 +156,25 @@ class Wait(Enum):
 
     @property
     def default_limit(self) -> timedelta:
-        """Return the maximum time if the run's policy sets none; raise ValueError if the wait has no `duration`."""
+        """Return the maximum time for a run whose policy sets none."""
         if self.limit.duration is None:
             raise ValueError(f"Wait.{self.name} has no duration")
         return self.limit.duration
 
     def is_over(self, since: datetime, tries: int, now: datetime) -> bool:
-        """Return True if there were at least `limit.tries` tries and `default_limit` has passed since the first one."""
+        """Return True if enough tries were made and enough time has passed."""
         return tries >= self.limit.tries and now - since >= self.default_limit
 
 
 def retry_delay(retries: int) -> timedelta:
-    """Return the pause before the next retry of a case: `FIRST_RETRY` * 2**retries, at most the limit of `Wait.RETRY`.
-
-    `retries` is the number of earlier retries.
-    """
+    """Return the pause before the next retry, after `retries` earlier ones."""
     return min(FIRST_RETRY * (1 << retries), Wait.RETRY.default_limit)
 
 
 def next_events_read(since: datetime, reads: int) -> datetime:
-    """Return when to read Events again after `reads` reads, the first of which was at `since`.
+    """Return when to read Events again, after `reads` reads.
 
-    The first pause is `DELAY_BEFORE_FIRST_READ`, and each further pause is twice as long.
+    `since` is the time of the first read.
     """
     # The sum of the pauses 1, 2, 4, ... after n reads is 2**n - 1.
     return since + DELAY_BEFORE_FIRST_READ * ((1 << reads) - 1)
