@@ -46,7 +46,7 @@ def install_hint() -> str | None:
 
 
 def has_enough_results(side: Side, *others: Side) -> bool:
-    """Return True if a case of the side has enough results.
+    """Return True if a case of the side has enough results for change points.
 
     `others` are the sides that this side is compared with.
     """

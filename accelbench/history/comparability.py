@@ -44,7 +44,7 @@ class Entry:
     def applies_to(self, name: str) -> bool:
         """Return True if this entry applies to `name`.
 
-        An entry's name that ends with a dot is a prefix.
+        If the entry's name ends with a dot, it is a prefix.
         """
         return name == self.name or (self.name.endswith(".") and name.startswith(self.name))
 

@@ -75,7 +75,7 @@ class RunComparison:
 
     @property
     def allowed_differences(self) -> tuple[Difference, ...]:
-        """Return the differences that matter and that the user allowed."""
+        """Return the differences that matter and are allowed."""
         return tuple(
             difference for difference in self.differences if difference.matters and difference not in self.refused
         )
@@ -84,7 +84,7 @@ class RunComparison:
 def compare(before: Side, after: Side, allowed: Sequence[str] = ()) -> RunComparison:
     """Compare the times of every variant of every case that both sides have.
 
-    `allowed` names differences that do not prevent the comparison, or their groups.
+    `allowed` names entries and groups that may differ.
     """
     before_cases, after_cases = before.cases(after), after.cases(before)
     cases = [_CommonCase(key, before_cases[key], after_cases[key]) for key in before_cases if key in after_cases]
@@ -191,8 +191,7 @@ def _rules(case: _CommonCase, *, comparisons: int) -> _Rules:
     ]
     confidence = f"{100 * float(first.confidence):.4g} %"
     return _Rules(
-        # A run stops when the interval of its launches is narrow, so that interval needs a correction for repeated
-        # tests. In a series, the interval is that of results, which stops no run.
+        # A run ends when its interval is narrow: such repeated tests need a smaller alpha. A series has no such rule.
         alpha=rules[0].alpha if case.is_series else min(rule.nominal_alpha for rule in rules),
         is_series=case.is_series,
         margin=float(first.equivalence_margin),
@@ -230,7 +229,7 @@ def _compare(
         why = "are too few" if max(len(before_logs), len(after_logs)) < MINIMUM_PAIRS else "differ too much"
         return change(f"{variant}: {sizes} {why} for an interval.")
     checks = (*before.certificate.checks, *after.certificate.checks)
-    # A sample has no result with a failed check, so Clean raises no error.
+    # Samples exclude results with failed checks, so Clean raises no error.
     clean = Clean(Certificate(checks=checks), after.label, before.label)
     verdict = clean.decide(interval, rules.margin)
     # The sentence names the variant once, so its baseline is only `in SIDE`.

@@ -43,7 +43,7 @@ class Side:
 
 
 def _case_key(result: Result, swept: Collection[tuple[str, str]]) -> Key:
-    """Return the workload and its values of swept parameters.
+    """Return the workload and the values of its swept parameters.
 
     `swept` has pairs (workload, parameter).
     """
@@ -99,7 +99,7 @@ class Sample:
 
     @property
     def seconds(self) -> float | None:
-        """Return the geometric mean of seconds; of a ratio for `relative`."""
+        """Return the geometric mean of all results; a ratio for `relative`."""
         return geometric_mean(map(math.exp, self.result_logs)) if self.logs_by_result else None
 
 

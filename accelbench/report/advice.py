@@ -67,7 +67,7 @@ def _first_reason(rounds: Sequence[Disturbed]) -> str:
 
 
 def on_missing_verdicts(result: Result) -> tuple[str, ...]:
-    """Return at most one sentence: how to get the verdicts that are missing."""
+    """Return advice on how to get missing verdicts, in at most one sentence."""
     if disturbances_prevent_verdict(result) or result.noisy:
         return ()
     suggestions = [*_advice_on_restless_launches(result), *_advice_on_undecided_comparisons(result)]

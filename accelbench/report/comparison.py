@@ -75,13 +75,13 @@ def _sample_text(change: VariantChange, sample: Sample, digits: int) -> str:
 
 
 def _time_digits(comparison: RunComparison) -> int:
-    """Return how many digits times need to agree with the shown speedups."""
+    """Return the number of digits with which times agree with shown speedups."""
     changes = [change for change in comparison.changes if change.quantity != "relative"]
     return figures.digits_that_agree(_times_and_speedups(changes))
 
 
 def _speedup_digits(comparison: RunComparison) -> int:
-    """Return how many digits both sides' speedups need to agree with their shown ratio."""
+    """Return the number of digits with which speedups agree with their shown ratio."""
     changes = [change for change in comparison.changes if change.quantity == "relative"]
     return figures.digits_that_agree(
         ((1 / after, 1 / before, speedup) for before, after, speedup in _times_and_speedups(changes)), figures.speedup
@@ -143,7 +143,7 @@ def _format_values(values: Sequence[str]) -> str:
 
 
 def _effect(difference: Difference, comparison: RunComparison) -> str:
-    """Return `refuses`, `allowed` (it matters, and the user allowed it) or `none`."""
+    """Return the effect of a difference: `refuses`, `allowed` or `none`."""
     if difference in comparison.refused:
         return "refuses"
     return "allowed" if difference.matters else "none"
@@ -201,7 +201,7 @@ class ComparisonReport:
     """Show a comparison of runs on a terminal of 80 columns or more."""
 
     def __init__(self, comparison: RunComparison, changes: Iterable[SeriesChange], notes: Iterable[str]) -> None:
-        """Keep the comparison, `changes` (the change points of series) and `notes`."""
+        """Keep what the report shows; `changes` are change points of series."""
         self.comparison = comparison
         self.changes = tuple(changes)
         self.notes = tuple(notes)

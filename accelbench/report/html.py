@@ -253,7 +253,7 @@ def _sentence(text: str) -> str:
 def _check_table(caption: str, checks: Sequence[Check]) -> Table:
     """Return a table of the checks, failed ones first.
 
-    Variants with equal rows share one row.
+    Equal rows of several variants become one row.
     """
     ordered = sorted(checks, key=lambda check: check.outcome != "failed")
     columns = (

@@ -34,6 +34,7 @@ def of_documents(documents: Iterable[str]) -> dict[str, tuple[LaunchSeries, ...]
         except ValidationError:
             continue
         value = launch.seconds()
+        # Without parity, the outputs were not compared.
         if value is not None and launch.parity is not None:
             seconds = tuple(block.seconds / block.units for block in launch.blocks)
             launches.setdefault(launch.variant, []).append(LaunchSeries(launch.round, seconds, value))

@@ -163,7 +163,7 @@ class Lines:
             yield f"measuring continues {goal}, or until {self._case.measurement.rounds_max} rounds are done"
 
     def _disturbance_lines(self, event: RoundFinished) -> tuple[str, ...]:
-        """Describe a disturbed round; give the reason for a case's first one."""
+        """Describe a disturbed round; explain only the first one of a case."""
         disturbances = event.quarantined or event.noisy
         if not disturbances:
             return ()
@@ -317,7 +317,7 @@ def round_lines(finished: RoundFinished) -> Iterator[str]:
 
 
 def time_digits(seconds: Mapping[str, float | None], comparisons: Iterable[SpeedupEstimate], baseline: str) -> int:
-    """Return how many digits times need to agree with the shown speedups."""
+    """Return the number of digits with which times agree with shown speedups."""
     baseline_seconds = seconds.get(baseline)
     quotients = []
     for comparison in comparisons:

@@ -154,11 +154,11 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
     started_rounds = progress.rounds_complete
     if progress.rounds_complete + progress.discarded_rounds < progress.round:  # a round is not judged yet
         started_rounds += 1
-        # The launches of these variants in this round are still to come, or one is running.
+        # These variants have not finished their launch of this round.
         waiting_states = [state for state in active_states if state.last_round < progress.round]
         current_round_seconds = judge_seconds + sum(launch_seconds[state.variant] for state in waiting_states)
         if progress.running_variant in launch_seconds:
-            # A launch that takes longer than expected counts as about to end.
+            # A launch may take longer than expected: then assume that it ends now.
             current_round_seconds -= min(now - progress.launch_started, launch_seconds[progress.running_variant])
     measurement = progress.case.measurement
     rounds_min, rounds_max = measurement.rounds_min, measurement.rounds_max
@@ -173,7 +173,7 @@ def remaining(progress: Progress, now: float) -> Remaining | None:
 def remaining_run(case: Remaining, elapsed: float, finished: Iterable[float], cases_left: int) -> Remaining:
     """Estimate the remaining seconds of a run.
 
-    `case` is for the current case; `finished` has the durations of earlier ones.
+    `finished` has the durations of earlier cases.
     """
     durations = tuple(finished)
     if durations:

@@ -224,13 +224,13 @@ class FittedTable:
 
     def _lists(self) -> RenderResult:
         """Yield each row as a list: its header, then its other cells."""
-        if self.first_heading != "variant":  # that the rows are variants is clear without a heading
+        if self.first_heading != "variant":  # variants need no heading
             yield Text(self.first_heading, style="dim")
         for header, *cells in self.table.rows:
             yield Text(header, style="bold")
             for column, text in zip(self.table.columns[1:], cells, strict=True):
                 if text:
-                    # In a list, a heading that was broken into lines is on one line again.
+                    # Join a heading that was broken into lines.
                     heading = column.name.replace("-\n", "-").replace("\n", " ")
                     yield Text.assemble("  ", (heading, "dim"), " ", (text, _style(column, text)))
 

@@ -162,7 +162,7 @@ def _without_repetitions(texts: Iterable[str]) -> tuple[str, ...]:
 def _no_speedups(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """Say that no comparison is valid, and which checks failed.
 
-    A number after a check counts the comparisons that failed it, as in `drift (2)`.
+    The 2 in `drift (2)` is a number of comparisons.
     """
     failed_checks = Counter(name for comparison in comparisons for name in comparison.invalid)
     if not failed_checks:
@@ -203,7 +203,7 @@ def variant_rows(result: Result) -> tuple[VariantRow, ...]:
 def compared_rows(result: Result) -> tuple[VariantRow, ...]:
     """Return a row for each variant except the baseline.
 
-    Latency gives two rows: the median and the 99th percentile.
+    The protocol latency gives two rows: the median and the 99th percentile.
     """
     rows = [row for row in variant_rows(result) if row.name != result.case.baseline]
     if not result.tail_comparisons:
@@ -385,7 +385,7 @@ def _describe_rounds(result: Result) -> str:
     why = _why_stopped(result, result.stopped) if result.stopped else ""
     if not why:
         return rounds
-    # A reason with parentheses follows a colon, so that parentheses are not nested.
+    # Avoid nested parentheses.
     return f"{rounds}: {why}" if "(" in why else f"{rounds} ({why})"
 
 

@@ -30,7 +30,7 @@ class ReportOutput(StrEnum):
 
 def output_option(formats: type[StrEnum], help_text: str = "How to print it.") -> Decorator:
     """Return the option --output; its default is the first of the formats."""
-    # click accepts the names of an enum's members, as `JSON`; without case, they equal the values, as `json`.
+    # click expects a member's name, as `JSON`; without case, `json` is the same.
     choice = click.Choice(formats, case_sensitive=False)
     return click.option("--output", "-o", type=choice, default=next(iter(formats)).value, help=help_text)
 

@@ -37,7 +37,7 @@ class Group(click.Group):
 
 
 def replace_unencodable() -> None:
-    """Print `?` for characters, as `µ`, that the encoding of a stream lacks."""
+    """Make both streams print `?` for characters that they cannot encode."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a stream that replaces the standard one may not have it
             stream.reconfigure(errors="replace")

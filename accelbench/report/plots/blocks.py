@@ -77,7 +77,7 @@ def _draw_panel(
     """Draw a variant's launches side by side: blocks as dots, times as lines."""
     values = _values(launches)
     low, high = min(values), max(values)
-    # Leave 12 % of the axis free at both ends, and at least 0.2 % of a value if all values are almost equal.
+    # Leave 12 % of the axis free at both ends, and at least 0.2 % of a value.
     if axes.get_yscale() == "log":
         margin = max((high / low) ** 0.12, 1.002)
         axes.set(xlim=(0, len(rounds)), ylim=(low / margin, high * margin))

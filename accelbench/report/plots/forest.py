@@ -46,7 +46,7 @@ def plot(result: Result, name: str) -> Plot | None:
     def make(width: int) -> "Figure":
         """Draw a row for each variant: name, interval and verdict."""
         # Heights and margins are in pixels.
-        # Texts are on both sides of the intervals; if there is not enough space, they are above the intervals.
+        # Texts are beside the intervals, or above them if there is not enough space.
         stacked = names_width + findings_width > MAXIMUM_TEXT_SHARE * width
         left, right = (8, 8) if stacked else (names_width + 16, findings_width + 16)
         row_height = STACKED_ROW if stacked else ROW

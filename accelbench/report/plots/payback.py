@@ -44,7 +44,7 @@ class Curve:
     """Seconds per step: the baseline's and the variant's."""
 
     def speedup(self, steps: float) -> float:
-        """Return baseline time / variant time of this number of steps, first call included."""
+        """Return the speedup after this number of steps, first call included."""
         baseline_first, variant_first = self.first_seconds
         baseline_step, variant_step = self.step_seconds
         baseline_total = baseline_first + steps * baseline_step
@@ -63,7 +63,7 @@ def _curve(comparison: Comparison, result: Result) -> Curve | None:
     answer = comparison.pays_back
     if answer is None or abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return None
-    # These times are from the rounds that `answer` uses; with others the curve would not cross 1x where it says.
+    # Use the same rounds as `answer`, so that the curve crosses 1x where the variant pays back.
     times = compared_seconds(result, comparison)
     if times is None:
         return None
@@ -141,7 +141,7 @@ def _last_step(drawn_curves: Sequence[Curve]) -> float:
 def _draw_payback(axes: "Axes", answer: Payback, colour: str, last_step: float, *, offset_pixels: float) -> None:
     """Draw the step at which a variant pays back, and its interval.
 
-    Offsets keep the bars of several variants apart.
+    `offset_pixels` keeps the bars of several variants apart.
     """
     from matplotlib.transforms import ScaledTranslation
 

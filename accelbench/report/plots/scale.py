@@ -19,6 +19,7 @@ def log_ticks(low: float, high: float, maximum: int) -> list[float]:
         return _even_ticks(low, high, maximum)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     best_ticks: list[float] = []
+    # Take as many ticks in each decade as fit.
     for digits in _DECADE:
         candidates = [digit * 10.0**power for power in powers for digit in digits]
         ticks = [tick for tick in candidates if low <= tick <= high]
