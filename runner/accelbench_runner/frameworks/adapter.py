@@ -46,9 +46,9 @@ class AdapterSettings:
     """Model of the device, for frameworks that cannot report it."""
 
     def describe_device(self, backends: Iterable[str], models: Iterable[str], count: int) -> Device:
-        """Return the `Device` fact of `count` devices, from the framework's names of their backends and models.
+        """Return the `Device` fact of `count` devices.
 
-        accelbench's name of the platform replaces `self.backend`, and `self.model` replaces an empty model.
+        `backends` and `models` are the framework's names.
         """
         platforms = {self.platform if backend == self.backend else backend for backend in backends}
         model_names = {model or self.model for model in models}
@@ -84,83 +84,86 @@ class Execution(ABC):
 
     @abstractmethod
     def versions(self) -> dict[str, str]:
-        """Return the versions of the framework and of the libraries that it computes with."""
+        """Return the versions of the framework and of its libraries."""
         ...
 
     def import_compiler(self) -> bool:
-        """Import what only a compiling variant needs; return False if nothing was imported, as by default.
+        """Import what only a compiling variant needs; return True if anything was imported.
 
-        The launch adds the import's time to the compile time.
+        The launch adds this time to the compile time.
         """
         return False
 
     @abstractmethod
     def initialise(self) -> None:
-        """Apply the settings and initialise the device; raise UnsupportedError if the device is not available."""
+        """Apply the settings and initialise the device.
+
+        Raises UnsupportedError if the device is not available.
+        """
         ...
 
     @abstractmethod
     def put(self, arrays: Any) -> Any:
-        """Copy a pytree of NumPy arrays to the device, with floats in the precision policy's dtype."""
+        """Copy a pytree of NumPy arrays to the device.
+
+        Floats get the precision policy's dtype.
+        """
         ...
 
     @abstractmethod
     def prepare(self, program: Program) -> Work:
-        """Set up the program in the variant's mode; raise UnsupportedError if the framework lacks the mode.
+        """Set up the program in the variant's mode, without compiling it.
 
-        Nothing is compiled yet.
+        Raises UnsupportedError if the framework lacks the mode.
         """
         ...
 
     def compile_ahead(self, work: Work) -> None:  # noqa: B027 - there may be nothing to compile
-        """Compile before the first call, which then reuses the compiled program; do nothing by default."""
+        """Compile before the first call; do nothing by default."""
 
     def forbid_compiling(self) -> AbstractContextManager[None]:
-        """Return a context that raises RecompiledError before a compilation; by default, it raises nothing."""
+        """Return a context in which compiling raises RecompiledError."""
         return nullcontext()
 
     @abstractmethod
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Convert exported arrays to NumPy: floats to float64, integers unchanged."""
+        """Convert arrays to NumPy, and floats to float64."""
         ...
 
     @abstractmethod
     def device(self, value: Any) -> Device:
-        """Read the platform, the model and the number of devices from the arrays in `value`."""
+        """Describe the devices of the arrays in `value`."""
         ...
 
     @abstractmethod
     def precision(self) -> Precision:
-        """Read back the floating-point type and the settings that decide the precision."""
+        """Read back the settings that decide the precision."""
         ...
 
     @abstractmethod
     def gradients(self) -> GradMode:
-        """Read back the autograd mode; `functional` if the framework differentiates functions."""
+        """Read back the autograd mode."""
         ...
 
     def drain(self) -> None:  # noqa: B027 - a CPU's calls return when they are done
-        """Wait until the device has done all queued work, even work whose result was dropped; do nothing by default."""
+        """Wait until the device has done all queued work; do nothing by default."""
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - an override may read it
-        """Return whether all arrays in `value` are computed; None if the framework cannot find out without waiting."""
+        """Return whether all arrays in `value` are computed; None if unknown."""
         return None
 
     @abstractmethod
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two (size, size) matrices of the precision policy's dtype and waits for it."""
+        """Return a call that multiplies two (size, size) matrices and waits."""
         ...
 
     @abstractmethod
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call that computes `a <- b + 0.5 a` and waits for it.
-
-        `a` and `b` are vectors of this many elements, of the precision policy's dtype.
-        """
+        """Return a call that computes `a <- b + 0.5 a` on two vectors and waits."""
         ...
 
     def overwrite(self, size: int) -> Callable[[], None] | None:  # noqa: ARG002 - an override may read it
-        """Return a call that writes `size` bytes of device memory and waits for it; None if not supported."""
+        """Return a call that writes `size` bytes of device memory and waits."""
         return None
 
     def out_of_memory(self, error: BaseException) -> bool:
@@ -176,53 +179,53 @@ class Accounting:
 
     # Compilation.
     def compilations(self) -> Compilations:
-        """Return what the framework has compiled so far, by default nothing."""
+        """Return what the framework has compiled so far."""
         return Compilations()
 
     def compile_cache(self) -> CompileCache | None:
-        """Return the hits and misses of the compile cache on disk; None if the variant compiles nothing."""
+        """Return the hits and misses of the compile cache on disk."""
         return None
 
     def constants(self) -> list[str]:
-        """Describe each array that the compiled program contains as a constant, by shape and type."""
+        """Describe the arrays that the compiled program contains as constants."""
         return []
 
     def executable_size(self) -> ExecutableSize | None:
-        """Return the size of what was compiled ahead; None if unknown."""
+        """Return the size of what was compiled ahead."""
         return None
 
     # Operations of a call.
     def operations(self, work: Work) -> CountedOperations | None:  # noqa: ARG002 - an override may read it
-        """Count the matrix products and convolutions of one call after optimisation; None if unknown.
+        """Count the matrix products and convolutions of one call after optimisation.
 
-        An override may make a call to count them.
+        An override may make a call.
         """
         return None
 
     def arithmetic(self, work: Work) -> Arithmetic:  # noqa: ARG002 - an override may read it
-        """Count a call's floating-point operations, as written and after optimisation; by default, count none."""
+        """Count the floating-point operations of one call."""
         return Arithmetic()
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call, and count by name how often the framework runs each operation; empty if it cannot count."""
+        """Make the call, and count by name the operations that it runs."""
         call()
         return {}
 
     # Device and memory.
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak of device memory that arrays occupied; None if the framework does not count it."""
+        """Return the peak of device memory that arrays occupied."""
         return None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak of device memory that the allocator reserved, used or not; None if unknown."""
+        """Return the peak of device memory that the allocator reserved."""
         return None
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the device's last-level cache; None if unknown."""
+        """Return the size of the device's last-level cache."""
         return None
 
     def device_id(self) -> str | None:
-        """Return the device's UUID or index for its monitor; None for the first visible device."""
+        """Return the UUID or index by which a monitor finds the device."""
         return None
 
     def describe_emulation(self) -> str:
@@ -231,11 +234,11 @@ class Accounting:
 
     # Host.
     def threads(self) -> int | None:
-        """Return how many threads the framework uses; None if unknown."""
+        """Return how many threads the framework uses."""
         return None
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return host seconds over device seconds of each block so far, without blocks of 0 ms; empty if unknown."""
+        """Return host seconds over device seconds of each block so far."""
         return []
 
 
@@ -243,19 +246,22 @@ class Targets(ABC):
     """Compile programs for devices that this machine does not have; nothing runs."""
 
     def for_target(self, target: Target) -> AbstractContextManager[object]:  # noqa: ARG002 - an override may read it
-        """Return a context in which programs are built for the target; by default, one that changes nothing.
+        """Return a context in which programs are built for the target.
 
-        If the framework does not support the target, this raises UnsupportedError before the device is initialised.
+        Raises UnsupportedError if the framework does not support the target.
         """
         return nullcontext()
 
     def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
-        """Run `build` with shapes and types in place of arrays, if the framework can; by default, with real arrays."""
+        """Run `build` with shapes in place of arrays, if the framework can."""
         return build()
 
     @abstractmethod
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Compile one call for the target; raise UnsupportedError if the framework cannot compile it."""
+        """Compile one call for the target.
+
+        Raises UnsupportedError if the framework cannot compile it.
+        """
         ...
 
 
@@ -276,7 +282,10 @@ class Span(NamedTuple):
 
 
 def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
-    """Return the seconds of each part of compiling, such as `trace`; nested time counts for the innermost span only."""
+    """Return the seconds of each part of compiling, such as `trace`.
+
+    Nested time counts for the innermost span only.
+    """
     seconds: dict[str, float] = {}
     open_spans: list[Span] = []  # spans that contain the current one, outermost first
     for span in sorted(spans, key=lambda span: (span.began, -span.ended)):
@@ -291,7 +300,7 @@ def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
 
 
 def count_cached_files(variable: str) -> int:
-    """Count the files in the compile cache, whose directory the environment `variable` names; 0 if that is not set."""
+    """Count the files in the directory that an environment variable names."""
     directory = os.environ.get(variable)
     if not directory:
         return 0
@@ -299,7 +308,7 @@ def count_cached_files(variable: str) -> int:
 
 
 def installed_version(*distributions: str) -> str:
-    """Return the version of the first distribution that is installed; empty if none of them is."""
+    """Return the version of the first distribution that is installed."""
     for name in distributions:
         try:
             return version(name)
@@ -309,33 +318,27 @@ def installed_version(*distributions: str) -> str:
 
 
 def cast_complex(array: Array, precision: Policy) -> Array:
-    """Cast complex numbers to complex128 if the policy is float64, else to complex64; keep other arrays unchanged."""
+    """Cast complex numbers to the policy's complex type; keep other arrays unchanged."""
     if array.dtype.kind != "c":
         return array
     return array.astype("complex128" if precision == "float64" else "complex64")
 
 
 def last_out(program: Program) -> Callable[[Any], Any]:
-    """Return a function that picks the last step's out from what a call made by `step_loop` returns.
-
-    A call of several steps returns a list of outs, a call of one step the out itself.
-    """
+    """Return a function that picks the last step's out from the result of a call."""
     if program.inner == 1:
-        return lambda out: out
+        return lambda out: out  # a call of one step returns no list
     return lambda outs: outs[-1]
 
 
 def step_loop(program: Program) -> tuple[Any, Any]:
-    """Return a function that runs the program's `inner` steps in a Python loop, and the batches to pass to it.
-
-    If `inner` is 1, the function is the step itself, and its argument is the first batch.
-    """
+    """Return a function that runs `inner` steps, and the batches to pass to it."""
     if program.inner == 1:
         return program.step, program.batches[0]
     step, inner, batch_count = program.step, program.inner, len(program.batches)
 
     def call(state: Any, batches: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """Run the steps, each on the next batch; return the last state and all outs."""
+        """Run the steps, each on the next batch."""
         outs = []
         for index in range(inner):
             state, out = step(state, batches[index % batch_count])

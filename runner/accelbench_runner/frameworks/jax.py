@@ -59,7 +59,7 @@ class Jax(Adapter):
         self.float_bytes = jnp.dtype(self._dtype).itemsize
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of JAX, jaxlib (XLA) and the device's runtime, and on a GPU that of cuDNN."""
+        """Return the versions of JAX, its compiler and the device's libraries."""
         reported = {
             "jax": jax.__version__,
             "jaxlib": jaxlib.__version__,
@@ -86,21 +86,21 @@ class Jax(Adapter):
         self.put(np.zeros(1)).block_until_ready()
 
     def put(self, arrays: Any) -> Any:
-        """Copy arrays to the first device. While a target's program is traced, make abstract arrays instead."""
+        """Copy arrays to the device, or make abstract arrays for a target."""
         convert = self._abstract_array if self.targets.abstract else self._device_array
         return jax.tree.map(convert, arrays)
 
     def _abstract_array(self, array: Array) -> jax.Array:
-        """Return zeros with the shape of `array` and the dtype it has on the device; traced zeros take no memory."""
+        """Return zeros with the shape and dtype that the array has on the device.
+
+        Traced zeros take no memory.
+        """
         array = cast_complex(np.asarray(array), self._settings.precision)
         is_floating = np.issubdtype(array.dtype, np.floating)
         return jnp.zeros(array.shape, self._dtype if is_floating else jax.dtypes.canonicalize_dtype(array.dtype))
 
     def _device_array(self, array: Array) -> jax.Array:
-        """Copy the array to the device, with floats in the precision policy's dtype.
-
-        Raises UnsupportedError if an integer does not fit: without float64, JAX has only 32-bit integers.
-        """
+        """Copy the array to the device, with floats in the precision policy's dtype."""
         array = cast_complex(np.asarray(array), self._settings.precision)
         if np.issubdtype(array.dtype, np.floating):
             return jax.device_put(array.astype(self._dtype))
@@ -112,11 +112,7 @@ class Jax(Adapter):
         return jax.device_put(converted)
 
     def prepare(self, program: Program) -> Work:
-        """Set up the call by mode: `jit` unrolls its steps, `scan` loops over them, `op-by-op` compiles nothing.
-
-        Another mode raises UnsupportedError, except for a placed program, which runs as it is: its author has jitted
-        what is to be compiled.
-        """
+        """Set up the call in the variant's mode."""
         batches: Any
         mode = self._settings.mode
         call, batches = step_loop(program)
@@ -124,9 +120,9 @@ class Jax(Adapter):
         self.compiled.op_by_op = mode == "op-by-op" and not program.placed
         donated = (0,) if program.donate else ()
         if program.placed or mode == "op-by-op":
-            pass  # the call runs as it is written
+            pass  # the call runs as it is written: the author of a placed program has jitted it
         elif mode == "jit":
-            call = jax.jit(call, donate_argnums=donated)
+            call = jax.jit(call, donate_argnums=donated)  # unrolls the steps
         elif mode == "scan":
             call, batches = self._scan(program)
             call = jax.jit(call, donate_argnums=donated)
@@ -151,16 +147,12 @@ class Jax(Adapter):
         )
 
     def _scan(self, program: Program) -> tuple[Any, Any]:
-        """Return a function that runs the steps of a call in one lax.scan, and the batches to pass to it.
-
-        A single batch serves every step; several are stacked, one for each step. Raises UnsupportedError if they differ
-        in shape.
-        """
+        """Return a function that runs the steps in one lax.scan, and the batches for it."""
         length, batch_count = program.inner, len(program.batches)
         if batch_count == 1:
 
             def one_batch(state: Any, batch: Any) -> tuple[Any, Any]:
-                """Scan over the steps, all on the same batch, without stacking a copy of it for each step."""
+                """Scan over the steps without copying the batch for each one."""
                 final: tuple[Any, Any] = jax.lax.scan(lambda carry, _: program.step(carry, batch), state, length=length)
                 return final
 
@@ -173,27 +165,25 @@ class Jax(Adapter):
         return (lambda state, batches: jax.lax.scan(program.step, state, batches)), stacked
 
     def compile_ahead(self, work: Work) -> None:
-        """Compile through jax.stages; the first call reuses the executable. A call without jit is not compiled."""
+        """Compile a jitted call; the first call reuses the executable."""
         if hasattr(work.call, "trace"):
             self.compiled.traced = work.call.trace(work.fresh(), work.batches)
             self.compiled.lowered = self.compiled.traced.lower()
             self.compiled.executable = self.compiled.lowered.compile()
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Copy arrays to the host; floats become float64, because NumPy has no bfloat16."""
+        """Copy arrays to the host; floats become float64."""
         converted = {}
-        for name, array in arrays.items():
+        for name, array in arrays.items():  # NumPy has no bfloat16
             is_floating = jnp.issubdtype(array.dtype, jnp.floating)
             converted[name] = np.asarray(array).astype(np.float64) if is_floating else np.asarray(array)
         return converted
 
     def device(self, value: Any) -> Device:
-        """Read the devices of the arrays in `value`.
-
-        JAX calls several backends `gpu`. So a device counts as the configured backend's if that backend lists it.
-        """
+        """Describe the devices of the arrays in `value`."""
         arrays = [leaf for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array)]
         devices = {device for array in arrays for device in array.devices()}
+        # JAX calls several backends `gpu`, so ask the configured one for its devices.
         backend_devices = set(jax.devices(self._settings.backend))
         backends = {self._settings.backend if device in backend_devices else device.platform for device in devices}
         # A kind that only repeats the platform is no model.
@@ -201,7 +191,8 @@ class Jax(Adapter):
         return self._settings.describe_device(backends, models, len(devices))
 
     def precision(self) -> Precision:
-        """Read back the settings; compute a denormal to see if it is flushed, because XLA has no setting for that."""
+        """Read back the settings, and find out whether denormals are flushed."""
+        # XLA has no setting for denormals, so compute one.
         smallest_normal = np.finfo(np.float32).tiny
         halved = jax.jit(lambda number: number * 0.5)(jax.device_put(smallest_normal))
         return Precision(
@@ -216,28 +207,27 @@ class Jax(Adapter):
         return "functional"
 
     def drain(self) -> None:
-        """Wait for side effects, and for all computations that are queued on each device."""
+        """Wait for side effects, and for all queued computations."""
         jax.effects_barrier()
         for device in jax.local_devices():
             # A device runs its queue in order, so a new computation ends after all others.
             (jax.device_put(np.float32(1), device) + 1).block_until_ready()
 
     def ready(self, value: Any) -> bool | None:
-        """Return whether every array in `value` is computed; PRNG keys do not count, because they cannot tell."""
+        """Return whether every array in `value` is computed."""
+        # PRNG keys cannot tell.
         return all(leaf.is_ready() for leaf in jax.tree.leaves(value) if hasattr(leaf, "is_ready"))
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a compiled call that multiplies two (size, size) matrices and waits for the result."""
+        """Return a call that multiplies two (size, size) matrices and waits."""
         x = self._normal_numbers(size, size)
         multiply = jax.jit(jnp.matmul, compiler_options=PRODUCT_OPTIONS.get(self._settings.backend))
         return lambda: jax.block_until_ready(multiply(x, x))
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call that computes `a <- b + 0.5 a` in place and waits for it.
-
-        A new array for each result would measure how fast the kernel allocates pages.
-        """
+        """Return a call that computes `a <- b + 0.5 a` in place and waits."""
         a, b = self._normal_numbers(elements), self._normal_numbers(elements)
+        # A new array for each result would measure how fast the kernel allocates pages.
         scale_and_add = jax.jit(lambda a, b: b + jnp.asarray(0.5, a.dtype) * a, donate_argnums=0)
 
         def call() -> None:
@@ -247,7 +237,7 @@ class Jax(Adapter):
         return call
 
     def overwrite(self, size: int) -> Callable[[], None]:
-        """Return a call that increments an array of `size` bytes in place, and waits for it."""
+        """Return a call that increments an array of `size` bytes in place and waits."""
         increment = jax.jit(lambda array: array + jnp.uint8(1), donate_argnums=0)
         array = increment(jnp.zeros(size, dtype=jnp.uint8)).block_until_ready()  # compiles it
 
@@ -258,9 +248,9 @@ class Jax(Adapter):
         return call
 
     def _normal_numbers(self, *shape: int) -> jax.Array:
-        """Return an array of normal numbers: hardware may handle zeros and denormals at another speed."""
+        # Hardware may handle zeros and denormals at another speed.
         return jnp.full(shape, 0.75, dtype=self._dtype)
 
     def out_of_memory(self, error: BaseException) -> bool:
-        """Return True if the message of XLA's error contains one of `OUT_OF_MEMORY`."""
+        """Return True if XLA's error means that memory ran out."""
         return isinstance(error, jax.errors.JaxRuntimeError) and any(text in str(error) for text in OUT_OF_MEMORY)

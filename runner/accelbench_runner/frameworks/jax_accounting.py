@@ -58,44 +58,38 @@ class JaxAccounting(Accounting):
         """Number of files in the compile cache before this process compiles."""
 
     def listen(self) -> None:
-        """Register for JAX's events. Must run before the first compilation."""
+        """Register for JAX's events, before the first compilation."""
         jax.monitoring.register_event_time_span_listener(self._record_span)
         jax.monitoring.register_event_listener(self._count_event)
 
     def _record_span(self, event: str, began: float, ended: float, **details: Any) -> None:
-        """Record when JAX traced, lowered or compiled a function, and its name; ignore other events."""
+        """Store when JAX traced, lowered or compiled a function, and its name."""
         if event in PARTS:
             self._spans.append((Span(began, ended, PARTS[event]), str(details.get("fun_name", "a function"))))
 
     def _count_event(self, event: str, **_details: Any) -> None:
-        """Count a hit or a miss of the compile cache; ignore other events."""
+        """Count a hit or a miss of the compile cache."""
         if event in CACHE_EVENTS:
             self._cache[CACHE_EVENTS[event]] += 1
 
     def compilations(self) -> Compilations:
-        """Return the seconds of tracing, lowering and compiling (`backend`), and a cause for each compilation.
-
-        Spans nest, and time counts for the innermost: a trace can contain other traces, and compile a constant.
-        """
+        """Return the seconds of each part of compiling, and a cause for each compilation."""
         return Compilations(
             seconds=seconds_by_part(span for span, _ in self._spans),
             causes=[f"{name} was compiled" for span, name in self._spans if span.part == "backend"],
         )
 
     def compile_cache(self) -> CompileCache:
-        """Return the hits, the misses, and the number of earlier files; operations dispatched one by one count too."""
+        """Return the hits, the misses and the earlier files of the compile cache."""
         return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached_before)
 
     def constants(self) -> list[str]:
-        """Describe the arrays, not scalars, that the traced step captures as constants; empty if nothing was traced."""
+        """Describe the arrays that the traced step contains as constants."""
         consts = [] if self._compiled.traced is None else self._compiled.traced.jaxpr.consts
         return [f"a constant {tuple(array.shape)} {array.dtype}" for array in consts if getattr(array, "ndim", 0)]
 
     def executable_size(self) -> ExecutableSize | None:
-        """Return the sizes that XLA reports for the executable; None if nothing was compiled.
-
-        A size that the backend does not report is None.
-        """
+        """Return the sizes that XLA reports for the executable."""
         executable, lowered = self._compiled.executable, self._compiled.lowered
         if executable is None:
             return None
@@ -108,34 +102,27 @@ class JaxAccounting(Accounting):
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count the products and convolutions of a call, in its optimised HLO, or in its trace if it runs op by op.
-
-        None if a count depends on data, or if the author compiles parts of the program.
-        """
+        """Count the products and convolutions of a call."""
         if self._compiled.executable is not None:
             operations = count_hlo(self._compiled.executable.as_text())
             return CountedOperations(operations, "the optimised HLO") if operations else None
         if not self._compiled.op_by_op:
-            return None
+            return None  # the author compiles parts of the program
         operations = count_jaxpr(_trace(work))
         return CountedOperations(operations, "the operations dispatched") if operations else None
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count the floating-point operations of a call: `written` in its trace, `run` in its optimised HLO.
-
-        An op-by-op call runs as it is written. A compiled call with callbacks into Python reports its types only.
-        Nothing is reported if the author compiles parts of the program, or if the trace fails.
-        """
+        """Count the floating-point operations of a call, as written and as optimised."""
         if self._compiled.executable is not None:
             jaxpr = self._compiled.traced.jaxpr.jaxpr
             run = xla_arithmetic.count_hlo(self._compiled.executable.as_text())
             types = sorted(xla_arithmetic.float_types(jaxpr))
             if xla_arithmetic.has_callback(jaxpr):
-                return Arithmetic(types=types)
+                return Arithmetic(types=types)  # the callback's operations are unknown
             written = xla_arithmetic.count_jaxpr(jaxpr)
             return Arithmetic(written=written, run=run, source="the optimised HLO", types=types)
         if not self._compiled.op_by_op:
-            return Arithmetic()
+            return Arithmetic()  # the author compiles parts of the program
         jaxpr = try_call(lambda: _trace(work))
         if jaxpr is None:
             return Arithmetic()
@@ -144,7 +131,7 @@ class JaxAccounting(Accounting):
         return Arithmetic(written=counted, run=counted, source="the operations dispatched", types=types)
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call, and count by name the programs that JAX runs: compiled calls and dispatched operations."""
+        """Make the call, and count by name the programs that JAX runs."""
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0
         options.enable_hlo_proto = False  # otherwise it writes out every program that the process has compiled
@@ -156,12 +143,12 @@ class JaxAccounting(Accounting):
             return Counter(name.removeprefix(PROGRAM).removesuffix(")") for name in events if name.startswith(PROGRAM))
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak of the first device's memory that arrays occupied; None on a CPU, which does not count it."""
+        """Return the peak memory of arrays on the first device."""
         statistics = jax.devices()[0].memory_stats() or {}  # None on a CPU
         return int(statistics["peak_bytes_in_use"]) if "peak_bytes_in_use" in statistics else None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak size of the first device's memory pool, or else its current size; None if none is reported.
+        """Return the peak size of the first device's memory pool, or its current size.
 
         By default the pool has most of the device's memory from the start.
         """
@@ -172,14 +159,14 @@ class JaxAccounting(Accounting):
         return None
 
     def describe_emulation(self) -> str:
-        """Describe how XLA_FLAGS or jax_num_cpu_devices gives this process several CPU devices; else empty."""
+        """Describe how XLA emulates several CPU devices; empty if it does not."""
         devices = jax.local_devices()
         is_emulated = devices[0].platform == "cpu" and len(devices) > 1
         return f"XLA makes {len(devices)} devices of one host's processor" if is_emulated else ""
 
 
 def _profiled_events(directory: Path) -> Iterator[str]:
-    """Yield the names of all events that JAX's profiler has written to the directory."""
+    """Yield the names of all events that JAX's profiler wrote."""
     for file in directory.rglob("*.xplane.pb"):
         for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
             for line in plane.lines:
@@ -192,8 +179,8 @@ def _trace(work: Work) -> Any:
 
 
 def try_call(call: Callable[[], Result | None]) -> Result | None:
-    """Return the call's result, or None if it raises: a backend without a statistic must not fail a launch."""
+    """Return the call's result, or None if it raises."""
     try:
         return call()
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 - a backend without a statistic must not fail a launch
         return None

@@ -46,11 +46,11 @@ class JaxTargets(Targets):
         self._compiled, self._accounting = compiled, accounting
 
     def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
-        """Run `build` under tracing: all arrays are shapes, even those that `build` computes."""
+        """Run `build` under tracing, so that all arrays are only shapes."""
         results: list[tuple[Program, Work]] = []
 
         def build_and_return_arrays() -> Any:
-            """Store what `build` returns; return the arrays, which JAX turns into shapes."""
+            """Run `build`, and return its arrays, which JAX turns into shapes."""
             program, work = build()
             results.append((program, work))
             return program.state, program.batches, work.batches
@@ -67,10 +67,9 @@ class JaxTargets(Targets):
         )
 
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Compile one call for the target from shapes and types.
+        """Compile one call for the target, from shapes and types.
 
-        If the program does not fit in the target's memory, or this machine's for a target without its own, `fits` is 0.
-        If the call is not one program, as in op-by-op mode, this raises UnsupportedError.
+        If the program does not fit in the target's memory, `fits` is 0.
         """
         if not hasattr(work.call, "trace"):
             raise UnsupportedError(
@@ -103,9 +102,9 @@ class JaxTargets(Targets):
         return facts, size.model_copy(update=contents.size_fields())
 
     def _lower(self, program: Program, work: Work, target: Target) -> None:
-        """Trace and lower the call for the target's devices, and store both results in `self._compiled`.
+        """Trace and lower the call for the target's devices.
 
-        Arrays are sharded as `program.divided` declares; without a declaration, they are replicated.
+        Arrays are split as `program.divided` declares, or else replicated.
         """
         declared = program.divided or Divided()
         devices = mesh(target, declared.mesh)
@@ -123,9 +122,9 @@ class JaxTargets(Targets):
 
 
 def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
-    """Arrange the target's devices in a mesh with these axes, given by name and size.
+    """Arrange the target's devices in a mesh with these axes.
 
-    Raises UnsupportedError if the target's compiler is not installed, or if the axes do not divide its devices.
+    `axes` maps names to sizes.
     """
     if target.missing_message:
         raise UnsupportedError(target.missing_message)
@@ -142,7 +141,7 @@ def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
 
 
 def _devices(target: Target) -> Sequence[Any]:
-    """Return XLA's descriptions of the target's devices; for a CPU, this machine's device."""
+    """Return XLA's descriptions of the target's devices."""
     match target.platform:
         case "tpu":
             for variable, value in LIBTPU.items():
@@ -161,7 +160,7 @@ def _devices(target: Target) -> Sequence[Any]:
                 target_config=gpu_target_config(specification, target.chip.memory_bytes or 0),
                 topology=target.topology,
             )
-        case _:
+        case _:  # a CPU: this machine's
             return list(jax.devices()[:1])
     devices: Sequence[Any] = topology.devices
     return devices
@@ -170,7 +169,7 @@ def _devices(target: Target) -> Sequence[Any]:
 def gpu_target_config(chip: Specification, memory_bytes: int) -> str:
     """Describe the GPU to XLA, as a GpuTargetConfigProto in text format.
 
-    The literal limits of threads, blocks and registers hold for every GPU since Volta.
+    The literal limits hold for every GPU since Volta.
     """
     return f"""gpu_device_info {{
   threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
@@ -192,10 +191,9 @@ device_description_str: "{chip.name}"
 
 
 def shardings_of(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
-    """Return the sharding of each array in a tree: split over the mesh axes in `divided`, by default replicated.
+    """Return the sharding of each array in a tree.
 
-    `("data", None)` splits the first dimension over the axis `data`; such a tuple at an inner node applies to all
-    arrays below it. Raises UnsupportedError if a dimension of an array cannot be split evenly.
+    `("data", None)` splits the first dimension over the mesh axis `data`.
     """
     if _is_axes(divided):
         return jax.tree.map_with_path(lambda path, leaf: _array_sharding(path, leaf, devices, divided), tree)
@@ -203,17 +201,14 @@ def shardings_of(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
 
 
 def _is_axes(value: Any) -> bool:
-    """Return True for the mesh axes of one array, such as `("data", None)`; False for a tree of such tuples."""
+    """Return True for the mesh axes of one array, such as `("data", None)`."""
     return isinstance(value, PartitionSpec) or (
         isinstance(value, tuple) and all(axis is None or isinstance(axis, str) for axis in value)
     )
 
 
 def _array_sharding(path: Any, array: Any, devices: Mesh, axes: Sequence[Any]) -> NamedSharding:
-    """Return the sharding of an array. For each dimension, `axes` names the mesh axes over which it is split.
-
-    Raises UnsupportedError, with the array's `path` in the tree, if a dimension cannot be split evenly.
-    """
+    """Return the sharding of an array; `axes` has an entry for each dimension."""
     shape = np.shape(array)
     for size, axis_names in zip(shape, axes, strict=False):  # axes of an inner node can outnumber the dimensions
         mesh_axes = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names or ())
@@ -228,14 +223,17 @@ def _array_sharding(path: Any, array: Any, devices: Mesh, axes: Sequence[Any]) -
 
 
 def shape_structs(tree: Any, shardings: Any) -> Any:
-    """Replace each array by its shape, type and sharding, from which JAX can trace."""
+    """Replace each array by its shape, type and sharding."""
     return jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype, sharding=sharding), tree, shardings
     )
 
 
 def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
-    """Return the call, jitted so that the next state is sharded like the state; XLA could choose otherwise."""
+    """Return the call, jitted so that it keeps the state's sharding.
+
+    XLA could choose another one for the next state.
+    """
     donated = (0,) if program.donate else ()
     function = call.__wrapped__  # the function inside jax.jit
     out_shardings = (state_sharding, None)  # XLA chooses the sharding of the out
@@ -243,12 +241,9 @@ def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
 
 
 def memory_plan(plan: Any, platform: str) -> dict[str, int]:
-    """Return the bytes of a call's arguments, outputs and peak memory on one device, by XLA's plan.
-
-    On a CPU, or without a planned peak, the peak is arguments + outputs - aliased outputs + temporary buffers. XLA's
-    peak for a CPU leaves temporary buffers out.
-    """
+    """Return the bytes of arguments, outputs and peak memory in XLA's plan."""
     total = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
+    # XLA's peak for a CPU leaves temporary buffers out.
     planned_peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes
     return {
         "argument_bytes": plan.argument_size_in_bytes,

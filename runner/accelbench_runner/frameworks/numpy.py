@@ -47,47 +47,41 @@ class CountingArray(np.ndarray[Any, Any]):
     """Number of floating-point operations, by type."""
 
     def __array_finalize__(self, source: Any) -> None:
-        """Share the counters of `source`, the array that this one is made from; without one, begin new counters."""
+        """Share the counters of the array from which NumPy makes this one."""
         if isinstance(source, CountingArray):
             self.counts, self.arithmetic = source.counts, source.arithmetic
         else:
             self.counts, self.arithmetic = Counter(), Counter()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
-        """Run a ufunc and count its operations.
-
-        A matrix product that sums over k numbers counts 2 k for each result. A reduction counts one for each number
-        that it reduces, and any other ufunc counts one for each result. Only floating-point operations count.
-        """
+        """Run a ufunc and count its floating-point operations."""
         plain_inputs = tuple(map(_without_counting, inputs))
         out_argument = {"out": tuple(map(_without_counting, out))} if out else {}
         result = getattr(ufunc, method)(*plain_inputs, **out_argument, **options)
         self.counts[ufunc.__name__] += 1
+        # A product of vectors of length k multiplies and adds k times.
         operations_per_number = 2 * plain_inputs[0].shape[-1] if ufunc.__name__ in PRODUCTS else 1
         numbers = np.size(plain_inputs[0]) if method == "reduce" else np.size(result)
         self._add_operations(np.result_type(*plain_inputs), operations_per_number * numbers)
         return out[0] if out else self.counting_view(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Run a NumPy function; count it by name, unless it only moves numbers (`MOVING`).
-
-        The number of a counted function's operations is unknown, which `UNCOUNTED` records.
-        """
+        """Run a NumPy function and count it, unless it only moves numbers."""
         result = func(*_without_counting(args), **_without_counting(kwargs))
         if func.__name__ not in MOVING:
             self.counts[func.__name__] += 1
-            self.arithmetic[UNCOUNTED] += 1
+            self.arithmetic[UNCOUNTED] += 1  # the number of its operations is unknown
         if isinstance(result, tuple | list):
             return _map_leaves(self.counting_view, result)
         return self.counting_view(result)
 
     def _add_operations(self, dtype: Any, operations: int) -> None:
-        """Add to the operations of `dtype` if it is a floating-point type; other operations do not count."""
+        """Add operations, if they are floating-point."""
         if np.issubdtype(dtype, np.floating):
             self.arithmetic[np.dtype(dtype).name] += operations
 
     def counting_view(self, value: Any) -> Any:
-        """Return a view of an array that adds to this array's counters; return anything else unchanged."""
+        """Return a view of an array that shares this array's counters."""
         if not isinstance(value, np.ndarray):
             return value
         view = value.view(CountingArray)
@@ -96,7 +90,7 @@ class CountingArray(np.ndarray[Any, Any]):
 
 
 def _without_counting(value: Any) -> Any:
-    """Replace counting arrays by plain views, also inside tuples, lists and dictionaries."""
+    """Replace counting arrays by plain views, also inside containers."""
     if isinstance(value, CountingArray):
         return value.view(np.ndarray)
     if isinstance(value, tuple | list):
@@ -135,19 +129,16 @@ class NumPyAccounting(Accounting):
         return CountedOperations(Operations(products=products, convolutions=convolutions), SOURCE)
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count the floating-point operations of one more call. NumPy runs a program as it was written.
-
-        The count is None if the call runs a function whose operations are unknown.
-        """
+        """Count the floating-point operations of one more call."""
         self.count_dispatched(lambda: work.call(work.fresh(), work.batches))
         by_type = self._counter.arithmetic
         total = None if UNCOUNTED in by_type else float(sum(by_type.values()))
         return Arithmetic(written=total, run=total, source=SOURCE, types=sorted(by_type.keys() - {UNCOUNTED}))
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call with counting arrays, and count the ufuncs and functions that it runs, by name.
+        """Make the call, and count by name the ufuncs and functions that it runs.
 
-        An operation counts if it uses the state, a batch, or an array computed from them.
+        Only arrays that come from the state or a batch count.
         """
         self._counter.counts.clear()
         self._counter.arithmetic.clear()
@@ -187,16 +178,12 @@ class NumPy(Adapter):
         return _map_leaves(self._copy, arrays)
 
     def _copy(self, array: Any) -> Array:
-        """Copy one array, with floats and complex numbers in the precision policy's types."""
+        """Copy an array, with floats in the precision policy's dtype."""
         array = cast_complex(np.asarray(array), self._settings.precision)
         return np.array(array, dtype=self._dtype if np.issubdtype(array.dtype, np.floating) else None)
 
     def prepare(self, program: Program) -> Work:
-        """Set up a call that runs the program's steps in a Python loop.
-
-        A mode other than eager raises UnsupportedError, except for a placed program, which runs as it is. While
-        operations are counted, the call gets counting views of its batches.
-        """
+        """Set up a call that runs the program's steps in a Python loop."""
         call, batches = step_loop(program)
         if self._settings.mode != "eager" and not program.placed:
             raise UnsupportedError(f"NumPy has no mode {self._settings.mode}")
@@ -214,12 +201,12 @@ class NumPy(Adapter):
         )
 
     def _copy_state(self, state: Any) -> Any:
-        """Return a deep copy of the state; while operations are counted, its arrays are counting arrays."""
+        """Copy the state; use counting arrays while operations are counted."""
         state_copy = copy.deepcopy(state)
         return self.accounting.counting_views(state_copy) if self.accounting.counting else state_copy
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Return NumPy arrays; floats become float64, which represents every narrower type exactly."""
+        """Return NumPy arrays; floats become float64."""
         converted = {}
         for name, value in arrays.items():
             array = np.asarray(value)
@@ -231,7 +218,7 @@ class NumPy(Adapter):
         return self._settings.describe_device({"cpu"}, {""}, count=1)
 
     def precision(self) -> Precision:
-        """Return the policy and its dtype. NumPy computes products in that dtype, and does not flush denormals."""
+        """Return the policy and its dtype."""
         return Precision(policy=self._settings.precision, dtype=self._dtype.name, flush_denormal=False)
 
     def gradients(self) -> GradMode:
@@ -243,7 +230,7 @@ class NumPy(Adapter):
         return True
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two (size, size) matrices into an output that is allocated here."""
+        """Return a call that multiplies two (size, size) matrices."""
         x = np.full((size, size), 0.75, self._dtype)
         output = np.empty_like(x)
 
@@ -253,12 +240,12 @@ class NumPy(Adapter):
         return run
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call that computes `a <- b + 0.5 a` in two passes: NumPy has no operation that scales and adds."""
+        """Return a call that computes `a <- b + 0.5 a` in two passes."""
         a, b = (np.full(elements, 0.75, self._dtype) for _ in range(2))
         half = self._dtype.type(0.5)
 
         def run() -> None:
-            np.multiply(a, half, out=a)
+            np.multiply(a, half, out=a)  # NumPy has no operation that scales and adds
             np.add(b, a, out=a)
 
         return run
