@@ -44,7 +44,7 @@ Shape = tuple[int, ...]
 def count_hlo(text: str) -> float | None:
     """Count the floating-point operations of one run of an optimised HLO module.
 
-    None if the text contains no module, or if a count depends on data.
+    The result is None if they depend on data.
     """
     module = Module(text)
     if not module.entry:
@@ -58,7 +58,10 @@ def count_hlo(text: str) -> float | None:
 
 
 def _count_computation(module: Module, shapes: dict[str, Shape], counts: dict[str, float], name: str) -> float:
-    """Count the floating-point operations of one run of a computation; `counts` caches them by computation."""
+    """Count the floating-point operations of one run of a computation.
+
+    `counts` is a cache.
+    """
     if name not in counts:
         instructions = module.instructions(name)
         counts[name] = math.fsum(
@@ -70,10 +73,9 @@ def _count_computation(module: Module, shapes: dict[str, Shape], counts: dict[st
 def _count_instruction(  # noqa: PLR0911 - one return for each kind of instruction
     module: Module, shapes: dict[str, Shape], counts: dict[str, float], instruction: Instruction
 ) -> float:
-    """Count the floating-point operations of one HLO instruction, including the computations that it calls.
+    """Count the floating-point operations of one HLO instruction.
 
-    A reduction counts the numbers of its operand, an elementwise instruction those of its result. `shapes` holds the
-    shapes of floating-point results, by name. Raises UncountableError if the count depends on data.
+    `shapes` maps the names of floating-point results to their shapes.
     """
     line = instruction.line
     result = SHAPE.match(line)
@@ -99,10 +101,9 @@ def _count_instruction(  # noqa: PLR0911 - one return for each kind of instructi
 
 
 def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
-    """Count 2 operations for each pair of numbers that a product or a convolution multiplies.
+    """Count 2 operations for each pair of numbers that is multiplied.
 
-    A custom call that is neither counts 0, and so does an instruction without two floating-point operands. `line` is
-    the HLO instruction, and `shape` its result's shape.
+    `shape` is the result's.
     """
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0
@@ -123,10 +124,9 @@ def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shap
 
 
 def _feature_dimension(line: str, kernel_labels: str, result_labels: str) -> int:
-    """Return which dimension of a convolution's second operand holds the features of the convolution's result.
+    """Return which dimension of a convolution's second operand holds the result's features.
 
-    A label has one letter for each dimension: `o` and `f` are output features, `i` input features. If the HLO
-    instruction `line` computes a gradient, the labels are still those of the forward convolution.
+    For a gradient, the labels are those of the forward convolution.
     """
     if "BackwardInput" in line:
         return kernel_labels.index("i")  # the second operand is the kernel, the result the input's gradient
@@ -136,20 +136,17 @@ def _feature_dimension(line: str, kernel_labels: str, result_labels: str) -> int
 
 
 def _dimensions(text: str) -> Shape:
-    """Parse dimensions such as `2,3`; empty for a scalar."""
+    """Parse dimensions such as `2,3`."""
     return tuple(int(number) for number in text.split(",") if number)
 
 
 def count_jaxpr(jaxpr: Any) -> float | None:
-    """Count the floating-point operations of one run of a jaxpr; None if a count depends on data.
-
-    Operations whose results are not used count too.
-    """
+    """Count the floating-point operations of a jaxpr; None if they depend on data."""
     return _count_or_none(lambda: _count_jaxpr(jaxpr))
 
 
 def has_callback(jaxpr: Any) -> bool:
-    """Return True if a jaxpr contains a callback into Python: its operations cannot be counted."""
+    """Return True if a jaxpr contains a callback into Python."""
     return any(
         equation.primitive.name in {"pure_callback", "io_callback"}
         or any(map(has_callback, inner_jaxprs(equation.params)))
@@ -158,7 +155,7 @@ def has_callback(jaxpr: Any) -> bool:
 
 
 def float_types(jaxpr: Any) -> set[str]:
-    """Return the floating-point types of all arrays in a jaxpr and in the jaxprs inside it; scalars do not count."""
+    """Return the floating-point types of all arrays in a jaxpr, without scalars."""
     variables = [*jaxpr.invars]
     types: set[str] = set()
     for equation in jaxpr.eqns:
@@ -173,16 +170,12 @@ def _is_float_array(aval: Any) -> bool:
 
 
 def _count_jaxpr(jaxpr: Any) -> float:
-    """Count the floating-point operations of one run of a jaxpr; raise UncountableError if they depend on data."""
+    """Count the floating-point operations of a jaxpr, or raise UncountableError."""
     return math.fsum(map(_count_equation, jaxpr.eqns))
 
 
 def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for each kind of primitive
-    """Count the floating-point operations of one equation, including the jaxprs that it runs.
-
-    A reduction counts the numbers of its operand, an elementwise operation those of its result. Raises
-    UncountableError if the count depends on data.
-    """
+    """Count the floating-point operations of one equation, or raise UncountableError."""
     inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
     first_operand: Any = equation.invars[0].aval if equation.invars else None
     results = [out.aval for out in equation.outvars if _is_float(out.aval)]
@@ -216,7 +209,7 @@ def _is_float(aval: Any) -> bool:
 
 
 def _count_or_none(count: Callable[[], float]) -> float | None:
-    """Return what `count` returns; None if the count depends on data."""
+    """Return the count; None if it depends on data."""
     try:
         return count()
     except UncountableError:

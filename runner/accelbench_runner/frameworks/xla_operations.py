@@ -47,7 +47,7 @@ class Instruction:
 
     @property
     def called(self) -> list[str]:
-        """Return the names of the computations that the instruction calls: `body=%name`, `calls={%first, %second}`."""
+        """Return the names of the computations that the instruction calls."""
         called: list[str] = CALLED.findall(self.line)
         for names in CALLED_LIST.findall(self.line):
             called += [name.strip().lstrip("%") for name in names.split(",")]
@@ -58,7 +58,7 @@ class Module:
     """Parse an HLO module into computations, and count one run of a computation."""
 
     def __init__(self, text: str) -> None:
-        """Split a module in HLO's text format into computations, and those into instructions."""
+        """Split a module in HLO's text format into computations and instructions."""
         self._computations: dict[str, list[Instruction]] = {}
         self._operations: dict[str, Operations] = {}
         """Counted operations, by computation."""
@@ -81,14 +81,17 @@ class Module:
         return self._computations.get(computation, ())
 
     def count(self, computation: str) -> Operations:
-        """Count products and convolutions in a run of a computation; raise UncountableError if they depend on data."""
+        """Count the products and convolutions of a computation.
+
+        Raises UncountableError if they depend on data.
+        """
         if computation not in self._operations:
             counts = map(self._count_instruction, self.instructions(computation))
             self._operations[computation] = sum(counts, Operations())
         return self._operations[computation]
 
     def _count_instruction(self, instruction: Instruction) -> Operations:
-        """Count the products and convolutions of one instruction, including the computations that it calls."""
+        """Count the products and convolutions of one instruction."""
         inner_counts = [self.count(name) for name in instruction.called]
         match instruction.opcode:
             case "dot" | "ragged-dot" | "scaled-dot":
@@ -107,17 +110,16 @@ class Module:
                 return sum(inner_counts, Operations())
 
     def kernels(self, computation: str) -> int:
-        """Count the kernels of one run of a computation; raise UncountableError if a loop's length is unknown."""
+        """Count the kernels of one run of a computation.
+
+        Raises UncountableError if a loop's length is unknown.
+        """
         if computation not in self._kernels:
             self._kernels[computation] = sum(map(self._count_kernels, self.instructions(computation)))
         return self._kernels[computation]
 
     def _count_kernels(self, instruction: Instruction) -> int:
-        """Count the kernels of one instruction, including those of the computations that it calls.
-
-        A loop counts the kernels of its body times its length, a conditional those of the branch with the most. Any
-        other instruction, such as a fusion or a call that XLA marks as small, is one kernel, or none by its opcode.
-        """
+        """Count the kernels of one instruction."""
         line = instruction.line
         match instruction.opcode:
             case "while":
@@ -128,28 +130,25 @@ class Module:
                 return sum(map(self.kernels, instruction.called))
             case "conditional":
                 return max(map(self.kernels, instruction.called), default=0)
-            case opcode:
+            case opcode:  # a fusion, or a call that XLA marks as small, is one kernel
                 return 0 if opcode in NO_KERNELS or opcode.endswith("-done") else 1
 
 
 def count_hlo(text: str) -> Operations | None:
-    """Count the products and convolutions of one run of an HLO module.
-
-    None if the text contains no module, or if a count depends on data.
-    """
+    """Count the products and convolutions of an HLO module; None if they depend on data."""
     return _count_entry(text, Module.count)
 
 
 def count_kernels(text: str) -> int | None:
-    """Count the kernels of one run of an optimised HLO module; a fusion is one kernel.
+    """Count the kernels of one run of an optimised HLO module.
 
-    None if the text contains no module, or if the module has a loop of unknown length.
+    The result is None if a loop's length is unknown.
     """
     return _count_entry(text, Module.kernels)
 
 
 def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | None:
-    """Apply `count` to a module's entry computation; None if there is none, or if the count depends on data."""
+    """Apply `count` to the entry computation of an HLO module."""
     module = Module(text)
     if not module.entry:
         return None
@@ -160,9 +159,9 @@ def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | 
 
 
 def count_stablehlo(operation: Any) -> int:
-    """Count the operations in an MLIR operation's regions, and the operation itself unless it is in `STRUCTURE`.
+    """Count the operations in an MLIR operation, itself included.
 
-    Each function and each loop body counts once. For a whole module, the count is the size of XLA's input.
+    Each function and each loop body counts once.
     """
     count = 0 if operation.name in STRUCTURE else 1
     for region in operation.regions:
@@ -172,33 +171,31 @@ def count_stablehlo(operation: Any) -> int:
 
 
 def _library_call(line: str) -> Operations:
-    """Count the products and convolutions of an HLO custom call to a library: oneDNN, cuBLAS or cuDNN.
-
-    cuDNN's fused attention (`fmha`) computes two products. A call of another kind counts nothing.
-    """
+    """Count the products and convolutions of a custom call to a library."""
     match = TARGET.search(line)
     target = match[1].lower() if match else ""
     if "fmha" in target:
-        return PRODUCT * 2
+        return PRODUCT * 2  # cuDNN's fused attention
     if is_convolution_call(line):
         return CONVOLUTION
     return PRODUCT if is_product_call(line) else Operations()
 
 
 def is_product_call(line: str) -> bool:
-    """Return True if the target of an HLO custom call is a library's matrix product."""
+    """Return True if an HLO custom call is a library's matrix product."""
     match = TARGET.search(line)
     return match is not None and any(name in match[1].lower() for name in ("matmul", "gemm", "dot"))
 
 
 def is_convolution_call(line: str) -> bool:
-    """Return True if the target of an HLO custom call is a convolution or its gradient, but not attention (`fmha`)."""
+    """Return True if an HLO custom call is a convolution or its gradient."""
     match = TARGET.search(line)
+    # fmha is fused attention.
     return match is not None and "conv" in match[1].lower() and "fmha" not in match[1].lower()
 
 
 def trip_count(line: str) -> int:
-    """Return how often the body of an HLO `while` runs; raise UncountableError if the line does not contain it."""
+    """Return how often an HLO `while` runs its body; raise UncountableError if unknown."""
     match = TRIPS.search(line)
     if match is None:
         raise UncountableError
@@ -206,14 +203,14 @@ def trip_count(line: str) -> int:
 
 
 def common_count(branches: Sequence[Amount]) -> Amount:
-    """Return the count of every branch, which must be the same; raise UncountableError if the counts differ."""
+    """Return the count of every branch; raise UncountableError if the counts differ."""
     if any(branch != branches[0] for branch in branches):
         raise UncountableError
     return branches[0]
 
 
 def count_jaxpr(jaxpr: Any) -> Operations | None:
-    """Count the products and convolutions of one run of a jaxpr; None if a count depends on data."""
+    """Count the products and convolutions of a jaxpr; None if they depend on data."""
     try:
         return _count_jaxpr(jaxpr)
     except UncountableError:
@@ -221,7 +218,7 @@ def count_jaxpr(jaxpr: Any) -> Operations | None:
 
 
 def _count_jaxpr(jaxpr: Any) -> Operations:
-    """Count the products and convolutions of one run of a jaxpr; raise UncountableError if they depend on data."""
+    """Count the products and convolutions of a jaxpr, or raise UncountableError."""
     total = Operations()
     for equation in jaxpr.eqns:
         inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
@@ -242,7 +239,7 @@ def _count_jaxpr(jaxpr: Any) -> Operations:
 
 
 def inner_jaxprs(parameters: Any) -> Iterator[Any]:
-    """Yield the jaxprs among an equation's parameters, also those in tuples and lists."""
+    """Yield the jaxprs among an equation's parameters."""
     for value in parameters.values():
         candidates = value if isinstance(value, tuple | list) else (value,)
         for candidate in candidates:

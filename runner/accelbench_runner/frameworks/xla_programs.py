@@ -61,7 +61,7 @@ class ProgramContents:
     """Count and result bytes on a device, by kind."""
 
     def size_fields(self) -> dict[str, int]:
-        """Return the counts and bytes as fields of `ExecutableSize`, such as `all_reduces` and `all_reduce_bytes`."""
+        """Return the fields of `ExecutableSize`, such as `all_reduces`."""
         fields = {
             "kernels": self.kernels,
             "fusions": self.fusions,
@@ -76,7 +76,7 @@ class ProgramContents:
 
 
 def inspect(text: str) -> ProgramContents | None:
-    """Return the kernels, fusions and collectives of an optimised HLO module; None if the text contains no module."""
+    """Return the kernels, fusions and collectives of an optimised HLO module."""
     module = Module(text)
     if not module.entry:
         return None
@@ -96,11 +96,8 @@ def inspect(text: str) -> ProgramContents | None:
 
 
 def _collectives(module: Module) -> Iterator[Instruction]:
-    """Yield one instruction for each collective, such as `all-reduce`.
-
-    A TPU's program lists a collective up to three times (start, update, done), with the same channel. Only
-    the first counts.
-    """
+    """Yield one instruction for each collective, such as `all-reduce`."""
+    # A TPU's program lists a collective up to three times (start, update, done), with one channel.
     yielded_channels = set()
     for instruction in _walk(module, module.entry):
         if instruction.opcode.removesuffix("-start") not in ALL_KINDS:
@@ -114,11 +111,7 @@ def _collectives(module: Module) -> Iterator[Instruction]:
 
 
 def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
-    """Yield each instruction of a computation for which a kernel runs, and those of called computations for each call.
-
-    A fusion, a reduction, a sort, and a call that XLA marks as small on a CPU are one kernel each, whatever they call.
-    The condition of a loop does not count.
-    """
+    """Yield each instruction that runs a kernel, also in called computations."""
     for instruction in module.instructions(computation):
         match instruction.opcode:
             case "while":
@@ -127,7 +120,7 @@ def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
                 called = instruction.called
             case "call-start" | "async-start" | "conditional":
                 called = instruction.called
-            case opcode:
+            case opcode:  # a fusion, a reduction and a sort are one kernel each, whatever they call
                 called = []
                 if not _runs_no_kernel(opcode, instruction.line):
                     yield instruction
@@ -136,7 +129,7 @@ def _kernels(module: Module, computation: str) -> Iterator[Instruction]:
 
 
 def _runs_no_kernel(opcode: str, line: str) -> bool:
-    """Return True if no kernel runs for an instruction of this opcode; a custom call's `line` names its target."""
+    """Return True if no kernel runs for an instruction."""
     if opcode == "custom-call":
         target = TARGET.search(line)
         return target is not None and target[1] in NO_KERNEL_CALLS
@@ -144,10 +137,7 @@ def _runs_no_kernel(opcode: str, line: str) -> bool:
 
 
 def _walk(module: Module, computation: str) -> Iterator[Instruction]:
-    """Yield the instructions of a computation, and those of the computations that it calls, also inside fusions.
-
-    If a computation is called twice, its instructions are yielded twice.
-    """
+    """Yield all instructions of a computation and of the computations that it calls."""
     for instruction in module.instructions(computation):
         yield instruction
         for name in instruction.called:
@@ -155,10 +145,9 @@ def _walk(module: Module, computation: str) -> Iterator[Instruction]:
 
 
 def _name_fusions(module: Module, fusions: Sequence[Instruction]) -> Iterator[str]:
-    """Yield a name for each kind of fusion, such as `add, dot x2 (4 kernels)`; at most `MAXIMUM_FUSIONS` names.
+    """Yield a name for each kind of fusion, such as `add, dot x2 (4 kernels)`.
 
-    Fusions are of one kind if they contain the same operations, without `UNNAMED_OPCODES`. Kinds with the most
-    different operations come first. A name has at most `MAXIMUM_CHARACTERS`.
+    Fusions with the same operations are of one kind.
     """
     kernels_by_kind: Counter[tuple[str, ...]] = Counter()
     for fusion in fusions:
@@ -175,15 +164,12 @@ def _name_fusions(module: Module, fusions: Sequence[Instruction]) -> Iterator[st
 
 
 def result_bytes(instruction: Instruction) -> int:
-    """Return the bytes of a collective's result on one device; 0 if the instruction shows no type.
-
-    The result type of a `-start` instruction is a tuple of the operand, the result and a context. Only the result
-    counts. The type of `all-reduce-start` is the result itself.
-    """
+    """Return the bytes of a collective's result on one device."""
     match = RESULT.search(instruction.line)
     if match is None:
         return 0
     result_type = LAYOUT_OR_NOTE.sub("", LAYOUT_OR_NOTE.sub("", match[1]))  # twice: a layout may contain braces
+    # The type is a tuple of operand, result and context, but for `all-reduce-start` it is the result itself.
     if instruction.opcode.endswith("-start") and instruction.opcode != "all-reduce-start":
         elements = _tuple_elements(result_type)
         result_type = elements[1] if len(elements) > 1 else result_type
@@ -206,7 +192,7 @@ def _tuple_elements(tuple_type: str) -> list[str]:
 
 
 def _array_bytes(dtype: str, dimensions: str) -> int:
-    """Return the bytes of an array of a type such as `bf16` or `pred` (boolean), with dimensions such as `2,3`."""
+    """Return the bytes of an array of a type such as `bf16`, with dimensions such as `2,3`."""
     bits = 8 if dtype == "pred" else int(WIDTH.search(dtype)[0])  # type: ignore[index]  # `SHAPE` matches digits only
     elements = math.prod(int(dimension) for dimension in dimensions.split(",") if dimension)
     return math.ceil(elements * bits / 8)
