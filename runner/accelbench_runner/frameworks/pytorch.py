@@ -72,13 +72,13 @@ class PyTorch(Adapter):
         return {"torch": torch.__version__, **self._backend.versions()}
 
     def import_compiler(self) -> bool:
-        """Import Dynamo and Inductor if the variant compiles; return False if it does not. The import takes seconds."""
+        """Import Dynamo and Inductor if the variant compiles; this takes seconds."""
         if self._compiles:
             self.accounting.listen()  # imports both
         return self._compiles
 
     def initialise(self) -> None:
-        """Apply the settings, start the backend, and initialise the device with a first tensor."""
+        """Apply the settings, and start the device with a first tensor."""
         torch.set_flush_denormal(True)  # before any thread starts: threads inherit the setting
         torch.set_num_threads(self._settings.threads)
         torch.set_grad_enabled(self._settings.differentiates)
@@ -95,7 +95,7 @@ class PyTorch(Adapter):
     def _tensor(self, array: Array) -> torch.Tensor:
         """Copy the array to the device, with floats in the precision policy's dtype.
 
-        On a simulated device, return a tensor of the same shape and dtype, without numbers.
+        On a simulated device, the tensor has no numbers.
         """
         array = np.asarray(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
@@ -108,16 +108,12 @@ class PyTorch(Adapter):
         return torch.tensor(array, dtype=dtype, device=self._placement.device)
 
     def prepare(self, program: Program) -> Work:
-        """Set up the call by mode: `eager` runs it as it is, `compile` compiles all its steps into one graph.
-
-        Another mode raises UnsupportedError, except for a placed program, which runs as it is: its author has called
-        torch.compile where it is wanted.
-        """
+        """Set up the call in the variant's mode."""
         call, batches = step_loop(program)
         mode, options = self._settings.mode, self._settings.options
         self._placement.placed = program.placed
         if program.placed or mode == "eager":
-            pass  # the call runs as it is written
+            pass  # the call runs as it is written: the author of a placed program has compiled it
         elif mode == "compile" and isinstance(options, CompileOptions):
             call = torch.compile(call, mode=options.mode, dynamic=options.dynamic, fullgraph=options.fullgraph)
         else:
@@ -140,15 +136,12 @@ class PyTorch(Adapter):
 
     @contextmanager
     def forbid_compiling(self) -> Iterator[None]:
-        """Return a context that raises RecompiledError if Dynamo recompiles a function; eager code is not checked.
-
-        If a function is past its recompile limit, the error is raised at once. New inputs then run eagerly, and no
-        stance of Dynamo detects that.
-        """
+        """Return a context that raises RecompiledError if Dynamo recompiles a function."""
         if not self._compiles:
             yield
             return
         failure_reasons = import_module("torch._dynamo.utils").counters["unimplemented"]
+        # Past the limit, new inputs run eagerly, and no stance of Dynamo detects that.
         if any(reason.startswith(RECOMPILE_LIMIT) for reason in failure_reasons):
             raise RecompiledError(
                 "a function is past its recompile limit: inputs that fit no compiled version run eagerly"
@@ -164,7 +157,7 @@ class PyTorch(Adapter):
             torch.compiler.set_stance("default")
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Copy tensors to the host, and convert floats to float64, which represents every narrower type exactly."""
+        """Copy tensors to the host; floats become float64."""
         converted = {}
         for name, tensor in arrays.items():
             host_tensor = tensor.detach().cpu()
@@ -174,10 +167,7 @@ class PyTorch(Adapter):
         return converted
 
     def device(self, value: Any) -> Device:
-        """Read the devices of the tensors in `value`, and of the parameters of modules in it.
-
-        A step may return a module and no tensor outside it.
-        """
+        """Describe the devices of the tensors and modules in `value`."""
         leaves = pytree.tree_leaves(value)
         modules = [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -188,11 +178,8 @@ class PyTorch(Adapter):
         return self._settings.describe_device({device.type for device in devices}, models, len(devices))
 
     def precision(self) -> Precision:
-        """Read back the settings, and compute a denormal on the device to see whether it is flushed.
-
-        The denormal is a float32: every device has denormals of this type. It is compared with 0 on the device too,
-        because the CPU would flush it.
-        """
+        """Read back the settings, and find out whether denormals are flushed."""
+        # The comparison runs on the device too: the CPU would flush the denormal.
         smallest_normal = torch.tensor(np.finfo(np.float32).tiny, device=self._placement.device)
         return Precision(
             policy=self._settings.precision,
@@ -202,7 +189,10 @@ class PyTorch(Adapter):
         )
 
     def gradients(self) -> GradMode:
-        """Read whether autograd is on in this thread; a step may have changed it."""
+        """Read whether autograd is on in this thread.
+
+        A step may have changed it.
+        """
         return "on" if torch.is_grad_enabled() else "off"
 
     def drain(self) -> None:
@@ -210,26 +200,26 @@ class PyTorch(Adapter):
         self._backend.synchronise()
 
     def ready(self, value: Any) -> bool | None:  # noqa: ARG002 - a tensor does not report it
-        """Return whether the device's current stream is idle, so that `value` is computed; None on a CPU."""
+        """Return whether the device's current stream is idle; None on a CPU."""
         return self._backend.ready()
 
     def product(self, size: int) -> Callable[[], None]:
-        """Return a call that multiplies two (size, size) matrices into an output allocated here, and waits for it."""
+        """Return a call that multiplies two (size, size) matrices and waits."""
         x = self._normal_numbers(size, size)
         return self._synchronise_after(partial(torch.mm, x, x, out=torch.empty_like(x)))
 
     def triad(self, elements: int) -> Callable[[], None]:
-        """Return a call that computes `a <- b + 0.5 a` in one pass, and waits for the device."""
+        """Return a call that computes `a <- b + 0.5 a` in one pass and waits."""
         a, b = self._normal_numbers(elements), self._normal_numbers(elements)
         return self._synchronise_after(partial(torch.add, b, a, alpha=0.5, out=a))  # alpha scales the second operand
 
     def overwrite(self, size: int) -> Callable[[], None]:
-        """Return a call that writes zeros to `size` bytes of the device's memory, and waits for the device."""
+        """Return a call that writes `size` bytes of the device's memory and waits."""
         array = torch.empty(size, dtype=torch.uint8, device=self._placement.device)
         return self._synchronise_after(array.zero_)
 
     def _normal_numbers(self, *shape: int) -> torch.Tensor:
-        """Return a tensor of normal numbers: hardware may handle zeros and denormals at another speed."""
+        # Hardware may handle zeros and denormals at another speed.
         return torch.full(shape, 0.75, dtype=self._dtype, device=self._placement.device)
 
     def _synchronise_after(self, call: Callable[[], Any]) -> Callable[[], None]:
@@ -242,16 +232,13 @@ class PyTorch(Adapter):
         return run
 
     def out_of_memory(self, error: BaseException) -> bool:
-        """Return True for PyTorch's own exception, and for a RuntimeError of its CPU allocator."""
+        """Return True if the error means that memory ran out."""
         return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
 
 
 def _deep_copy(state: Any) -> Any:
-    """Return a deep copy of the state.
-
-    `deepcopy` fails on sparse tensors, which have no storage. So they are cloned first, and `deepcopy` finds the
-    clones in its memo.
-    """
+    """Return a deep copy of the state."""
     tensors = [leaf for leaf in pytree.tree_leaves(state) if isinstance(leaf, torch.Tensor)]
+    # `deepcopy` fails on sparse tensors; it finds these clones in its memo.
     clones = {id(tensor): tensor.clone() for tensor in tensors if tensor.layout != torch.strided}
     return copy.deepcopy(state, clones)

@@ -58,7 +58,7 @@ class TorchAccounting(Accounting):
         self._graphs: Any = None
 
     def listen(self) -> None:
-        """Import Dynamo and Inductor; register to note compilations and to count operations in Inductor's graphs."""
+        """Import Dynamo and Inductor, and register for compilations and graphs."""
         callbacks = import_module("torch._dynamo.callback")
         callbacks.callback_handler.register_start_callback(self._record_compilation)
         import_module("torch._inductor.compile_fx")
@@ -67,14 +67,11 @@ class TorchAccounting(Accounting):
         inductor.post_grad_custom_post_pass = self._graphs
 
     def _record_compilation(self, arguments: Any) -> None:
-        """Record the cause of a compilation; Dynamo calls this when a compilation starts."""
+        """Store the cause of a compilation; Dynamo calls this."""
         self._causes.append(f"{arguments.callback_trigger.name.lower()} {arguments.compile_id} was compiled")
 
     def compilations(self) -> Compilations:
-        """Return the seconds of Dynamo and of its backend, and a cause for each compilation; empty if eager.
-
-        Dynamo's timer includes the backend's time for the forward graph, which is subtracted.
-        """
+        """Return the seconds of Dynamo and of its backend, and a cause for each compilation."""
         if not self._compiles:
             return Compilations()
         metrics = import_module("torch._dynamo.utils").compilation_time_metrics
@@ -82,13 +79,14 @@ class TorchAccounting(Accounting):
         forward_seconds = seconds_by_timer.get("OutputGraph.call_user_compiler", 0.0)
         backward_seconds = seconds_by_timer.get("compile_fx.<locals>.bw_compiler", 0.0)
         frame_seconds = seconds_by_timer.get("_compile.compile_inner", 0.0)
+        # Dynamo's timer includes its backend's time for the forward graph.
         seconds = {"dynamo": frame_seconds - forward_seconds, "backend": forward_seconds + backward_seconds}
         return Compilations(seconds=seconds, causes=list(self._causes))
 
     def compile_cache(self) -> CompileCache | None:
-        """Return the hits and misses of Inductor's cache and of AOTAutograd's cache together; None if eager.
+        """Return the hits and misses of Inductor's and AOTAutograd's caches together.
 
-        Both count, because a hit in AOTAutograd's cache may skip Inductor's.
+        A hit in AOTAutograd's cache may skip Inductor's.
         """
         if not self._compiles:
             return None
@@ -101,16 +99,13 @@ class TorchAccounting(Accounting):
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count the products and convolutions that PyTorch's profiler records in one more call, also in compiled code.
-
-        None for max-autotune: the profiler misses products that Inductor generates from templates. A TorchDispatchMode
-        would not help, because compiled functions run eagerly under one.
-        """
+        """Count the products and convolutions of one more call."""
         options = self._settings.options
         if isinstance(options, CompileOptions) and options.mode.startswith("max-autotune"):
-            return None
+            return None  # the profiler misses products that Inductor generates from templates
         state = work.fresh()
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
+        # A TorchDispatchMode would make compiled functions run eagerly.
         with profile() as profiled:
             work.call(state, work.batches)
         self._backend.synchronise()
@@ -122,11 +117,7 @@ class TorchAccounting(Accounting):
         return CountedOperations(operations, "the operations dispatched")
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count the floating-point operations of one more call as ATen dispatches them; if it fails, count nothing.
-
-        For a variant that compiles, `run` is the count in Inductor's graphs: None if there are none, if the author
-        compiles parts of the program, or if a size depends on data. On a simulated device, return its counts so far.
-        """
+        """Count the floating-point operations of one more call, as written and as optimised."""
         if self._placement.simulation is not None:
             return self._placement.simulation.total()
         counter = DispatchCounter()
@@ -142,13 +133,14 @@ class TorchAccounting(Accounting):
         if not self._compiles:
             return dispatched
         run = None
+        # In a placed program, the author may have compiled only a part.
         graphs_cover_call = self._graphs is not None and self._graphs.graphs and not self._placement.placed
         if graphs_cover_call and not math.isnan(self._graphs.operations):
             run = self._graphs.operations
         return dispatched.model_copy(update={"run": run, "source": "Inductor's graphs"})
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call; count by name the ATen operations that do not just move numbers, and the compiled regions."""
+        """Make the call, and count by name the ATen operations that compute something."""
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
         with profile() as profiled:
             call()
@@ -158,26 +150,23 @@ class TorchAccounting(Accounting):
         return Counter(name for name in operations if name not in MOVING)
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak memory of tensors, as the device's allocator reports it; None on a CPU."""
+        """Return the peak memory of tensors; None on a CPU."""
         return self._backend.peak_memory_bytes()
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak memory that the device's allocator reserved; None on a CPU."""
+        """Return the peak memory that the allocator reserved; None on a CPU."""
         return self._backend.reserved_memory_bytes()
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the last-level cache, as the device's driver reports it; None on a CPU."""
+        """Return the size of the last-level cache; None on a CPU."""
         return self._backend.cache_bytes()
 
     def device_id(self) -> str | None:
-        """Return the device's UUID, as its driver reports it; None on a CPU."""
+        """Return the device's UUID; None on a CPU."""
         return self._backend.id()
 
     def describe_emulation(self) -> str:
-        """Describe several processes of one host that communicate through gloo; empty for anything else.
-
-        Such processes emulate devices: they share the host's CPUs and memory.
-        """
+        """Describe how several processes of one host emulate devices; empty if none do."""
         if not (distributed.is_available() and distributed.is_initialized()):
             return ""
         all_processes = distributed.get_world_size()
@@ -187,10 +176,10 @@ class TorchAccounting(Accounting):
         return f"{host_processes} processes of one host communicate through gloo"
 
     def threads(self) -> int | None:
-        """Return the number of threads that PyTorch uses within one operation."""
+        """Return how many threads PyTorch uses within one operation."""
         threads: int = torch.get_num_threads()
         return threads
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return host seconds over device seconds of each block so far; empty on a CPU, which has no events."""
+        """Return host seconds over device seconds of each block; empty on a CPU."""
         return list(self._backend.events.ratios) if self._backend.events else []

@@ -22,15 +22,15 @@ class TimedEvents:
         """Host seconds over device seconds, of each block whose events show more than 0 ms."""
 
     def start(self) -> None:
-        """Queue the event that starts the block, before its first call."""
+        """Queue the event that starts the block."""
         self._started.record()
 
     def stop(self) -> None:
-        """Queue the event that ends the block, after its last call."""
+        """Queue the event that ends the block."""
         self._stopped.record()
 
     def compare(self, host_seconds: float) -> None:
-        """Wait for the end event; store the ratio host seconds / device seconds, but none for a block of 0 ms."""
+        """Store the ratio of host seconds to device seconds for the block."""
         self._stopped.synchronize()
         milliseconds: float = self._started.elapsed_time(self._stopped)
         if milliseconds > 0:
@@ -46,7 +46,7 @@ class HostBackend:
         self.device = torch.device(name)
 
     def start(self, *, compiles: bool) -> None:
-        """Start the backend: if the variant compiles, let Inductor find the CPU's vector instructions."""
+        """Find the CPU's vector instructions if the variant compiles."""
         if compiles:
             _detect_vector_instructions()
 
@@ -66,19 +66,19 @@ class HostBackend:
         return ""
 
     def id(self) -> str | None:
-        """Return None: a CPU has no UUID by which a monitor finds it."""
+        """Return None: a CPU has no UUID."""
         return None
 
     def peak_memory_bytes(self) -> int | None:
-        """Return None: PyTorch does not count the memory of tensors on a CPU."""
+        """Return None: PyTorch does not count a CPU's memory."""
         return None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return None: PyTorch does not count the memory that is reserved on a CPU."""
+        """Return None: PyTorch does not count a CPU's memory."""
         return None
 
     def cache_bytes(self) -> int | None:
-        """Return None: PyTorch does not report the size of a CPU's cache."""
+        """Return None: PyTorch does not report a CPU's cache."""
         return None
 
 
@@ -90,13 +90,13 @@ class AcceleratorBackend(HostBackend):
         self._module = torch.get_device_module(name)
 
     def start(self, *, compiles: bool) -> None:  # noqa: ARG002 - only the CPU's backend reads it
-        """Create the events, which need a device; raise UnsupportedError without one."""
+        """Create the events; raise UnsupportedError without a device."""
         if not self._module.is_available():
             raise UnsupportedError(f"no {self.device.type.upper()} device is visible to PyTorch")
         self.events = TimedEvents(self._module.Event)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of PyTorch's CUDA or ROCm, of cuDNN and of Triton, if they are installed."""
+        """Return the versions of CUDA or ROCm, of cuDNN and of Triton."""
         backend = self.device.type
         versions = {
             backend: getattr(torch.version, backend, None),
@@ -110,35 +110,38 @@ class AcceleratorBackend(HostBackend):
         self._module.synchronize()
 
     def ready(self) -> bool | None:
-        """Return True if the current stream is idle; PyTorch cannot report it for a single tensor."""
+        """Return True if the current stream is idle.
+
+        PyTorch cannot report it for a single tensor.
+        """
         is_idle: bool = self._module.current_stream().query()
         return is_idle
 
     def model(self, device: torch.device) -> str:
-        """Return the device's model, as its driver names it."""
+        """Return the device's model."""
         name: str = self._module.get_device_name(device)
         return name
 
     def id(self) -> str | None:
-        """Return the device's UUID with NVML's prefix `GPU-`, which CUDA leaves out; None if it has no UUID.
+        """Return the device's UUID with NVML's prefix `GPU-`.
 
-        For a MIG slice this is not NVML's UUID, so NVML does not find the slice by it.
+        A MIG slice has another UUID in NVML.
         """
         uuid = getattr(self._properties(), "uuid", None)
         return f"GPU-{uuid}" if uuid else None
 
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak memory of tensors, by PyTorch's caching allocator."""
+        """Return the peak memory of tensors."""
         peak: int = self._module.max_memory_allocated()
         return peak
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak memory that PyTorch's caching allocator reserved, used or not."""
+        """Return the peak memory that PyTorch's allocator reserved."""
         reserved: int = self._module.max_memory_reserved()
         return reserved
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the L2 cache; None if the driver does not report it."""
+        """Return the size of the L2 cache."""
         return getattr(self._properties(), "L2_cache_size", None)
 
     def _properties(self) -> Any:
@@ -153,17 +156,16 @@ def find(name: str) -> HostBackend:
 def _detect_vector_instructions() -> None:
     """Let Inductor find the CPU's vector instructions before anything is compiled.
 
-    Inductor compiles a library for each instruction set, which takes 10 s and must not count as compile time. During
-    this, Inductor's cache is the directory that all launches of a case share: only the first launch compiles.
+    This takes 10 s, which must not count as compile time.
     """
     launch_cache = os.environ.get(CACHE)
     if MACHINE_DIRECTORY in os.environ:
-        os.environ[CACHE] = os.environ[MACHINE_DIRECTORY]
+        os.environ[CACHE] = os.environ[MACHINE_DIRECTORY]  # all launches of a case share it
     import_module("torch._inductor.cpu_vec_isa").valid_vec_isa_list()
     if launch_cache is not None:
         os.environ[CACHE] = launch_cache
 
 
 def _format_cudnn_version(version: int | None) -> str:
-    """Format cuDNN's version `92600` as `9.26.0`; empty without cuDNN."""
+    """Format cuDNN's version `92600` as `9.26.0`."""
     return f"{version // 10000}.{version % 10000 // 100}.{version % 100}" if version else ""

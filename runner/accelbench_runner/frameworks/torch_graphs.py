@@ -20,19 +20,19 @@ class GraphCounter(CustomGraphPass):  # type: ignore[misc]
         """Number of graphs so far."""
 
     def __call__(self, graph: torch.fx.Graph) -> None:
-        """Add the operations of a new graph of Inductor; after a graph with an unknown size, the sum stays NaN."""
+        """Add the operations of a new graph."""
         self.graphs += 1
         for node in graph.nodes:
             if node.op == "call_function":
                 try:
                     arguments, keywords, result = tree_map(_example_value, (node.args, node.kwargs, node))
                 except _UnknownSizeError:
-                    self.operations = math.nan
+                    self.operations = math.nan  # further graphs do not change it
                     return
                 self.operations += count(node.target, arguments, keywords, result)
 
     def uuid(self) -> bytes:
-        """Return a constant as the pass's key in Inductor's cache, because the pass changes no graph."""
+        """Return a constant key for Inductor's cache, because this pass changes no graph."""
         return b"accelbench counts, and changes nothing"
 
 
@@ -41,17 +41,16 @@ class _UnknownSizeError(Exception):
 
 
 def _example_value(node: Any) -> Any:
-    """Return the example value of a graph's node, or an argument itself if it is no node. All sizes are concrete."""
+    """Return the example value of a graph's node, or an argument itself."""
     if isinstance(node, torch.fx.Node):
         return tree_map(_with_concrete_sizes, node.meta.get("val"))
     return _with_concrete_sizes(node)
 
 
 def _with_concrete_sizes(value: Any) -> Any:
-    """Replace a symbolic size, or the symbolic sizes of a tensor, by the hints that Dynamo compiles with.
+    """Replace symbolic sizes by the hints that Dynamo compiles with.
 
-    Converting a symbolic size to int would specialise it, and Dynamo would compile anew for every other size. If a
-    size has no hint, this raises _UnknownSizeError.
+    If they were converted to int, Dynamo would compile anew for every other size.
     """
     if isinstance(value, torch.SymInt):
         if value.node.hint is None:

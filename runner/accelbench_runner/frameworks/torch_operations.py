@@ -51,17 +51,16 @@ FUSED = {
 
 @cache
 def flop_formulas() -> Mapping[Any, Callable[..., float]]:
-    """Return PyTorch's formulas, imported on first use: that takes 0.1 s, which no timed phase should contain."""
+    """Return PyTorch's formulas, imported on first use.
+
+    The import takes 0.1 s, which no timed phase should contain.
+    """
     formulas: Mapping[Any, Callable[..., float]] = import_module("torch.utils.flop_counter").flop_registry
     return formulas
 
 
 def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> float:
-    """Count the floating-point operations of one ATen operation.
-
-    PyTorch's formula counts a product; views and operations in `MOVING` count 0. Any other operation counts 1, or its
-    factor in `FUSED`, for each number of its result or of its operands, whichever are more.
-    """
+    """Count the floating-point operations of one ATen operation."""
     packet = getattr(operation, "overloadpacket", None)
     if packet is None or operation.is_view or packet.__name__ in MOVING:
         return 0.0
@@ -73,18 +72,16 @@ def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any],
 
 
 def _count_floats(values: Any) -> int:
-    """Return the number of elements of the largest floating-point tensor in `values`.
-
-    If `values` contains lists, all tensors count together: a fused optimizer updates every tensor of a list.
-    """
+    """Return the number of elements of the largest floating-point tensor."""
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
     nested = isinstance(values, tuple | list) and any(isinstance(value, tuple | list) for value in values)
+    # A fused optimizer updates every tensor of a list.
     sizes = [tensor.numel() for tensor in tensors]
     return sum(sizes) if nested else max(sizes, default=0)
 
 
 def _float_types(values: Any) -> set[str]:
-    """Return the types of floating-point tensors in `values`, without scalars, such as an optimizer's step count."""
+    """Return the types of the floating-point tensors in `values`, without scalars."""
     tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.ndim)
     return {str(tensor.dtype).removeprefix("torch.") for tensor in tensors if tensor.is_floating_point()}
 
@@ -103,18 +100,16 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Return False, because skipping Dynamo would import it, which takes a second; see `compile_disabled`."""
+        """Return False: skipping Dynamo would import it, which takes a second."""
         return False
 
     def __torch_dispatch__(
         self, operation: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run and count the operation. If it has no formula and can be decomposed, count what it consists of instead.
-
-        Autograd decomposes `matmul` and the like before they arrive here, but inference mode does not.
-        """
+        """Run and count the operation, or the operations that it consists of."""
         keywords = keywords or {}
         packet = getattr(operation, "overloadpacket", None)
+        # Autograd has decomposed `matmul` and the like before, but inference mode has not.
         if packet is not None and packet not in self._formulas:
             with self:  # the operations that it consists of are dispatched here too
                 result = operation.decompose(*arguments, **keywords)
@@ -125,16 +120,16 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Count an operation that has run; note its floating-point types, and whether autograd was on."""
+        """Count an operation that has run."""
         self.types |= _float_types((arguments, result))
         self.recorded |= torch.is_grad_enabled()
         self.operations += count(operation, arguments, keywords, result)
 
     def total(self) -> Arithmetic:
-        """Return the counts so far. `run` equals `written`: operations dispatched one by one are not optimised."""
+        """Return the counts so far."""
         return Arithmetic(
             written=self.operations,
-            run=self.operations,
+            run=self.operations,  # dispatched one by one, they are not optimised
             source="the operations dispatched",
             types=sorted(self.types),
             recorded=self.recorded,

@@ -58,8 +58,7 @@ class TorchTargets(Targets):
     def for_target(self, target: Target) -> AbstractContextManager[None]:
         """Return a context in which tensors are on the simulated device.
 
-        Raises UnsupportedError for a variant that compiles, because torch.compile needs the driver, and for a platform
-        that PyTorch does not support.
+        Raises UnsupportedError if PyTorch cannot simulate the target.
         """
         if self._compiles:
             raise UnsupportedError(NO_DRIVER)
@@ -70,7 +69,7 @@ class TorchTargets(Targets):
 
     @contextmanager
     def _simulate(self, target: Target) -> Iterator[None]:
-        """Return a context in which the target's device is simulated, and new tensors are created on it."""
+        """Simulate the target's device, and create new tensors on it."""
         with simulated_device(target.platform) as account:
             self._account = account
             self._placement.simulation = account
@@ -78,11 +77,7 @@ class TorchTargets(Targets):
             yield
 
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Dispatch two calls on the simulated device; return whether the second one fits in memory, and its size.
-
-        The memory is the target's, or this machine's for a target without its own. If the memory or the
-        call's peak is unknown, the call fits.
-        """
+        """Dispatch two calls on the simulated device, and measure the second one."""
         assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
         size = measure_call(self._account, program, work.call, work.batches)
         available = target.chip.memory_bytes or memory.available_bytes()
@@ -124,19 +119,16 @@ class DeviceAccount(DispatchCounter):
     def __torch_dispatch__(
         self, operation: Any, types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run the operation on shapes and record it, but tell C++ code that every tensor is on `HOST`, the CPU.
-
-        Otherwise C++ code would call the driver of the simulated device.
-        """
+        """Run the operation on shapes, and count it."""
         if operation is DEVICE_QUERY:
-            return HOST
+            return HOST  # otherwise C++ code would call the driver of the simulated device
         keywords = dict(keywords or {})
         if keywords.get("device") == HOST and operation.overloadpacket.__name__.startswith("new_"):
             keywords["device"] = arguments[0].device  # C++ code was told `HOST`
         return super().__torch_dispatch__(operation, types, arguments, keywords)
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Count the operation, its allocations, and a kernel if it uses the device; a view or `NO_KERNEL` runs none."""
+        """Count the operation, its allocations and its kernel."""
         super().record(operation, arguments, keywords, result)
         results = [leaf for leaf in pytree.tree_leaves(result) if self._is_on_device(leaf)]
         for tensor in results:
@@ -148,27 +140,26 @@ class DeviceAccount(DispatchCounter):
             self.kernels += 1
 
     def begin_call(self) -> None:
-        """Reset the counts and the events for a new call; live allocations stay."""
+        """Reset the counts and the events for a new call."""
         self.operations, self.kernels, self.recorded = 0.0, 0, False
         self.types.clear()
         self._events.clear()
         self._last_serial_before_call = self._last_serial
 
     def allocations(self, value: Any) -> dict[int, Allocation]:
-        """Return the allocations of the device's tensors in `value`, by serial number."""
+        """Return the allocations of the tensors in `value`, by serial number."""
         addresses = [_address(tensor) for tensor in tensors(value) if self._is_on_device(tensor)]
         allocations = [self._live[address] for address in addresses if address in self._live]
         return {allocation.serial: allocation for allocation in allocations}
 
     def live(self) -> dict[int, Allocation]:
-        """Return all live allocations by serial number."""
+        """Return all live allocations, by serial number."""
         return {allocation.serial: allocation for allocation in self._live.values()}
 
     def peak_bytes(self, before: Mapping[int, Allocation], excluded: frozenset[int] = frozenset()) -> int:
-        """Return the peak of the allocated bytes since `begin_call`, rounded up as the allocator does.
+        """Return the peak of allocated bytes since `begin_call`.
 
-        The call's own allocations count, and those in `before`, which were live when the call began. Serial numbers in
-        `excluded` do not count.
+        `before` are the allocations at the begin; `excluded` are serial numbers to leave out.
         """
         current = sum(allocation.rounded_bytes for serial, allocation in before.items() if serial not in excluded)
         peak = current
@@ -184,7 +175,7 @@ class DeviceAccount(DispatchCounter):
         return isinstance(leaf, torch.Tensor) and leaf.device.type == self.device.type
 
     def _allocate(self, tensor: torch.Tensor) -> None:
-        """Record the tensor's storage as an allocation, unless it is the storage of an earlier tensor."""
+        """Add an allocation for the tensor's storage, if the storage is new."""
         address = _address(tensor)
         if address in self._live:
             return
@@ -198,7 +189,6 @@ class DeviceAccount(DispatchCounter):
         weakref.finalize(storage, self._free, address)
 
     def _free(self, address: int) -> None:
-        """Record that the storage at this address was freed."""
         self._events.append((False, self._live.pop(address)))
 
 
@@ -211,7 +201,7 @@ def _address(tensor: torch.Tensor) -> int:
 def tensors(value: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors in a pytree of tensors, modules and optimizers.
 
-    Gradients are left out, because they are neither an input nor an output of a call.
+    Gradients are left out, because no call takes or returns them.
     """
     for leaf in pytree.tree_leaves(value):
         if isinstance(leaf, torch.nn.Module):
@@ -225,9 +215,9 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 @contextmanager
 def simulated_device(platform: str) -> Iterator[DeviceAccount]:
-    """Return a context in which tensors have no numbers; it yields the account of the simulated device.
+    """Return a context in which tensors have no numbers.
 
-    Raises UnsupportedError if code in it reads a number, needs a shape that depends on numbers, or uses autocast.
+    Raises UnsupportedError if code in it reads a number or uses autocast.
     """
     # Let optimizers update several fake tensors in one operation, as they do with real ones.
     if FakeTensor not in optimizer._foreach_supported_types:  # noqa: SLF001 - DTensor registers itself likewise
@@ -246,10 +236,7 @@ def simulated_device(platform: str) -> Iterator[DeviceAccount]:
 
 
 def _dispatch(call: Any, state: Any, batches: Any) -> Any:
-    """Make the call on tensors without numbers; raise UnsupportedError if the call fails on such tensors.
-
-    Interrupts, and exceptions about memory, missing numbers or autocast (a UserWarning), pass through to the caller.
-    """
+    """Make the call; raise UnsupportedError if it fails on tensors without numbers."""
     try:
         return call(state, batches)
     except (KeyboardInterrupt, MemoryError, DataDependentOutputException, DynamicOutputShapeException, UserWarning):
@@ -262,10 +249,9 @@ def _dispatch(call: Any, state: Any, batches: Any) -> Any:
 
 
 def measure_call(account: DeviceAccount, program: Program, call: Any, batches: Any) -> ExecutableSize:
-    """Make two calls; return the memory and the number of kernels of the second.
+    """Make two calls; return the memory and the kernels of the second.
 
-    The first call is not typical: it also creates the tensors that an optimizer keeps. Memory that only the initial
-    state or other calls' batches occupy does not count.
+    The first call also creates the tensors that an optimizer keeps.
     """
     state = _dispatch(call, program.state, batches)[0]  # no name for the out, so that its memory is freed
     gc.collect()

@@ -9,15 +9,15 @@ class DeviceEvents(Protocol):
     """Time a block by the device's clock, with one event before its first call and one after its last."""
 
     def start(self) -> None:
-        """Put the event that starts the block into the device's queue."""
+        """Queue the event that starts the block."""
         ...
 
     def stop(self) -> None:
-        """Put the event that ends the block into the device's queue."""
+        """Queue the event that ends the block."""
         ...
 
     def compare(self, host_seconds: float) -> None:
-        """Store the ratio host seconds / device seconds of the block; called after synchronisation."""
+        """Store the ratio of host seconds to device seconds for the block."""
         ...
 
 
