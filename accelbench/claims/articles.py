@@ -43,7 +43,7 @@ class Articles(Document):
 
 
 def load(directory: Path) -> Articles:
-    """Read articles.yaml from the ledger's directory; raise InvalidLedgerError if it is missing or malformed."""
+    """Read articles.yaml in the directory; raises InvalidLedgerError."""
     file = directory / ARTICLES
     try:
         return Articles.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))

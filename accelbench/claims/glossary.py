@@ -53,7 +53,7 @@ TERMS = {
 
 
 def list_terms(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return a Markdown list that explains the general terms, and each metric in a condition of these claims."""
+    """Return a Markdown list that explains the terms and metrics of these claims."""
     metrics: set[str | None] = set()
     for settled_claim in settled_claims:
         metrics.update(expectation.metric for expectation in settled_claim.claim.expectations)
@@ -66,10 +66,7 @@ def list_terms(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def workloads_table(results: Iterable[Result]) -> str:
-    """Return a table that explains each measured workload: its measured variants, its parameters, its observations.
-
-    Its last rows explain the observations that every observed workload has.
-    """
+    """Return a table that explains the measured workloads."""
     variants_by_workload: defaultdict[str, set[str]] = defaultdict(set)
     for result in results:
         variants_by_workload[result.case.workload].update(variant.name for variant in result.variants)

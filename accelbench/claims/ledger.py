@@ -65,9 +65,8 @@ class Majority(Document):
 class Training(Document):
     """Claim how many times as fast one whole training is as another, compilation included.
 
-    If the variant is faster in the article, its advantage is the article's ratio minus 1. A measured ratio confirms the
-    claim if it is at least 1 plus half of this advantage, and at most twice the article's ratio. If the variant is
-    slower, the same holds of the inverse ratios. If the article claims only faster or slower, there is no upper bound.
+    If the article says 3 times as fast, a measured ratio from 2 to 6 confirms the claim: from 1 plus half of the
+    advantage to twice the ratio. If the article says only faster or slower, there is no upper bound.
     """
 
     variant: VariantName
@@ -152,14 +151,14 @@ class Claim(Document):
 
     @model_validator(mode="after")
     def _require_conditions_of_claims_only(self) -> Self:
-        """Require `confirms` or `refutes` for a claim of an article, and neither for a question of our own."""
+        """Require conditions of a claim, and forbid them for our own question."""
         if self.own == bool(self.confirms or self.refutes):
             raise ValueError(f"row {self.row}: a claim needs confirms or refutes; a question of our own has neither")
         return self
 
     @model_validator(mode="after")
     def _require_history_of_unrecorded_bounds(self) -> Self:
-        """Require a history entry if the claim's bounds are in the ledger: a run's record lacks them."""
+        """Require a history entry for bounds in the ledger: no run records them."""
         if (self.trainings or self.expectations) and not self.history:
             raise ValueError(f"row {self.row}: bounds outside the manifests need a history entry with their date")
         return self
@@ -171,30 +170,31 @@ class Claim(Document):
 
     @property
     def compared_variants(self) -> frozenset[str]:
-        """Return the variants that a claim about a suite compares; empty for any other claim, which compares all."""
+        """Return the variants that a claim about a suite compares.
+
+        An empty set means that the claim compares all.
+        """
         variants = {majority.variant for majority in self.majorities}
         baselines = {majority.over for majority in self.majorities}
         return frozenset(variants | baselines)
 
     @property
     def table_baseline(self) -> str | None:
-        """Return the baseline of the claim's tables: that of its first majority, or else its field `baseline`.
+        """Return the baseline of the claim's tables.
 
-        None if each table uses the baseline of its manifest.
+        With None, each table uses the baseline of its manifest.
         """
         return self.majorities[0].over if self.majorities else self.baseline
 
     @property
     def manifest_names(self) -> tuple[str, ...]:
-        """Return the names of the deciding manifests without `.yaml`. A result's directory has the same name."""
+        """Return the names of the deciding manifests, without `.yaml`."""
         return tuple(manifest.removesuffix(".yaml") for manifest in self.manifests)
 
     def has_change_since(self, measured_at: datetime) -> bool:
-        """Return True if the history has a change of a condition at or after this time.
-
-        If the history has only the day of a change, a change on the same day counts.
-        """
+        """Return True if a condition changed at or after this time."""
         for earlier in self.history:
+            # Some changes have only a day: then the same day is late enough.
             time_or_day = measured_at if isinstance(earlier.changed, datetime) else measured_at.date()
             if earlier.changed >= time_or_day:
                 return True
@@ -210,7 +210,7 @@ class UnknownRowError(Exception):
 
 
 def directory() -> Path:
-    """Return the claims' directory: next to this module if installed, examples/claims in a checkout."""
+    """Return the claims' directory, in the package or in a checkout."""
     packaged = Path(__file__).with_name("rows")
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "examples" / "claims"
 
@@ -239,9 +239,9 @@ def load(path: Path) -> tuple[Claim, ...]:
 
 @functools.cache
 def reworded_digests(path: Path) -> dict[str, list[str]]:
-    """Return, by the digest of each workload's source today, the digests of its equivalent earlier versions.
+    """Return the digests of equivalent older sources, by each workload's digest today.
 
-    Versions are equivalent if they differ only in names and text. Raises InvalidLedgerError if the file cannot be read.
+    Sources are equivalent if only names and text differ.
     """
     file = path / REWORDED
     try:
@@ -252,9 +252,9 @@ def reworded_digests(path: Path) -> dict[str, list[str]]:
 
 
 def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
-    """Return the claims of the rows in `rows`, such as `2,3,28-37`, or all claims if `rows` is empty.
+    """Return the claims in `rows`, such as `2,3,28-37`; all for an empty text.
 
-    Raises UnknownRowError if an entry is malformed, or no claim is in its range.
+    Raises UnknownRowError if a row does not exist.
     """
     claims_by_row = {claim.row: claim for claim in claims}
     if not rows.strip():
@@ -274,9 +274,9 @@ def choose(claims: Iterable[Claim], rows: str) -> tuple[Claim, ...]:
 
 
 def check_variants(claim: Claim, manifest: str, run: BenchmarkRun) -> None:
-    """Raise InvalidLedgerError if a majority or training of the claim names a variant that `manifest` lacks.
+    """Raise InvalidLedgerError if the manifest lacks a variant that the claim names.
 
-    `manifest` is the manifest's file name, for the message, and `run` its content.
+    `manifest` is the name of the file with `run`.
     """
     manifest_variants = [variant.label for variant in run.spec.variants]
     conditions: list[tuple[str, Majority | Training]] = []
@@ -290,14 +290,14 @@ def check_variants(claim: Claim, manifest: str, run: BenchmarkRun) -> None:
 
 
 def parse_hardware(name: str) -> Hardware:
-    """Return `name` if it is a class of hardware; raise ValueError if it is not."""
+    """Return `name` as a class of hardware; raises ValueError."""
     if name not in get_args(Hardware):
         raise ValueError(f"unknown hardware {name}; there are {', '.join(get_args(Hardware))}")
     return cast("Hardware", name)
 
 
 def _format_rows(rows: Iterable[int]) -> str:
-    """Format row numbers as `2, 3, 28 to 37`; three or more consecutive rows become a range."""
+    """Format row numbers as `2, 3, 28 to 37`."""
     groups: list[list[int]] = []
     for row in sorted(rows):
         if groups and row == groups[-1][-1] + 1:

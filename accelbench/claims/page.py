@@ -56,14 +56,14 @@ def page(
     results_link: str,
     pictures: Mapping[int, tuple[str, str]] | None = None,
 ) -> str:
-    """Return the page.
+    """Return the page as Markdown.
 
     Args:
         settled_claims: The claims, in the order of the page.
-        articles: The articles that the claims quote, and their other mistakes.
-        hardware: The class of hardware that is named if all results are from one machine.
+        articles: The articles that the claims quote.
+        hardware: The page names it if all results are from one machine.
         results_link: The link from the page to the directory of all results.
-        pictures: For each row with a picture, its file name in `pictures` of that directory, and its description.
+        pictures: The file name and the description of each picture, by row.
     """
     pictures = pictures or {}
     results = [result for settled_claim in settled_claims for result in _results(settled_claim)]
@@ -94,7 +94,7 @@ def page(
 
 
 def _overview_table(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return a table with a row for each claim: link, question, article, verdict, and which source was measured."""
+    """Return a table with a row for each claim."""
     rows = [
         (
             _row_link(settled_claim.claim),
@@ -109,7 +109,7 @@ def _overview_table(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles) -> list[str]:
-    """Return the section on mistakes that no claim asks about, in the articles of these claims; empty without any."""
+    """Return the section on mistakes that no claim asks about."""
     quoted_articles = {settled_claim.claim.article for settled_claim in settled_claims}
     rows = [
         (mistake.article, mistake.said, mistake.shown)
@@ -126,7 +126,7 @@ def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles
 
 
 def _row_count_text(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return a sentence that counts the rows: claims of articles, and questions of our own if there are some."""
+    """Return a sentence that counts the rows."""
     row_count = len(settled_claims)
     question_count = sum(settled_claim.claim.own for settled_claim in settled_claims)
     rows_text = "1 row" if row_count == 1 else f"{row_count} rows"
@@ -139,7 +139,7 @@ def _row_count_text(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def _measured_source(settled_claim: SettledClaim) -> str:
-    """Return if the deciding runs measured today's source of the workload or an older one; empty without such runs."""
+    """Return which source of the workload the deciding runs measured."""
     if not settled_claim.deciding_runs:
         return ""
     has_older_source = any(run.has_older_source for run in settled_claim.deciding_runs)
@@ -160,7 +160,7 @@ def _citation(article: Article) -> str:
 
 
 def _verdict_counts(settled_claims: Sequence[SettledClaim]) -> list[str]:
-    """Return a table that counts the claims of each verdict, and paragraphs on claims whose conditions changed."""
+    """Return a table that counts verdicts, and paragraphs on changed conditions."""
     counts = Counter(settled_claim.verdict for settled_claim in settled_claims)
     rows = [
         (str(counts[verdict]), _verdict_text(verdict), VERDICT_MEANINGS[verdict]) for verdict in get_args(ClaimVerdict)
@@ -170,7 +170,7 @@ def _verdict_counts(settled_claims: Sequence[SettledClaim]) -> list[str]:
 
 
 def _changed_conditions(settled_claims: Sequence[SettledClaim]) -> list[str]:
-    """Return paragraphs that count changed conditions, and verdicts that changed after them; empty without changes."""
+    """Return paragraphs that count changed conditions and changed verdicts."""
     changed_claims = [settled_claim for settled_claim in settled_claims if settled_claim.claim.history]
     if not changed_claims:
         return []
@@ -195,7 +195,7 @@ def _changed_conditions(settled_claims: Sequence[SettledClaim]) -> list[str]:
 
 
 def _count_verdict_changes(settled_claims: Sequence[SettledClaim]) -> Counter[tuple[ClaimVerdict, ClaimVerdict]]:
-    """Count how often a verdict that needs a measurement was followed by another verdict, by (old, new) verdict."""
+    """Count the changes of measured verdicts, by old and new verdict."""
     changes: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
     for settled_claim in settled_claims:
         verdicts = [*(earlier.verdict for earlier in settled_claim.claim.history), settled_claim.verdict]
@@ -206,19 +206,17 @@ def _count_verdict_changes(settled_claims: Sequence[SettledClaim]) -> Counter[tu
 
 
 def _details_section(summary: str, text: str) -> str:
-    """Return a section that is folded: readers see the summary, and open the text with a click."""
+    """Return a section that is folded until readers click on the summary."""
     return f'<details markdown="1"><summary>{summary}</summary>\n\n{text}\n\n</details>'
 
 
 def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
-    """Return paragraphs that describe each machine once, and name the targets that programs were compiled for.
-
-    Results from the same device are from one machine. If they describe it differently, the longest description is used.
-    """
+    """Return paragraphs that describe each machine and each compile target."""
     measured_results = [result for result in results if not result.compiled]
     descriptions = []
     for device in _devices(measured_results):
         device_results = [result for result in measured_results if _device(result) == device]
+        # Results from one machine can describe it differently.
         description = max((machine.line(result.fingerprint) for result in device_results), key=len)
         descriptions.append(escape(f"{description}{_libraries(device_results)}"))
     paragraphs = []
@@ -237,10 +235,7 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
 
 
 def _libraries(results: Iterable[Result]) -> str:
-    """Return the versions of the frameworks' libraries as `, Flax 0.12, Optax 0.2`; unknown versions are omitted.
-
-    If results differ in the version of a library, the last result counts.
-    """
+    """Return the versions of the frameworks' libraries, as `, Flax 0.12, Optax 0.2`."""
     versions: dict[str, str] = {}
     for result in results:
         for name in LIBRARIES:
@@ -251,12 +246,12 @@ def _libraries(results: Iterable[Result]) -> str:
 
 
 def _results(settled_claim: SettledClaim) -> list[Result]:
-    """Return all results of a claim, also those that do not decide it."""
+    """Return all results of a claim, deciding or not."""
     return [result for run in (*settled_claim.deciding_runs, *settled_claim.other_runs) for result in run.results]
 
 
 def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return how to check a row, how many rows we checked, and how long that took."""
+    """Return a paragraph on how to check a row."""
     # `overhead["total"]` is the whole time of a case. Several rows can share a run: in the sum, its time counts once.
     seconds_by_run = {
         run.name: sum(float(result.overhead.get("total", 0)) for result in run.results)
@@ -292,7 +287,7 @@ def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def _older_sources_text(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return how many runs measured an older source of a workload, as ` 1 result was ...`; empty if none did."""
+    """Return a sentence that counts the runs of older workload sources."""
     run_names = {
         run.name
         for settled_claim in settled_claims
@@ -311,12 +306,12 @@ def _row_link(claim: Claim) -> RawMarkdown:
 
 
 def _devices(results: Iterable[Result]) -> list[str]:
-    """Return the names of the results' devices, each once, in order; a compiled program has none."""
+    """Return the names of the measured devices, each once."""
     return list(dict.fromkeys(_device(result) for result in results if not result.compiled))
 
 
 def _device(result: Result) -> str:
-    """Return the device's name; for a CPU, its model and the last of its vector extensions."""
+    """Return the device's name; for a CPU, the model and its last vector extension."""
     if result.case.accelerator.platform != "cpu":
         return device_name(result)
     # Virtual machines can report the same name for models with different vector extensions.
@@ -333,9 +328,9 @@ def _has_several_devices(results: Iterable[Result]) -> bool:
 def _claim_section(
     settled_claim: SettledClaim, results_link: str, picture: tuple[str, str] | None, *, names_devices: bool
 ) -> list[str]:
-    """Return the paragraphs of one claim; `picture` is its picture's file name and description.
+    """Return the paragraphs of one claim.
 
-    With `names_devices`, they also say on which devices the claim was measured.
+    `picture` has the file name and the description of the claim's picture.
     """
     claim = settled_claim.claim
     quote = claim.quote.replace(LEFT_OUT, " … ")
@@ -361,10 +356,7 @@ def _claim_section(
 
 
 def _answer(settled_claim: SettledClaim) -> str:
-    """Return the ledger's sentence for the verdict; empty if it has none.
-
-    If a result is newer than the sentence, the note OUTDATED stands before it.
-    """
+    """Return the ledger's sentence for the verdict; empty if it has none."""
     claim = settled_claim.claim
     sentence = escape(claim.answers.get(settled_claim.verdict, ""))
     has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled_claim))
@@ -372,10 +364,7 @@ def _answer(settled_claim: SettledClaim) -> str:
 
 
 def _conditions(settled_claim: SettledClaim) -> list[str]:
-    """Return the correction of the article, what confirms and refutes the claim, and which hardware can decide it.
-
-    A question of our own has nothing that confirms or refutes it.
-    """
+    """Return paragraphs on the claim's conditions and its hardware."""
     claim, paragraphs = settled_claim.claim, []
     if claim.corrected:
         paragraphs.append(escape(claim.corrected))
@@ -386,11 +375,7 @@ def _conditions(settled_claim: SettledClaim) -> list[str]:
 
 
 def _deciding_hardware(settled_claim: SettledClaim) -> str:
-    """Return which hardware can settle the claim.
-
-    A claim about one machine can be settled only there; if the article does not name the machine, nowhere. For any
-    other claim with results, also name its classes of hardware that have none.
-    """
+    """Return a sentence on the hardware that can settle the claim."""
     claim = settled_claim.claim
     if claim.machine == UNNAMED:
         return "The article gives a time on a machine that it does not name, so nothing can settle it."
@@ -405,7 +390,7 @@ def _deciding_hardware(settled_claim: SettledClaim) -> str:
 
 
 def _hardware_of_result(result: Result) -> Hardware | None:
-    """Return the class of hardware that the result was compiled for or, without a target, was measured on."""
+    """Return the class of hardware of the result's target or device."""
     accelerator = result.case.accelerator
     if accelerator.target:
         return hardware_of_target(accelerator.target)
@@ -413,7 +398,7 @@ def _hardware_of_result(result: Result) -> Hardware | None:
 
 
 def _caveats(settled_claim: SettledClaim) -> list[str]:
-    """Return a Markdown list: older sources, changed bounds, warnings, manifests without a run; empty if none."""
+    """Return a Markdown list of the claim's caveats."""
     runs = (*settled_claim.deciding_runs, *settled_claim.other_runs)
     caveats = [
         f"Measured {_last_day(run)} with an older source of its workload ({run.name}): to be measured again."
@@ -443,7 +428,7 @@ def measured_at(result: Result) -> datetime:
 
 
 def _history(claim: Claim) -> list[str]:
-    """Return the section on the claim's earlier conditions; empty if they never changed."""
+    """Return the section on the claim's earlier conditions."""
     if not claim.history:
         return []
     entries = [f"- {_describe_earlier_condition(earlier)}" for earlier in claim.history]
@@ -451,7 +436,7 @@ def _history(claim: Claim) -> list[str]:
 
 
 def _replaced_results(claim: Claim) -> list[str]:
-    """Return the section on older results that newer results replaced; empty if there are none."""
+    """Return the section on results that newer results replaced."""
     if not claim.replaced:
         return []
     entries = [
@@ -463,12 +448,12 @@ def _replaced_results(claim: Claim) -> list[str]:
 
 
 def _git_command(result: str) -> str:
-    """Return ` The result: ...` with the git command that shows `result` (COMMIT:PATH); empty without a result."""
+    """Return a sentence with the git command that shows `result` (COMMIT:PATH)."""
     return f" The result: `git show {result}/report.md`." if result else ""
 
 
 def _describe_earlier_condition(earlier: Earlier) -> str:
-    """Return a text on an earlier condition: what it was, its verdict, why it was changed, how to see the result."""
+    """Describe an earlier condition and why it was changed."""
     return (
         f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escape(earlier.asked)}. The verdict was "
         f"{_verdict_text(earlier.verdict)}: {escape(earlier.found)} It was changed because {escape(earlier.why)}"
@@ -477,7 +462,7 @@ def _describe_earlier_condition(earlier: Earlier) -> str:
 
 
 def _links(settled_claim: SettledClaim, results_link: str) -> str:
-    """Return links to the report of each run, then to each manifest that decides the claim."""
+    """Return links to the reports of all runs and to the manifests."""
     reports = [
         f"[{run.name}]({results_link}/{run.parent_directory}/{run.name}/report.md)"
         for run in (*settled_claim.deciding_runs, *settled_claim.other_runs)

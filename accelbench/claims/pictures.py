@@ -27,10 +27,7 @@ MARGIN_FACTOR = 1.3
 
 
 def descriptions_by_row(settled_claims: Sequence[SettledClaim]) -> Mapping[int, tuple[str, str]]:
-    """Return the file name and the description of each row's picture, by row.
-
-    The pictures of all rows with trainings have the same content and description.
-    """
+    """Return the file name and the description of each row's picture, by row."""
     describers = {"speedups": forest.describe, "pays-back": payback.describe}
     descriptions = {row: describers[kind](result) for row, kind, result in _pictures_of_one_result(settled_claims)}
     lines = _training_lines(settled_claims)
@@ -40,7 +37,7 @@ def descriptions_by_row(settled_claims: Sequence[SettledClaim]) -> Mapping[int, 
 
 
 def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
-    """Return the text of each row's SVG file, by file name; the same text for all rows with trainings."""
+    """Return the text of each row's SVG file, by file name."""
     painters = {"speedups": forest.plot, "pays-back": payback.plot}
     plots = {row: painters[kind](result, f"row-{row}") for row, kind, result in _pictures_of_one_result(settled_claims)}
     lines = _training_lines(settled_claims)
@@ -50,10 +47,7 @@ def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
 
 
 def _pictures_of_one_result(settled_claims: Sequence[SettledClaim]) -> "Iterator[tuple[int, str, Result]]":
-    """Yield the row, the kind of picture and the result, for each picture that shows one result.
-
-    The result is the first of the run that the ledger names for the picture. Without that run there is no picture.
-    """
+    """Yield row, kind and result of each picture that shows one result."""
     for settled_claim in settled_claims:
         picture = settled_claim.claim.picture
         for run in (*settled_claim.deciding_runs, *settled_claim.other_runs):
@@ -94,7 +88,7 @@ def _training_lines(settled_claims: Sequence[SettledClaim]) -> list[_Line]:
 
 
 def _first_measured_ratios(condition: "Training", settled_claim: SettledClaim) -> tuple[float, float, float] | None:
-    """Return the ratios of the first deciding result that compares the two trainings; None if no result does."""
+    """Return the ratios of the first result that compares the two trainings."""
     for run in settled_claim.deciding_runs:
         for result in run.results:
             ratios = training.ratios(condition, result)
@@ -116,7 +110,7 @@ def _describe_trainings(lines: Sequence[_Line]) -> str:
 
 
 def _plot_trainings(lines: Sequence[_Line]) -> "Plot":
-    """Draw the lines, one below the other: the article's ratio, the range that confirms the claim, measured ratios."""
+    """Draw a picture with one line for each training."""
     ratios: list[float] = []
     for line in lines:
         ratios += (*line.bounds, line.article_ratio, *(line.measured_ratios or ()))
@@ -127,7 +121,7 @@ def _plot_trainings(lines: Sequence[_Line]) -> "Plot":
     left_margin = max(canvas.text_width(line.name) for line in lines) + 16
 
     def draw_figure(width: int) -> "Figure":
-        """Draw the figure of all `lines`, `width` pixels wide."""
+        """Draw the figure, `width` pixels wide."""
         # In pixels: the legend is above the axes, and their label below.
         top_margin, bottom_margin = 46, 50
         drawing = canvas.figure(width, top_margin + LINE_HEIGHT * len(lines) + bottom_margin)

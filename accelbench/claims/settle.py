@@ -85,8 +85,7 @@ def settle(
 ) -> SettledClaim:
     """Settle the claim from the runs of its manifests on this class of hardware.
 
-    The additional runs are shown and do not change the verdict. The same holds for the run of a manifest that cannot
-    decide the claim.
+    The additional runs are shown and do not change the verdict.
     """
     deciding_manifests = [manifest for manifest in manifests if _can_decide(claim, manifest, hardware)]
     manifests_to_run = tuple(manifest.name for manifest in deciding_manifests if manifest.run is None)
@@ -107,17 +106,14 @@ def settle(
 
 
 def _can_decide(claim: Claim, manifest: ClaimManifest, hardware: Hardware) -> bool:
-    """Return True if the manifest's run can decide the claim.
-
-    If the manifest compiles for targets, one of these must be of the claim's hardware. Otherwise `hardware` must be of
-    the claim's hardware and, if the claim is about one machine, the manifest needs a run with all results from there.
-    """
+    """Return True if the manifest's run can decide the claim."""
     if manifest.targets:
         return any(hardware_of_target(target) in claim.hardware for target in manifest.targets)
     if hardware not in claim.hardware:
         return False
     if not claim.machine:
         return True
+    # The claim is about one machine.
     if manifest.run is None:
         return False
     return all(claim.machine in result.fingerprint.get("device.name", "") for result in manifest.run.results)
@@ -136,9 +132,9 @@ def _verdict(
     run_is_missing: bool,
     all_can_decide: bool,
 ) -> ClaimVerdict:
-    """Return the verdict of the first rule that applies; a question of our own is neither confirmed nor refuted.
+    """Return the verdict of the first rule that applies.
 
-    `all_can_decide` is True if every manifest of the claim can decide it on this hardware.
+    `all_can_decide` is True if this hardware suffices for every manifest of the claim.
     """
     # `can`: the article says that something can happen. One example confirms that; nothing refutes it.
     if claim.can and any(_is_example(claim, run) for run in runs):
@@ -158,21 +154,20 @@ def _verdict(
 
 
 def _is_example(claim: Claim, run: MeasuredRun) -> bool:
-    """Return True if the run meets every condition: it is an example of what the article says can happen."""
+    """Return True if this run alone meets all conditions of the claim."""
     return _meet_all_conditions([run], _findings(claim, [run], run_is_missing=False))
 
 
 def _meet_all_conditions(runs: Sequence[MeasuredRun], findings: Sequence[ClaimFinding]) -> bool:
-    """Return True if all runs are complete and all their findings are met; False without findings."""
+    """Return True if all runs are complete and all findings are met."""
     all_complete = all(run.is_complete for run in runs)
     return all_complete and bool(findings) and all(finding.outcome == "met" for finding in findings)
 
 
 def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool) -> list[ClaimFinding]:
-    """Return a finding for each condition of the claim; none for a question of our own.
+    """Return a finding for each condition of the claim.
 
-    Majorities replace all other conditions, and have no finding if a run is missing. Trainings and expectations in the
-    ledger replace the expectations of the manifests. Programs compiled for other hardware do not count.
+    Conditions in the ledger replace the expectations of the manifests.
     """
     all_cases = [case for run in runs for case in run.measured_cases]
     cases = [(result, outcomes) for result, outcomes in all_cases if _counts_for(claim, result)]
@@ -189,17 +184,13 @@ def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool
 
 
 def _counts_for(claim: Claim, result: Result) -> bool:
-    """Return True if the result is a measurement, or was compiled for a target of the claim's hardware."""
+    """Return True if the result was measured, or compiled for the claim's hardware."""
     target = result.case.accelerator.target
     return target is None or hardware_of_target(target) in claim.hardware
 
 
 def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
-    """Return a finding for each expectation of each case.
-
-    Its sentence is that of `_describe_speedup` or, if that is empty, the expectation's. It begins with what
-    distinguishes the case from the others, if anything does.
-    """
+    """Return a finding for each expectation of each case."""
     results = [result for result, _ in cases]
     findings = []
     for result, outcomes in cases:
@@ -212,10 +203,7 @@ def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
 
 
 def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
-    """Describe the speedup that the expectation is about.
-
-    Empty if its metric is not the speedup, if its outcome is not sound, or if its variant was not compared.
-    """
+    """Describe the measured speedup of an expectation; empty if there is none."""
     expectation = outcome.expectation
     if expectation.metric != "speedup" or not outcome.sound:
         return ""
@@ -232,7 +220,7 @@ def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
 
 
 def _suite_findings(claim: Claim, cases: MeasuredCases, *, all_complete: bool) -> list[ClaimFinding]:
-    """Return a finding for each majority of a claim about a suite. All are undecided if a case is not complete."""
+    """Return a finding for each majority of a claim about a suite."""
     if not all_complete:
         missing = "a case is missing or was interrupted"
         return [ClaimFinding("undecided", f"{suite.condition(majority)}: {missing}.") for majority in claim.majorities]

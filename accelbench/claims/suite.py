@@ -18,10 +18,9 @@ from accelbench.verdict.rule import checks_against_verdict
 
 
 def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: int) -> ClaimFinding:
-    """Decide if most speedups lie within the bounds, from the complete results of all cases.
+    """Decide if most speedups lie within the bounds.
 
-    Met if more than half of their intervals lie inside, not met if at least half lie outside. Undecided otherwise, and
-    if one result does not count. All `majority_count` majorities of the claim share its error probability (Bonferroni).
+    All `majority_count` majorities share one error probability (Bonferroni).
     """
     subject = condition(majority)
     outcomes, readings = [], []
@@ -45,10 +44,7 @@ def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: i
 
 
 def with_baseline(result: Result, over: str) -> Result:
-    """Return the result with all variants compared with `over`, from the launches in the result.
-
-    Unchanged if `over` is the baseline already, or if the result has no variant `over`.
-    """
+    """Return the result with all variants compared with `over`."""
     if result.case.baseline == over or _find_variant(result, over) is None:
         return result
     comparisons = tuple(_compare(result, variant.name, over) for variant in result.variants if variant.name != over)
@@ -58,10 +54,7 @@ def with_baseline(result: Result, over: str) -> Result:
 
 
 def _compare(result: Result, variant: str, over: str) -> Comparison:
-    """Compare two variants over the rounds that both have.
-
-    The comparison has no speedup if a check prevents a verdict, or if the rounds are too few or too different.
-    """
+    """Compare two variants over the rounds that both have."""
     logs = _log_speedups(result, variant, over)
     blocking_checks = tuple(checks_against_verdict(result.certificate, variant, over))
     comparison = Comparison(
@@ -91,7 +84,7 @@ def condition(majority: Majority) -> str:
 
 
 def _log_speedups(result: Result, variant: str, over: str) -> list[float]:
-    """Return the logarithm of the variant's speedup over `over`, for each round that both have."""
+    """Return the logarithm of the variant's speedup for each common round."""
     variant_seconds = _seconds_by_round(result, variant)
     baseline_seconds = _seconds_by_round(result, over)
     rounds = sorted(baseline_seconds.keys() & variant_seconds.keys())
@@ -99,9 +92,9 @@ def _log_speedups(result: Result, variant: str, over: str) -> list[float]:
 
 
 def _why_unusable(majority: Majority, result: Result, paired_rounds: int) -> str:
-    """Return why the result does not count for the majority; empty if it counts.
+    """Return why the result cannot be used for the majority; empty if it can.
 
-    `paired_rounds` is the number of rounds that have both of the majority's variants.
+    `paired_rounds` is the number of rounds with both variants.
     """
     for name in (majority.variant, majority.over):
         variant = _find_variant(result, name)
@@ -125,7 +118,7 @@ def _find_variant(result: Result, name: str) -> VariantResult | None:
 
 
 def _seconds_by_round(result: Result, name: str) -> Mapping[int, float]:
-    """Return the variant's seconds per unit by round; empty if the result does not have the variant."""
+    """Return the variant's seconds per unit, by round."""
     variant = _find_variant(result, name)
     if variant is None:
         return {}
@@ -133,9 +126,9 @@ def _seconds_by_round(result: Result, name: str) -> Mapping[int, float]:
 
 
 def _alpha(result: Result, comparisons: int) -> float:
-    """Return the error probability of one interval at which `comparisons` intervals together keep the confidence.
+    """Return the error probability of one of `comparisons` intervals.
 
-    It is also corrected for the stopping rule, which may test the data several times.
+    All intervals together keep the confidence.
     """
     measurement = result.case.measurement
     return StoppingRule(

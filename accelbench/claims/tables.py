@@ -22,11 +22,7 @@ Row = tuple[str, ...]
 
 
 def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
-    """Return the parameters and the tables of these runs, as Markdown paragraphs.
-
-    Times that a check rejects are left out. If the claim has a `table_baseline`, all variants are compared with that.
-    For a claim about a suite, the tables show only the variants that the claim compares.
-    """
+    """Return the parameters and the tables of these runs, as Markdown paragraphs."""
     results = [redact_invalid(result) for run in runs for result in run.results]
     if claim.table_baseline:
         results = [suite.with_baseline(result, claim.table_baseline) for result in results]
@@ -44,9 +40,9 @@ def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
 
 
 def _parameters(results: Sequence[Result]) -> list[str]:
-    """Return a paragraph with the parameters and the precision of each workload; empty without results.
+    """Return a paragraph with the parameters and the precision of each workload.
 
-    It omits the parameters that the case's sweep varies, because each row of a table names their values.
+    Swept parameters are left out: the tables name their values.
     """
     lines = []
     for result in results:
@@ -59,7 +55,7 @@ def _parameters(results: Sequence[Result]) -> list[str]:
 
 
 def _with_variants(result: Result, compared_variants: frozenset[str]) -> Result:
-    """Return the result with the compared variants and the baseline only."""
+    """Return the result with only the compared variants and the baseline."""
     names = {*compared_variants, result.case.baseline}
     return result.model_copy(
         update={"variants": tuple(variant for variant in result.variants if variant.name in names)}
@@ -73,7 +69,7 @@ def _time_tables(results: Sequence[Result]) -> list[str]:
 
 
 def _time_table(baseline: str, results: Sequence[Result]) -> str:
-    """Return the table of times of all results with this baseline."""
+    """Return the table of times for the results with this baseline."""
     rows: list[Row] = []
     for result in results:
         if result.case.baseline == baseline:
@@ -111,7 +107,7 @@ def _time_rows(result: Result, result_name: str) -> Iterable[Row]:
 
 
 def _time(result: Result, variant: VariantResult) -> str:
-    """Return the time per unit. Without a time, return that only the variant's speedup was kept, or `not measured`."""
+    """Return the time per unit, or a text that says why it is missing."""
     seconds = step_seconds(variant)
     if seconds:
         return f"{figures.seconds(seconds, 2)} per {result.unit}"
@@ -123,10 +119,7 @@ def _time(result: Result, variant: VariantResult) -> str:
 
 
 def _comparison_text(result: Result, variant: VariantResult) -> str:
-    """Return how the variant compares with the baseline, or why it has no ratio.
-
-    For the baseline itself, return `baseline`, or nothing if no other variant exists.
-    """
+    """Return how the variant compares with the baseline, or why it has no ratio."""
     if variant.name == result.case.baseline:
         return "baseline" if len(result.variants) > 1 else ""
     comparison = next((comparison for comparison in result.comparisons if comparison.variant == variant.name), None)
@@ -138,28 +131,26 @@ def _comparison_text(result: Result, variant: VariantResult) -> str:
 
 
 def _compile_time(variant: VariantResult) -> str:
-    """Format the median compile time; empty if nothing was compiled: then the phase `compile` has no parts."""
+    """Format the median compile time; empty if nothing was compiled."""
+    # If nothing was compiled, the phase has no parts.
     phase = next((phase for phase in variant.phases if phase.phase == "compile" and phase.parts), None)
     return figures.seconds(float(phase.median_seconds), 2) if phase else ""
 
 
 def _first_call(variant: VariantResult) -> str:
-    """Format the median time of compiling plus that of the first call; empty if neither was measured."""
+    """Format the median time of the first call, compiling included."""
     seconds = [float(phase.median_seconds) for phase in variant.phases if phase.phase in {"compile", "first-step"}]
     return figures.seconds(sum(seconds), 2) if seconds else ""
 
 
 def _power(variant: VariantResult) -> str:
-    """Format the device's mean power: its energy per unit, divided by the time per unit; empty if either is unknown."""
+    """Format the device's mean power; empty if it was not measured."""
     joules, seconds = variant.numbers.device_joules_per_unit, step_seconds(variant)
     return figures.quantity(float(joules) / seconds, "W") if joules is not None and seconds else ""
 
 
 def _observation_table(results: Sequence[Result]) -> list[str]:
-    """Return a table with a row for each variant and a column for each observation that needs one.
-
-    Empty without results.
-    """
+    """Return a table of observations, with a row for each variant."""
     if not results:
         return []
     all_observations = [observations for result in results for observations in result.observations]
@@ -178,7 +169,7 @@ def _observation_table(results: Sequence[Result]) -> list[str]:
 
 
 def _needs_column(name: str, all_observations: Sequence[Observations]) -> bool:
-    """Return True unless the observation is the number of calls, or is about exceptions and no call raised one."""
+    """Return False if the column would tell readers nothing."""
     if name == "calls":
         return False
     column = [observations.find(name) for observations in all_observations]
@@ -210,7 +201,7 @@ PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
 
 
 def _program_table(results: Sequence[Result]) -> list[str]:
-    """Return a table with a row for each compiled program of the results' variants; empty without results."""
+    """Return a table with a row for each compiled program."""
     if not results:
         return []
     rows: list[Row] = []
@@ -224,7 +215,7 @@ def _program_table(results: Sequence[Result]) -> list[str]:
 
 
 def _program_row(result_name: str, program: CompiledVariant, variant: VariantResult) -> Row:
-    """Return the row of one compiled program. The sign ESTIMATE marks the values that are estimates."""
+    """Return the table row of one compiled program."""
     cells = []
     for value_name, format_value in PROGRAM_COLUMNS.values():
         text = format_value(variant.numbers)
@@ -234,7 +225,7 @@ def _program_row(result_name: str, program: CompiledVariant, variant: VariantRes
 
 
 def _list_fusions(kinds: Sequence[str]) -> str:
-    """Return the first `MAXIMUM_FUSIONS` kinds of fusion as a text, and how many more there are, if any."""
+    """Return the first kinds of fusion, and how many more there are."""
     texts = list(kinds[:MAXIMUM_FUSIONS])
     omitted_count = len(kinds) - MAXIMUM_FUSIONS
     if omitted_count > 0:
@@ -243,19 +234,19 @@ def _list_fusions(kinds: Sequence[str]) -> str:
 
 
 def _format_count(value: int | None) -> str:
-    """Format a count; empty if it was not measured."""
+    """Format a count; empty if not measured."""
     return "" if value is None else f"{value:,}"
 
 
 def _format_bytes(value: int | None) -> str:
-    """Format a number of bytes as MB or GB; empty if it was not measured."""
+    """Format a number of bytes as MB or GB; empty if not measured."""
     return "" if value is None else figures.quantity(value, "B")
 
 
 def _table(heads: Row, rows: Sequence[Row], *, right: set[int]) -> str:
-    """Return a Markdown table without the columns that are empty in every row.
+    """Return a Markdown table without its empty columns.
 
-    `right` has the indices of the columns to align on the right, counted before columns are removed.
+    `right` has the original indices of the columns to align on the right.
     """
     columns = [column for column in range(len(heads)) if any(row[column] for row in rows)]
     return markdown_table(

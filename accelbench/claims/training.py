@@ -27,11 +27,7 @@ class _FirstCall:
 
 
 def evaluate(training: Training, result: Result) -> ClaimFinding:
-    """Decide if the baseline's total time / the variant's lies within the bounds of the claim.
-
-    Undecided if the variants have no comparison with a verdict, or too few rounds were measured. The finding is sound
-    if the result is complete.
-    """
+    """Decide if the ratio of the total times lies within the claim's bounds."""
     subject = condition(training, result.unit)
     interval = ratios(training, result)
     if interval is None:
@@ -45,9 +41,9 @@ def evaluate(training: Training, result: Result) -> ClaimFinding:
 
 
 def ratios(training: Training, result: Result) -> tuple[float, float, float] | None:
-    """Return the lowest, the measured and the highest ratio: the baseline's total time divided by the variant's.
+    """Return the lowest, the measured and the highest ratio of the total times.
 
-    None if a variant has no time, or if no comparison of the two has a verdict.
+    A ratio is the baseline's total time divided by the variant's.
     """
     variants = {variant.name: variant for variant in result.variants if variant.seconds}
     variant, baseline = variants.get(training.variant), variants.get(training.over)
@@ -61,7 +57,7 @@ def ratios(training: Training, result: Result) -> tuple[float, float, float] | N
 
 
 def bounds(training: Training) -> tuple[float, float]:
-    """Return the lowest and the highest ratio, the baseline's total time / the variant's, that confirm the claim."""
+    """Return the lowest and the highest ratio that confirm the claim."""
     minimum, maximum = _confirming_factors(training)
     if float(training.article) >= 1:
         return minimum, maximum
@@ -70,10 +66,9 @@ def bounds(training: Training) -> tuple[float, float]:
 
 
 def _confirming_factors(training: Training) -> tuple[float, float]:
-    """Return the smallest and the largest factor between the two total times that confirm the claim.
+    """Return the smallest and the largest factor that confirm the claim.
 
-    If the variant is 3 times as fast or 3 times as slow in the article, they are 1 + (3 - 1) / 2 = 2 and 2 * 3 = 6.
-    With `at_least_half`, the largest is infinite.
+    For an article's factor of 3, these are 2 and 6.
     """
     article_ratio = float(training.article)
     article_factor = max(article_ratio, 1 / article_ratio)
@@ -83,7 +78,7 @@ def _confirming_factors(training: Training) -> tuple[float, float]:
 
 
 def condition(training: Training, unit: str) -> str:
-    """Describe the condition; `unit` is the name of the workload's unit of work, such as `epoch`."""
+    """Describe the condition; `unit` is a unit of work such as `epoch`."""
     article_ratio = float(training.article)
     minimum, maximum = _confirming_factors(training)
     bounds_text = f"at least {short(minimum)}" if training.at_least_half else f"{short(minimum)} to {short(maximum)}"
@@ -97,11 +92,7 @@ def condition(training: Training, unit: str) -> str:
 def _ratios(
     units: int, comparison: Comparison, variant: VariantResult, baseline: VariantResult
 ) -> tuple[float, float, float]:
-    """Return the baseline's total time divided by the variant's: lowest, measured, highest.
-
-    The lowest has the baseline's fastest and the variant's slowest first call, the highest the opposite. The variant's
-    later calls take the baseline's time / S, where S is the speedup's lower bound, its estimate or its upper bound.
-    """
+    """Return the lowest, the measured and the highest ratio of the total times."""
     baseline_first, variant_first = _first_call(baseline), _first_call(variant)
     later_seconds = units * _seconds_per_unit(baseline)
     # A comparison with a verdict has all three values; `or 1` is for the type checker.
@@ -116,12 +107,12 @@ def _ratios(
 
 
 def _seconds_per_unit(variant: VariantResult) -> float:
-    """Return the time of one unit of work after the first call (geometric mean over launches); 0 if not measured."""
+    """Return the time of one unit of work; 0 if not measured."""
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else 0.0
 
 
 def _first_call(variant: VariantResult) -> _FirstCall:
-    """Add up the phases compile and first-step: their medians, their minima and their maxima over the launches."""
+    """Return the time of the first call, compiling included."""
     phases = [phase for phase in variant.phases if phase.phase in {"compile", "first-step"}]
     return _FirstCall(
         typical_seconds=sum(float(phase.median_seconds) for phase in phases),

@@ -15,9 +15,9 @@ OMITTED_NOTES = ("discarded", "quarantined", "left out, to fit")
 
 
 def collect(runs: Sequence[MeasuredRun], compared_variants: Collection[str] = ()) -> tuple[str, ...]:
-    """Return each warning of these runs once, in the order of their results.
+    """Return the warnings of all these runs, each once.
 
-    If `compared_variants` is not empty, the interval of any other variant gives no warning.
+    With `compared_variants`, the intervals of other variants give no warning.
     """
     results = [result for run in runs for result in run.results]
     warnings: list[str] = []
@@ -29,7 +29,7 @@ def collect(runs: Sequence[MeasuredRun], compared_variants: Collection[str] = ()
 
 
 def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
-    """Return the result's workload if `results` have several, and its device if the workload ran on several."""
+    """Return the result's workload and device, each only if there are several."""
     workload = result.case.workload
     names = []
     if len({other.case.workload for other in results}) > 1:
@@ -41,10 +41,7 @@ def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
 
 
 def _result_warnings(result: Result, compared_variants: Collection[str]) -> list[str]:
-    """Return the warnings of one result: incomplete, interval too narrow, failed checks, disturbed rounds, notes.
-
-    If `compared_variants` is not empty, only the intervals of these variants are looked at.
-    """
+    """Return the warnings of one result."""
     incomplete_warning = view.warning(result)
     warnings = [f"{incomplete_warning}."] if incomplete_warning else []
     for comparison in result.comparisons:
@@ -56,13 +53,13 @@ def _result_warnings(result: Result, compared_variants: Collection[str]) -> list
 
 
 def _notes(result: Result) -> list[str]:
-    """Return the result's notes, except those with a text of OMITTED_NOTES; none for a compiled program."""
+    """Return the notes of a measured result, without OMITTED_NOTES."""
     if result.compiled:
         return []
     return [note for note in result.notes if not any(text in note for text in OMITTED_NOTES)]
 
 
 def _split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, each with its period; a period without a space after it is a decimal point."""
+    """Split a text into sentences; a period without a space is a decimal point."""
     sentences = [sentence for sentence in text.split(". ") if sentence]
     return [sentence if sentence.endswith(".") else f"{sentence}." for sentence in sentences]

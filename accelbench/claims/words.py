@@ -24,9 +24,9 @@ _LONG_NUMBER = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
 
 
 def times(speedup: float, lower: float | None = None, upper: float | None = None) -> str:
-    """Format a speedup and its interval: `1.9 times as fast (1.6 to 2.2)`; of 0.5: `2 times as slow`.
+    """Format a speedup and its interval: `1.9 times as fast (1.6 to 2.2)`.
 
-    If the interval contains 1, `no difference found (0.98 to 1.02)`. If the speedup is nearly 1, `as fast`.
+    A speedup of 0.5 becomes `2 times as slow`.
     """
     interval = None if lower is None or upper is None else (lower, upper)
     if interval and interval[0] < 1 < interval[1]:
@@ -46,13 +46,13 @@ def times(speedup: float, lower: float | None = None, upper: float | None = None
 
 
 def short(value: float) -> str:
-    """Format two significant digits; three from 0.9 to 2, because two would round 1.04 to 1."""
+    """Format two significant digits; three near 1, so that 1.04 stays 1.04."""
     digits = DIGITS + 1 if 0.9 <= value < 2 else DIGITS  # noqa: PLR2004 - see above
     return figures.significant(float(f"{value:.{digits}g}"), digits)
 
 
 def _format_distinctly(*values: float) -> list[str]:
-    """Format values as `short` does, or all with three digits if that makes more of them differ.
+    """Format values like `short`, or with three digits to tell them apart.
 
     2.01 and 2.04 become `2.01` and `2.04`, not `2.0` twice.
     """
@@ -62,10 +62,9 @@ def _format_distinctly(*values: float) -> list[str]:
 
 
 def simplify_sentence(sentence: str) -> str:
-    """Rewrite the sentence of an expectation for the page.
+    """Simplify an expectation's sentence for the page: `: met` becomes `: yes`.
 
-    `: met` becomes `: yes` and `: not-met` becomes `: no`; `at least 3 and at most 3` becomes `exactly 3`. Long numbers
-    in a sentence about bytes become MB or GB.
+    Numbers of bytes become MB or GB.
     """
     sentence = sentence.replace(": not-met", ": no").replace(": met", ": yes")
     sentence = _EXACTLY.sub(r"exactly \1", sentence)
@@ -82,11 +81,7 @@ def parameters_of(result: Result) -> Mapping[str, str]:
 
 
 def distinguishing_name(result: Result, results: Sequence[Result]) -> str:
-    """Return what distinguishes the result from the others: workload, swept values, other parameters, device.
-
-    Swept values are always named, another parameter only if results of this workload differ in it. The device is named
-    if results were measured on several platforms.
-    """
+    """Return what distinguishes the result from the others, such as `size 256, CPU`."""
     case, parameters = result.case, parameters_of(result)
     names = []
     if len({other.case.workload for other in results}) > 1:
@@ -111,11 +106,7 @@ def device_name(result: Result) -> str:
 
 
 def expected_speedup(variant: str, baseline: str, at_least: str | None, at_most: str | None) -> str:
-    """Describe the expected speedup: `jax/jit at least 10 times as fast as jax/op-by-op`.
-
-    `at least 1` becomes `no slower than`, `at most 1` becomes `no faster than`, `at most 0.5` becomes `at least 2 times
-    as slow as`.
-    """
+    """Describe the expected speedup: `jax/jit at least 10 times as fast as jax/op-by-op`."""
     if at_least is None and at_most == "1":
         return f"{variant} no faster than {baseline}"
     if at_most is None and at_least == "1":
