@@ -33,7 +33,7 @@ class AppliedRun:
         return f"{KUBECTL_KIND}/{self.run['metadata']['name']}"
 
     def describe(self) -> str:
-        """Tell the user that the run was created or, if it existed before, whether it has finished."""
+        """Return the message for the user about this run."""
         name = self.kubectl_name
         if self.created:
             return f"{name} created"
@@ -51,9 +51,9 @@ class AppliedRun:
 
 
 def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun, ...]:
-    """Create the runs that do not exist. Before that, dry-run all of them: if one is refused, create none.
+    """Create the runs that do not exist, or none if the server refuses one.
 
-    Raises ClusterError if the server refuses a run, ExistsError if a run has the same name and another spec.
+    A dry run of all comes first.
     """
     bodies = [_with_namespace(manifest, client) for manifest in manifests]
     existing_runs = [
@@ -69,7 +69,7 @@ def apply(client: Client, manifests: Sequence[RunManifest]) -> tuple[AppliedRun,
 
 
 def create(client: Client, body: Manifest) -> Manifest:
-    """Create a run, and return it as the server stores it. Raise ExistsError if another run has its name."""
+    """Create a run, and return it as the server stores it."""
     try:
         return client.create(RUN.path(body["metadata"]["namespace"]), body)
     except ConflictError as error:
@@ -77,17 +77,14 @@ def create(client: Client, body: Manifest) -> Manifest:
 
 
 def different_fields(left: BenchmarkRunSpec, right: BenchmarkRunSpec) -> tuple[str, ...]:
-    """Return the names of the top-level fields in which two specs differ. A missing field has its default value."""
+    """Return the names of the top-level fields in which two specs differ."""
     left_values = left.model_dump(mode="json", by_alias=True)
     right_values = right.model_dump(mode="json", by_alias=True)
     return tuple(name for name, value in left_values.items() if value != right_values[name])
 
 
 def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
-    """Return the object to create, without a status, in the namespace of the manifest or else of the client.
-
-    Raises ClusterError if `--namespace` and the manifest name different namespaces.
-    """
+    """Return the object to create, in the namespace of the manifest or the client."""
     content = {key: value for key, value in manifest.content.items() if key != "status"}
     metadata = manifest.run.metadata
     if client.has_requested_namespace and metadata.namespace not in {"", client.namespace}:
@@ -98,10 +95,9 @@ def _with_namespace(manifest: RunManifest, client: Client) -> Manifest:
 
 
 def _dry_run_or_find(client: Client, body: Manifest, new_run: BenchmarkRun) -> Manifest | None:
-    """Dry-run the creation of `body`. If a run with its name and spec exists, return that, otherwise None.
+    """Dry-run the creation of `body`; return the run if it exists already.
 
-    Also return None if the server cannot do a dry run. Raises ExistsError if the existing run has another spec or is
-    being deleted, and ApiError if the server refuses `body`.
+    Raises ExistsError if that run has another spec.
     """
     namespace, name = body["metadata"]["namespace"], new_run.metadata.name
     try:
@@ -125,8 +121,8 @@ def _dry_run_or_find(client: Client, body: Manifest, new_run: BenchmarkRun) -> M
 
 
 def _explain_difference(name: str, fields: Sequence[str]) -> str:
-    """Return the message about an existing run with another spec. Of an existing run, only runPolicy can be changed."""
-    if set(fields) == {"runPolicy"}:
+    """Explain that a run of this name exists with another spec."""
+    if set(fields) == {"runPolicy"}:  # the only field of an existing run that can be changed
         advice = f"change that in place, kubectl patch bmr {name}, or give this run another name"
     else:
         advice = f"give this run another name, or use generateName; or delete that one, kubectl delete bmr {name}"

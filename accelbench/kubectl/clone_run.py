@@ -31,7 +31,7 @@ ACTION_FIELDS = ("cancel", "suspend")
 
 
 def user_metadata(metadata: Manifest) -> Manifest:
-    """Return the name and namespace, and the labels and annotations that no deployment tool has set."""
+    """Return the name, the namespace, and the labels and annotations of users."""
     cleaned: Manifest = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
     for field in ("labels", "annotations"):
         values = metadata.get(field) or {}
@@ -42,10 +42,9 @@ def user_metadata(metadata: Manifest) -> Manifest:
 
 
 def clone_run(run: Manifest, name: str | None = None) -> Manifest:
-    """Return the manifest of a new run with the same spec and series, but neither cancelled nor suspended.
+    """Return the manifest of a new run with the same spec and series.
 
-    A run without a series starts one with its name. Without `name`, the API server names the new run. Raises
-    InvalidSpecError if the operator found the run's spec invalid.
+    Without `name`, the API server names the new run.
     """
     if condition(run, "Finished").get("reason") == ConditionReason.INVALID_SPEC:
         problem = f"{outcome_text(run)}. Correct that, and apply the manifest under another name"
@@ -53,6 +52,7 @@ def clone_run(run: Manifest, name: str | None = None) -> Manifest:
     spec = copy.deepcopy(run["spec"])
     spec["series"] = spec.get("series") or run["metadata"]["name"]
     old_policy = spec.pop("runPolicy", None) or {}
+    # The new run is neither cancelled nor suspended.
     new_policy = {key: value for key, value in old_policy.items() if key not in ACTION_FIELDS}
     if new_policy:
         spec["runPolicy"] = new_policy

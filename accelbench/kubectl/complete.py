@@ -22,19 +22,16 @@ Items = list[CompletionItem[str]]
 
 
 def complete(app: click.Group, arguments: Sequence[str]) -> None:
-    """Print the choices for the last argument. After an error, print none, because a message would disturb the user."""
+    """Print the choices for the last argument; after an error, print none."""
     try:
         lines = list(_answer_lines(app, arguments))
-    except (Exception, SystemExit):  # noqa: BLE001 - see above
+    except (Exception, SystemExit):  # noqa: BLE001 - a message would disturb the user
         lines = [NO_FILES]
     sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _answer_lines(app: click.Group, arguments: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each choice that completes the last argument, and at the end a directive for the shell.
-
-    If the shell has to complete a file name, yield only the directive for that.
-    """
+    """Yield the completions of the last argument, then a directive for the shell."""
     *earlier_arguments, last_argument = arguments or ("",)
     # After an unknown command, click would offer the commands again.
     if earlier_arguments and earlier_arguments[0] not in app.commands:
@@ -54,7 +51,7 @@ def _answer_lines(app: click.Group, arguments: Sequence[str]) -> Iterator[str]:
 
 
 def contexts(context: click.Context, _parameter: click.Parameter, prefix: str) -> Items:
-    """Return the contexts of the kubeconfig that start with `prefix`."""
+    """Complete the name of a context of the kubeconfig."""
     from accelbench.cluster_api.client import contexts
 
     names = contexts(context.params.get("kubeconfig"))
@@ -62,7 +59,7 @@ def contexts(context: click.Context, _parameter: click.Parameter, prefix: str) -
 
 
 def namespaces(context: click.Context, _parameter: click.Parameter, prefix: str) -> Items:
-    """Return the cluster's namespaces that start with `prefix`."""
+    """Complete the name of a namespace of the cluster."""
     from accelbench.cluster_api.kinds import NAMESPACE
 
     with _connect(context) as client:
@@ -70,7 +67,7 @@ def namespaces(context: click.Context, _parameter: click.Parameter, prefix: str)
 
 
 def runs(context: click.Context, _parameter: click.Parameter, prefix: str) -> Items:
-    """Return the runs that start with `prefix` and are not on the command line yet, each with its phase."""
+    """Complete the name of a run that is not on the command line yet."""
     from accelbench.cluster_api.kinds import RUN
 
     # `cancel` has any number of names; `compare` has `before` and a second one.
@@ -82,7 +79,7 @@ def runs(context: click.Context, _parameter: click.Parameter, prefix: str) -> It
 
 
 def cases(context: click.Context, _parameter: click.Parameter, prefix: str) -> Items:
-    """Return the cases that start with `prefix`, of the run on the command line, each with its swept parameters."""
+    """Complete the name of a case of the run on the command line."""
     from accelbench.kubectl.runs import get_run, parse_run
     from accelbench.plan.cases import plan_cases
 

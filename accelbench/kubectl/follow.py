@@ -64,10 +64,9 @@ def follow(
     signals: Signals | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Manifest:
-    """Wait until the run has finished, and return it; show its progress meanwhile.
+    """Show a run's progress until it has finished, and return the run.
 
-    Raises TimedOutError when `clock` reaches `deadline`, DeletedError if the run is deleted before it has finished,
-    ApiError, and the exception of a signal.
+    Raises TimedOutError when `clock` reaches `deadline`, and DeletedError if the run is deleted first.
     """
     follower = _Follower(client, run, display, print_message, clock)
     follower.start_watch()
@@ -128,7 +127,7 @@ class _Follower:
         """True if the server has refused a log: then no log is read again."""
 
     def step(self, timeout_seconds: float) -> None:
-        """Execute the next task of the queue. If none comes in time, call `_tick`. Then start to read the next log."""
+        """Execute the next task of the queue, or redraw if none comes in time."""
         try:
             task = self._tasks.get(timeout=timeout_seconds)
         except queue.Empty:
@@ -151,10 +150,10 @@ class _Follower:
         self._start_thread(self._watch_run, self.run)
 
     def _start_thread(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Execute a function in a new thread. If it raises an exception, `step` raises that in the main thread."""
+        """Execute a function in a new thread; `step` raises its exception."""
 
         def run_function() -> None:
-            """Execute the function, and hand its exception to the main thread."""
+            """Execute the function, and pass its exception to the main thread."""
             try:
                 function(*arguments)
             except Exception as error:  # noqa: BLE001 - the main thread would wait without end
@@ -169,11 +168,11 @@ class _Follower:
     # The main thread executes these.
 
     def _raise_error(self, error: BaseException) -> None:
-        """Raise the error, as a function that can be put into the queue."""
+        """Raise the error when the main thread executes this task."""
         raise error
 
     def _tick(self) -> None:
-        """Redraw. If no operator has written a status after `OPERATOR_SECONDS`, print a message once."""
+        """Redraw; if no operator reacts for long, print a message once."""
         has_status = bool(condition(self.run, "Finished"))
         if not has_status and self._clock() - self._start_time > OPERATOR_SECONDS:
             metadata = self.run["metadata"]
@@ -186,24 +185,27 @@ class _Follower:
         self._display.tick()
 
     def _handle_change(self, run: Manifest) -> None:
-        """Store the changed run, note that the API server answers, and print the run's condition."""
+        """Store the changed run, and print its condition."""
         self.run, self._is_unreachable = run, False
         self._print_condition()
 
     def _handle_deletion(self, run: Manifest | None) -> None:
-        """Raise DeletedError unless the run finished before it was deleted; `run` is its last state, if known."""
+        """Raise DeletedError if the run was deleted before it finished.
+
+        `run` is the last state of the deleted run, or None.
+        """
         self.run = run or self.run
         if not is_finished(self.run):
             raise DeletedError(f"benchmarkrun/{self.run['metadata']['name']} was deleted before it had finished")
 
     def _handle_unreachable(self, error: ApiError) -> None:
-        """Print a warning, unless one was printed since the API server last answered."""
+        """Warn once until the API server answers again."""
         if not self._is_unreachable:
             self._print(f"warning: {error.message}; trying again")
         self._is_unreachable = True
 
     def _handle_log_opened(self, pod: str, case: Case) -> None:
-        """Display the case of this pod, in place of the case of another pod."""
+        """Display the case of this pod."""
         if pod == self._displayed_pod:
             return
         self.end_displayed_case()
@@ -220,9 +222,9 @@ class _Follower:
             self._display.event(event)
 
     def _handle_log_closed(self, pod: str, lines_read: int, refusal: str, *, pod_ended: bool) -> None:
-        """Store how many lines of the log were read. If the server refused the log, warn, and read no log again.
+        """Store how many lines were read, after a thread stopped reading the log.
 
-        If the pod has ended, its case leaves the display. Otherwise its log is read again after `RETRY_SECONDS`.
+        If the pod still runs, its log is read again later.
         """
         self._reading_pod = None
         self._lines_read[pod] = lines_read
@@ -238,11 +240,7 @@ class _Follower:
             self._next_read_time = self._clock() + RETRY_SECONDS
 
     def _print_condition(self) -> None:
-        """Print the condition `Finished`, which says why the run waits; nothing if it has finished or has no condition.
-
-        While cases run, print the condition only if logs cannot show their progress. No message is printed twice until
-        the reason of the condition changes.
-        """
+        """Print why the run waits, unless that was printed before."""
         finished_condition = condition(self.run, "Finished")
         reason = finished_condition.get("reason")
         if reason != self._last_reason:
@@ -250,20 +248,18 @@ class _Follower:
             self._printed_messages = set()
         if not finished_condition or finished_condition["status"] == "True":
             return
+        # While cases run, their logs show the progress.
         if reason != "Running" or self._logs_forbidden:
             self._print_once(f"{reason}: {finished_condition['message']}")
 
     def _print_once(self, message: str) -> None:
-        """Print the message, unless it was printed since the run's reason last changed."""
+        """Print the message if it is new."""
         if message not in self._printed_messages:
             self._printed_messages.add(message)
             self._print(message)
 
     def _read_next_log(self) -> None:
-        """Start to read the log of a running pod.
-
-        Do nothing if a log is being read, if logs are forbidden, or less than `RETRY_SECONDS` after a broken reading.
-        """
+        """Start to read the log of a running pod, unless a log is being read."""
         if self._reading_pod is not None or self._logs_forbidden or self._clock() < self._next_read_time:
             return
         attempts = (self.run.get("status") or {}).get("attempts") or ()
@@ -278,12 +274,10 @@ class _Follower:
     # Other threads execute these. They send requests and post functions, and use no other attribute of this object.
 
     def _watch_run(self, run: Manifest) -> None:
-        """Hand every state of the run to the main thread, until the run is deleted or `stopped` is set.
-
-        Whenever a watch ends or fails for a while, list the run and watch again. Raise every other error.
-        """
+        """Pass every state of the run to the main thread, until the run is deleted."""
         metadata = run["metadata"]
         collection, selector = RUN.path(metadata["namespace"]), f"metadata.name={metadata['name']}"
+        # Whenever a watch ends, list the run and watch again.
         while True:
             try:
                 items, version = self._client.items_and_version(collection, fieldSelector=selector)
@@ -312,10 +306,9 @@ class _Follower:
                 return
 
     def _read_log(self, namespace: str, pod: str, lines_to_skip: int) -> None:
-        """Read a pod's log to its end, and hand its lines to the main thread.
+        """Read a pod's log to its end, and pass its lines to the main thread.
 
-        The first `lines_to_skip` are skipped, because an earlier reading of the log has handed them over. At the end,
-        or after an error, hand over how many lines were read, and if the pod has ended or the log was refused.
+        Skip `lines_to_skip` lines, which an earlier call has passed.
         """
         lines_read = 0
         pod_ended, refusal = False, ""
@@ -347,7 +340,7 @@ class _Follower:
 
 
 def _case_in_annotation(pod: Any) -> Case | None:
-    """Return the case from the pod's annotation; None if it is missing or another release wrote it."""
+    """Return the case in the pod's annotation; None if this release cannot read it."""
     document = (pod["metadata"].get("annotations") or {}).get(labels.CASE_ANNOTATION, "")
     try:
         return Case.model_validate_json(document)

@@ -26,12 +26,7 @@ class FollowError(Exception):
 
 
 def print_created(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait: bool) -> None:
-    """Print each run, and a sentence that says if it was created or existed before.
-
-    The run is printed in the format `name` and, without `wait`, in JSON. In the format `name`, only runs that existed
-    before have the sentence. It goes to standard error for these runs, or if standard output is for JSON, names or
-    results.
-    """
+    """Print each run, and say whether it was created or existed before."""
     import json
 
     for applied_run in applied_runs:
@@ -47,9 +42,9 @@ def print_created(applied_runs: Sequence[AppliedRun], output: RunOutput, *, wait
 def follow_runs(
     client: Client, applied_runs: Sequence[AppliedRun], *, timeout_seconds: float | None, output: RunOutput
 ) -> Exit:
-    """Follow each run until it has finished, print its verdict, and return the worst exit code.
+    """Follow all runs to their end, and return the worst exit code.
 
-    After the timeout, a signal or an error, print how to go on: the runs continue in the cluster.
+    Unfinished runs continue in the cluster.
     """
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     codes: list[Exit] = []
@@ -75,9 +70,9 @@ def follow_runs(
 
 
 def _follow_run(client: Client, run: Manifest, deadline: float | None, output: RunOutput, signals: Signals) -> Exit:
-    """Follow a run to its end, print its results, and return its exit code; `NOT_MEASURED` if it was deleted.
+    """Follow a run to its end, print its results, and return its exit code.
 
-    Raises FollowError after an error of the API server, TimedOutError at the deadline, and the exception of a signal.
+    Raises FollowError after an error of the API server, and TimedOutError.
     """
     name = run["metadata"]["name"]
     screen = console(stderr=True)
@@ -103,10 +98,7 @@ def _follow_run(client: Client, run: Manifest, deadline: float | None, output: R
 
 
 def _print_results(client: Client, run: Manifest, output: RunOutput) -> None:
-    """Print the results of a finished run as JSON or as tables.
-
-    Print nothing in the format `name`, nor tables of a run without results.
-    """
+    """Print the results of a finished run as JSON or as tables."""
     results = read_run_results(client, run)
     if output is RunOutput.JSON:
         click.echo(json_report(results.measured, results.record))

@@ -30,7 +30,7 @@ FAILED_ATTEMPT_EXITS: Mapping[str, Exit] = {
 
 
 def condition(run: Mapping[str, Any], condition_type: str) -> Mapping[str, Any]:
-    """Return the run's condition of that type; empty if the operator has not set it."""
+    """Return the run's condition of that type, or an empty mapping."""
     conditions = (run.get("status") or {}).get("conditions") or ()
     return next((condition for condition in conditions if condition["type"] == condition_type), {})
 
@@ -41,17 +41,13 @@ def is_finished(run: Mapping[str, Any]) -> bool:
 
 
 def outcome_text(run: Mapping[str, Any]) -> str:
-    """Return `REASON: MESSAGE` of a finished run, from its condition `Succeeded` or, without one, from `Finished`."""
+    """Return how a finished run ended, as `REASON: MESSAGE`."""
     outcome = condition(run, "Succeeded") or condition(run, "Finished")
     return f"{outcome['reason']}: {outcome['message']}"
 
 
 def exit_of(run: Mapping[str, Any]) -> Exit | None:
-    """Return the exit code of a run; None if it has not finished.
-
-    If a case failed, return the worst code of the attempts that have ended. Without such an attempt, or for a reason
-    that has no code of its own, return `NOT_MEASURED`.
-    """
+    """Return the exit code of a run; None if it has not finished."""
     if not is_finished(run):
         return None
     reason = condition(run, "Finished")["reason"]

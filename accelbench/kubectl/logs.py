@@ -54,8 +54,7 @@ def logs(name: str, case: str | None, follow: bool, cluster: Cluster) -> None:
 def _read_lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
     """Yield the lines of a pod's log.
 
-    With `follow`, wait until the container has started, and read until the pod has ended or is deleted. After a broken
-    connection, read the log again, and yield only the new lines. Without `follow`, raise every error of the API server.
+    With `follow`, wait for the container, and continue until the pod ends.
     """
     from accelbench.cluster_api.errors import InvalidError, NotFoundError, UnreachableError
     from accelbench.cluster_api.kinds import POD
@@ -64,7 +63,7 @@ def _read_lines(client: "Client", pod: str, *, follow: bool) -> Iterator[str]:
     while True:
         try:
             for number, line in enumerate(client.log(client.namespace, pod, follow=follow), start=1):
-                if number > yielded_lines:
+                if number > yielded_lines:  # after a broken connection the log starts again
                     yielded_lines = number
                     yield line.decode(errors="replace").rstrip("\r\n")
             if not follow or _has_ended(client, pod):
@@ -89,11 +88,7 @@ def _has_ended(client: "Client", pod: str) -> bool:
 
 
 def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, follow: bool) -> str:
-    """Return the name of the pod whose log to print: the one that is running, or else the latest.
-
-    If the pod has not started, print that or, without `follow`, raise ClusterError. Also raises ClusterError if the run
-    has no pod, or if several cases are running.
-    """
+    """Return the name of the running pod, or else of the latest."""
     from accelbench.api import labels
     from accelbench.cluster_api.errors import ClusterError
     from accelbench.cluster_api.kinds import POD
@@ -127,10 +122,7 @@ def _choose_pod(client: "Client", run: dict[str, Any], case: str | None, *, foll
 
 
 def _explain_no_pod(run: dict[str, Any], case: str | None) -> str:
-    """Return the message that the run, or one case of it, no longer has a pod, or has none yet and why.
-
-    If the run has finished or the case was measured, the pod has been deleted.
-    """
+    """Explain why the run, or one case of it, has no pod."""
     from accelbench.kubectl.gate import condition, is_finished
 
     name = run["metadata"]["name"]

@@ -46,10 +46,7 @@ def ls(all_namespaces: bool, watch: bool, output: ListOutput, cluster: Cluster) 
 
 
 def _print_objects(client: "Client", path: str, output: ListOutput, *, watch: bool) -> None:
-    """Print all runs as JSON, YAML or names; with `watch`, also print each run that changes later.
-
-    JSON and YAML are one List; with `watch`, one object for each run.
-    """
+    """Print all runs as JSON, YAML or names; with `watch`, also every later change."""
     runs, version = client.items_and_version(path)
     if output is ListOutput.NAME or watch:
         for run in runs:
@@ -62,9 +59,9 @@ def _print_objects(client: "Client", path: str, output: ListOutput, *, watch: bo
 
 
 def _watch_changes(client: "Client", path: str, version: str, *, as_table: bool) -> Iterator[dict[str, Any]]:
-    """Yield each run that changes after a resource version, as an object or as a table with one row; never end.
+    """Yield each run that changes after this resource version, without end.
 
-    If the version has expired, yield all runs again.
+    With `as_table`, each run is a table with one row.
     """
     from accelbench.cluster_api.errors import ExpiredError
 
@@ -73,7 +70,7 @@ def _watch_changes(client: "Client", path: str, version: str, *, as_table: bool)
             for event in client.watch(path, version, table=as_table):
                 version = event["object"]["metadata"].get("resourceVersion") or version
                 yield event["object"]
-        except ExpiredError:
+        except ExpiredError:  # yield all runs again
             if as_table:
                 table_of_all_runs = client.table(path)
                 version = table_of_all_runs["metadata"]["resourceVersion"]
@@ -84,7 +81,7 @@ def _watch_changes(client: "Client", path: str, version: str, *, as_table: bool)
 
 
 def _print_object(manifest: dict[str, Any], output: ListOutput) -> None:
-    """Print a run, or a list of runs, as JSON or YAML; with the format `name`, print only the name."""
+    """Print a run, or a list of runs, in this format."""
     import json
 
     import yaml
@@ -98,10 +95,7 @@ def _print_object(manifest: dict[str, Any], output: ListOutput) -> None:
 
 
 def _print_table(client: "Client", path: str, *, wide: bool, all_namespaces: bool, watch: bool) -> None:
-    """Print the table of runs as the server has it; with `watch`, also print each row that changes later.
-
-    Columns with a priority are only in the wide table. If no run exists, print that, unless `watch` waits for one.
-    """
+    """Print the server's table of runs; with `watch`, also every later change."""
     table = client.table(path)
     all_columns = table["columnDefinitions"]
     columns = [index for index, column in enumerate(all_columns) if wide or not column.get("priority")]
@@ -120,7 +114,7 @@ def _print_table(client: "Client", path: str, *, wide: bool, all_namespaces: boo
 
 
 def _rows(table: dict[str, Any], columns: Sequence[int], *, with_namespace: bool) -> Iterator[list[str]]:
-    """Yield the texts of the chosen columns for each row of the server's table, each text on one line."""
+    """Yield the chosen columns of each row, as texts of one line."""
     from accelbench.document import on_one_line
 
     for row in table["rows"] or ():
@@ -131,9 +125,9 @@ def _rows(table: dict[str, Any], columns: Sequence[int], *, with_namespace: bool
 
 
 def _print_rows(rows: Sequence[Sequence[str]], minimum_widths: Sequence[int] = ()) -> Sequence[int]:
-    """Print rows in columns as wide as their longest text, at least `minimum_widths`; return the widths.
+    """Print rows in aligned columns, and return the widths of the columns.
 
-    If the terminal is too narrow, long texts of the widest column continue on the next line.
+    On a narrow terminal, the widest column wraps.
     """
     from rich.table import Table
     from rich.text import Text

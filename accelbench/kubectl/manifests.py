@@ -24,8 +24,7 @@ class RunManifest:
 def read_manifests(file: str) -> tuple[RunManifest, ...]:
     """Read and check the BenchmarkRuns of a file, or of standard input for `-`.
 
-    Raises InvalidSpecError with the problems of all runs. If a manifest is malformed, only the variants of the others
-    are checked.
+    Raises InvalidSpecError with the problems of all runs.
     """
     source = "standard input" if file == STANDARD_INPUT else file
     text = read_text(file)
@@ -33,6 +32,7 @@ def read_manifests(file: str) -> tuple[RunManifest, ...]:
         runs = load_manifests(text, source)
         contents = [document.content for document in read_documents(text, source)]
     except InvalidManifestError as error:
+        # Of the manifests that could be read, check the variants.
         variant_problems = [problem for run in error.runs for problem in _find_problems(run, check_variants)]
         raise InvalidSpecError(source, [*variant_problems, *error.problems]) from error
     problems = tuple(problem for run in runs for problem in _find_problems(run, check_run))
@@ -42,10 +42,7 @@ def read_manifests(file: str) -> tuple[RunManifest, ...]:
 
 
 def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
-    """Yield a problem for each manifest that repeats the namespace and name of an earlier one.
-
-    Manifests with `generateName` have no name and repeat none.
-    """
+    """Yield a problem for each manifest that repeats an earlier name."""
     earlier_names = set()
     for manifest in manifests:
         metadata = manifest.run.metadata
@@ -57,8 +54,8 @@ def duplicate_names(manifests: Sequence[RunManifest]) -> Iterator[Problem]:
 
 
 def _find_problems(run: BenchmarkRun, check: Check) -> Sequence[Problem]:
-    """Return the problems of a run. A script file on this machine is a problem, because no pod can read it."""
+    """Return the problems of a run."""
     script = run.spec.workload.script
-    if script and script.file:
+    if script and script.file:  # no pod can read a file of this machine
         return (Problem("spec.workload.script.file", LAPTOP_ONLY.message),)
     return check(run)

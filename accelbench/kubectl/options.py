@@ -43,7 +43,7 @@ class Cluster:
 
     @contextmanager
     def connect(self) -> Iterator["Client"]:
-        """Connect to the API server. If it cannot be reached or refuses a request, end the process with a message."""
+        """Connect to the API server; exit with a message on an error."""
         from accelbench.cluster_api.client import connect
         from accelbench.cluster_api.errors import ApiError, ClusterError
 
@@ -78,7 +78,7 @@ kubeconfig_option = click.option(
 
 
 def cluster_options(command: Function) -> Function:
-    """Add --namespace, --context and --kubeconfig to a command; it gets all three in the argument `cluster`."""
+    """Add the options of the cluster to a command, as its argument `cluster`."""
 
     @namespace_option
     @context_option
@@ -115,7 +115,7 @@ def follow_options(command: Function) -> Function:
 
 
 def parse_duration(duration: str | None) -> float | None:
-    """Return the seconds of a duration as Go writes it, `1h30m` or `90s`; None if no duration is given."""
+    """Return the seconds of a duration such as `1h30m` or `90s`."""
     import re
 
     if duration is None:

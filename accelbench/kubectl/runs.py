@@ -30,13 +30,13 @@ class UnknownRunError(ClusterError):
 
 
 def bare_name(name: str) -> str:
-    """Return the name without a kind in front of it: `NAME` for `NAME` and for `bmr/NAME`."""
+    """Return `NAME` for `NAME` and for `bmr/NAME`."""
     kind, slash, name_after_slash = name.partition("/")
     return name_after_slash if slash and kind in PREFIXES else name
 
 
 def get_run(client: Client, name: str) -> Manifest:
-    """Get a run by `NAME` or `bmr/NAME`; raise UnknownRunError, which suggests a similar name."""
+    """Get a run by `NAME` or `bmr/NAME`; raises UnknownRunError."""
     run = _find_run(client, name)
     if run is None:
         raise UnknownRunError(_explain_unknown_name(client, name, run_names(client)))
@@ -44,7 +44,7 @@ def get_run(client: Client, name: str) -> Manifest:
 
 
 def _find_run(client: Client, name: str) -> Manifest | None:
-    """Get a run by `NAME` or `bmr/NAME`; return None if no run has that name, or if the name is invalid."""
+    """Get a run by `NAME` or `bmr/NAME`; return None if it does not exist."""
     run_name = bare_name(name)
     # In the path of a request, an invalid name could address another object.
     if not re.fullmatch(NAME_PATTERN, run_name):
@@ -61,10 +61,7 @@ def run_names(client: Client) -> list[str]:
 
 
 def _explain_unknown_name(client: Client, name: str, known_names: Iterable[str]) -> str:
-    """Return the message about an unknown run: a similar known name or, if there is none, all known names.
-
-    Instead of no names, or of more than `LISTED_NAMES`, it has the command that lists runs.
-    """
+    """Explain that the run is unknown, and suggest a name or a command."""
     run_name = bare_name(name)
     choices = sorted(set(known_names))
     problem = f'no BenchmarkRun "{run_name}" in namespace {client.namespace}'
@@ -85,7 +82,7 @@ def parse_run(manifest: Manifest) -> BenchmarkRun:
 
 
 def parse_result(manifest: Manifest) -> BenchmarkResult:
-    """Parse a stored result; raise ClusterError if this release cannot read it."""
+    """Parse a result; raise ClusterError if this release cannot read it."""
     try:
         return BenchmarkResult.model_validate(manifest)
     except ValidationError as error:
@@ -98,10 +95,7 @@ def _explain_unreadable(error: ValidationError) -> str:
 
 
 def read_results(client: Client, name: str) -> LoadedResults:
-    """Read the results of a run by `NAME` or `bmr/NAME`; a deleted run can still have results.
-
-    Raises UnknownRunError if neither a run nor a result has this name.
-    """
+    """Read the results of a run; a deleted run can still have results."""
     run = _find_run(client, name)
     if run is None:
         return _to_loaded_results(_results_of_deleted_run(client, name), None)
@@ -109,7 +103,7 @@ def read_results(client: Client, name: str) -> LoadedResults:
 
 
 def read_run_results(client: Client, run: Manifest) -> LoadedResults:
-    """Read the results of an existing run, in the order in which its cases were measured."""
+    """Read the results of a run, in the order of measurement."""
     namespace, uid = run["metadata"]["namespace"], run["metadata"]["uid"]
     items = client.items(RESULT.path(namespace), labelSelector=f"{labels.RUN_UID}={uid}")
     results = [parse_result(item) for item in items]
@@ -121,10 +115,7 @@ def read_run_results(client: Client, run: Manifest) -> LoadedResults:
 
 
 def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
-    """Read the results of a deleted run; if several deleted runs had the name, read those of the latest.
-
-    Raises UnknownRunError if no result belongs to a run of that name.
-    """
+    """Read the results of the latest deleted run of this name."""
     run_name = bare_name(name)
     # A label can also belong to a longer name, so the full name in the result decides.
     labelled_results = _results_with_label(client, labels.RUN, run_name)
@@ -141,7 +132,7 @@ def _results_of_deleted_run(client: Client, name: str) -> list[BenchmarkResult]:
 def _results_with_label(client: Client, label: str, name: str) -> list[BenchmarkResult]:
     """Read the results whose label has this name.
 
-    A label has only the first `MAXIMUM_LABEL_CHARACTERS` of a name, so results of a longer name can be among them.
+    Labels are cut off, so results of longer names can be among them.
     """
     value = name[:MAXIMUM_LABEL_CHARACTERS].strip("-.")  # Kubernetes allows neither at an end of a label's value
     if not value:
@@ -151,7 +142,7 @@ def _results_with_label(client: Client, label: str, name: str) -> list[Benchmark
 
 
 def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None) -> LoadedResults:
-    """Return the results in the form that reports take; without a record of the run if `run` is None."""
+    """Return the results in the form that reports take."""
     return LoadedResults(
         measured=tuple((result.result, _stored_outcomes(result)) for result in results),
         # Launch documents with the time of every block are only in the log of a pod. Without them, the HTML report uses
@@ -162,7 +153,7 @@ def _to_loaded_results(results: Sequence[BenchmarkResult], run: Manifest | None)
 
 
 def _stored_outcomes(result: BenchmarkResult) -> tuple[ExpectationOutcome, ...]:
-    """Return the outcomes of the expectations, as the operator stored them."""
+    """Return the operator's outcomes of the expectations."""
     outcomes = []
     for stored_expectation in result.expectations:
         fields = stored_expectation.model_dump(exclude={"outcome", "message"})
@@ -172,10 +163,7 @@ def _stored_outcomes(result: BenchmarkResult) -> tuple[ExpectationOutcome, ...]:
 
 
 def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
-    """Return the record of a run, as `accelbench run --out` writes one for a run on this machine.
-
-    Without a start time, the run's creation counts as its start. All versions of accelbench in the results are named.
-    """
+    """Return the record of a run, as `accelbench run --out` writes it."""
     status = run.get("status") or {}
     exit_code = exit_of(run)
     versions = dict.fromkeys(result.result.fingerprint.get("accelbench", "") for result in results)
@@ -196,7 +184,7 @@ def _record(run: Manifest, results: Sequence[BenchmarkResult]) -> RunRecord:
 
 
 def read_run_or_series(client: Client, name: str) -> tuple[Result, ...]:
-    """Read the results of a run or, for `series/NAME`, of a series; raise UnknownRunError if there are none."""
+    """Read the results of a run or, for `series/NAME`, of a series."""
     kind, slash, series = name.partition("/")
     if kind == "series" and slash:
         return _read_series(client, series)
@@ -207,7 +195,7 @@ def read_run_or_series(client: Client, name: str) -> tuple[Result, ...]:
 
 
 def _read_series(client: Client, name: str) -> tuple[Result, ...]:
-    """Read the results of a series; raise UnknownRunError if there are none, and suggest a similar name."""
+    """Read the results of a series; raise UnknownRunError if there are none."""
     labelled_results = _results_with_label(client, labels.SERIES, name)
     results = tuple(result.result for result in labelled_results if result.result.case.origin.series == name)
     if results:

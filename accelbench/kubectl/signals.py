@@ -37,7 +37,7 @@ class Signals:
 
     @contextmanager
     def passed_to(self, handler: Callable[[BaseException], None]) -> Iterator[None]:
-        """Within a `with` block, call `handler` with the exception of the next signal, instead of raising it.
+        """Within a `with` block, pass the next signal's exception to `handler`.
 
         The call can interrupt the main thread between any two instructions.
         """
@@ -48,10 +48,7 @@ class Signals:
             self._handler = None
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
-        """Pass the exception of the first signal to the handler; raise it if there is no handler.
-
-        From the second signal on, raise the exception.
-        """
+        """Pass the first signal's exception to the handler; raise all later ones."""
         error = TerminatedError() if number == signal.SIGTERM else KeyboardInterrupt()
         handler = self._handler
         self._handler = None
