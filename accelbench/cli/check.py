@@ -66,7 +66,7 @@ def check(file: str, variants: "Sequence[str]", assignments: "Sequence[str]", ou
 def _run_checks(
     run: "BenchmarkRun", platform: str, script: "Path | None", signals: "Signals"
 ) -> "Iterator[tuple[Case, RunnerExit]]":
-    """Check one case after the other, and yield each with the exit of its runner. Stop after the first signal."""
+    """Check one case after the other, and yield each with its runner's exit."""
     import tempfile
     from pathlib import Path
 
@@ -91,7 +91,7 @@ def _run_checks(
 
 
 def _print_event(event: "Event") -> None:
-    """Print which of a variant's two launches starts; ignore all other events."""
+    """Print which of a variant's two launches starts."""
     from accelbench.delivery.log import LaunchStarted
 
     if isinstance(event, LaunchStarted):
@@ -99,7 +99,7 @@ def _print_event(event: "Event") -> None:
 
 
 def _explain_missing_result(case: "Case", runner_exit: "RunnerExit", signals: "Signals") -> Exit:
-    """Print why a case has no complete result, and return the exit code for that."""
+    """Print why a case has no complete result, and return the exit code."""
     from accelbench.local.run import EXIT_OF_SIGNAL
 
     if signals.received is not None:

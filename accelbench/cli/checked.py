@@ -40,7 +40,7 @@ class CheckedVariant:
 
 
 def checked_variants(result: Result) -> tuple[CheckedVariant, ...]:
-    """Return the checks of every variant, including the checks of the whole case; a failed variant has none."""
+    """Return the checks of every variant."""
     variants = []
     for variant in result.variants:
         failure = variant.failure
@@ -55,14 +55,17 @@ def checked_variants(result: Result) -> tuple[CheckedVariant, ...]:
 
 
 def exit_code(variants: Sequence[CheckedVariant]) -> Exit:
-    """Return the exit code for failed variants and failed checks; untested checks count as success."""
+    """Return the exit code for failed variants and checks.
+
+    Untested checks are no failure.
+    """
     codes = [Exit.VARIANT_FAILED for variant in variants if variant.failure]
     codes += [Exit.INVALID_MEASUREMENT for variant in variants if variant.checks_with("failed")]
     return Exit.worst(codes)
 
 
 def conclusion(variants: Sequence[CheckedVariant]) -> str:
-    """Return one sentence: which variants failed or, if none did, whether everything was checked."""
+    """Return one sentence that sums up the checks."""
     failed_names = [variant.name for variant in variants if variant.has_failed]
     if failed_names:
         return f"Failed: {', '.join(failed_names)}."
@@ -72,7 +75,7 @@ def conclusion(variants: Sequence[CheckedVariant]) -> str:
 
 
 def report(result: Result) -> RenderableType:
-    """Return the report of a case for the terminal: title, a table for each variant, notes, conclusion."""
+    """Return the report of a case for the terminal."""
     variants = checked_variants(result)
     blocks: list[RenderableType] = [Text(title(result.case), style="bold")]
     for variant in variants:
@@ -105,10 +108,7 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def _count_outcomes(variant: CheckedVariant) -> str:
-    """Return how many checks had each outcome, such as `10 passed, 1 failed`.
-
-    `failed` if the variant itself failed; `nothing checked` if it has no checks.
-    """
+    """Return how many checks had each outcome, such as `10 passed, 1 failed`."""
     if variant.failure:
         return "failed"
     counts = {outcome: len(variant.checks_with(outcome)) for outcome in get_args(CheckOutcome)}
@@ -124,10 +124,9 @@ def _table(variant: CheckedVariant) -> Table:
 
 
 def _rows(variant: CheckedVariant) -> Iterator[tuple[CheckOutcome, str, str]]:
-    """Yield three values for each row: the outcome, which sets the colour; the heading; the text.
+    """Yield the outcome, the heading and the text of each row.
 
-    Each failed or untested check has a row with its reading, all passed checks share one row, and the last row is on
-    the compiled program, if there is one. A failed variant has only one row.
+    The outcome sets the colour.
     """
     if variant.failure:
         yield "failed", "failed", variant.failure
@@ -144,6 +143,6 @@ def _rows(variant: CheckedVariant) -> Iterator[tuple[CheckOutcome, str, str]]:
 
 
 def _program_numbers(numbers: Numbers) -> dict[str, int | float]:
-    """Return the values that describe the compiled program, by field; without those that were not measured."""
+    """Return the measured values of the compiled program, by field."""
     values = {field: numbers.value(field) for field, number in MEASURED.items() if number.table == "program"}
     return {field: value for field, value in values.items() if value is not None}

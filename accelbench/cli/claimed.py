@@ -41,7 +41,7 @@ class ClaimRun:
 
     @property
     def parent_directory(self) -> str:
-        """Return the name of the directory that contains the run's directory: the hardware, or `targets`."""
+        """Return the name of the parent directory: the hardware or `targets`."""
         return self.directory.path.parent.name
 
     @property
@@ -51,7 +51,7 @@ class ClaimRun:
 
     @property
     def compiler_advice(self) -> str:
-        """Return how to install the compilers that the targets need; empty if all are installed."""
+        """Return how to install the targets' missing compilers."""
         from accelbench import targets
 
         advice = [targets.find(name).missing_message for name in self.targets]
@@ -59,11 +59,7 @@ class ClaimRun:
 
 
 def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additional: bool = False) -> Iterator[ClaimRun]:
-    """Yield the run of each manifest in `claim.manifests` or, with `additional`, in `claim.beside`.
-
-    A run that compiles for targets always decides the claim. Any other run decides it only if it can run on `hardware`,
-    and the claim is about this hardware and not about one machine. Raises InvalidSpecError and InvalidLedgerError.
-    """
+    """Yield the runs of the claim's manifests; with `additional`, those in `claim.beside`."""
     from accelbench.local.manifests import read
 
     for file in claim.beside if additional else claim.manifests:
@@ -88,9 +84,9 @@ def claim_runs(claim: "Claim", hardware: "Hardware", results: Path, *, additiona
 
 
 def complete_results(run: ClaimRun) -> "dict[str, Result]":
-    """Return the run's complete results by case name; none if more of the manifest has changed than its expectations.
+    """Return the run's complete results, by case name.
 
-    A result of an older workload source does not count. If the results cannot be read, print why and return none.
+    Results of another manifest or an older workload source are left out.
     """
     if not run.directory.has_record:
         return {}
@@ -105,7 +101,7 @@ def complete_results(run: ClaimRun) -> "dict[str, Result]":
 
 
 def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> SettledClaim:
-    """Settle the claim on the first class of hardware that has complete results for it; if none has, on the first.
+    """Settle the claim on the first class of hardware with complete results.
 
     Results of the other classes are shown, but decide nothing.
     """
@@ -123,9 +119,9 @@ def settle_claim(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) 
 
 
 def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
-    """Return True if the claim is about this hardware, and all its manifests were measured on it to their end.
+    """Return True if all of the claim's manifests were measured on this hardware.
 
-    Manifests with targets do not count; without any other manifest, return False.
+    Manifests with targets are left out: they need no hardware.
     """
     runs = [load_run(claim, run) for run in claim_runs(claim, hardware, results) if not run.targets]
     all_complete = bool(runs) and all(run and run.is_complete for run in runs)
@@ -133,10 +129,9 @@ def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
 
 
 def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
-    """Load the results of a run; None if it has none, if they cannot be read, or if its manifest has changed since.
+    """Load a run's results; None if they are missing or no longer valid.
 
-    If only expectations have changed, the results still count, with one exception: return None if the verdict depends
-    on these expectations, and the claim's history does not record the change.
+    A change of only the expectations is allowed if the claim's history tells it.
     """
     from accelbench.claims.page import measured_at
     from accelbench.local.results import read
@@ -174,7 +169,7 @@ def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
 
 
 def _differ_in_expectations_only(recorded: "BenchmarkRun", manifest: "BenchmarkRun") -> bool:
-    """Return True if the two runs are equal, or differ only in their expectations."""
+    """Return True if the two runs are equal except for their expectations."""
     return _without_expectations(recorded) == _without_expectations(manifest)
 
 
@@ -183,9 +178,9 @@ def _without_expectations(run: "BenchmarkRun") -> "BenchmarkRun":
 
 
 def has_older_source(result: "Result") -> bool:
-    """Return True if the workload's source has changed since the result was measured.
+    """Return True if the workload's source has changed since the measurement.
 
-    False if the digest of either source is unknown, or if the ledger says that only names and text have changed.
+    Changes of only names and text do not matter.
     """
     measured_digest, digest_today = result.fingerprint.get("workloadSource"), _source_digest(result.case.workload)
     if not measured_digest or not digest_today:
@@ -196,7 +191,7 @@ def has_older_source(result: "Result") -> bool:
 
 @functools.cache
 def _source_digest(workload: str) -> str | None:
-    """Return the digest of a workload's source today, as a new result would record it; None if it is unknown."""
+    """Return the digest of a workload's source today."""
     from accelbench import catalogue
     from accelbench.machine import fingerprint
 

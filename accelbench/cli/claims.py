@@ -116,7 +116,7 @@ def run(rows: str, hardware: str, results: Path, again: bool, beside: bool) -> N
 
 
 def _runs_to_measure(claim: "Claim", hardware: "Hardware", results: Path, *, beside: bool) -> "list[ClaimRun]":
-    """Return the runs that decide the claim on this hardware; with `beside`, all runs that are possible on it."""
+    """Return the runs that decide the claim; with `beside`, all possible runs."""
     from accelbench.cli import claimed
 
     with _exit_on_error():
@@ -130,9 +130,9 @@ def _runs_to_measure(claim: "Claim", hardware: "Hardware", results: Path, *, bes
 def _pending_runs(
     runs: "Sequence[ClaimRun]", measured_directories: "Collection[Path]", *, again: bool
 ) -> "list[tuple[ClaimRun, dict[str, Result]]]":
-    """Return the runs that lack a case, each with its complete results; with `again`, no earlier result counts.
+    """Return the runs that lack a result, each with its complete results.
 
-    Several rows can share a run. A run in one of `measured_directories` was measured for an earlier row: not pending.
+    Rows can share a run, so a run of an earlier row is left out.
     """
     from accelbench.cli import claimed
     from accelbench.plan.cases import count_cases
@@ -160,7 +160,7 @@ def _print_verdict(settled_claim: "SettledClaim", runs: "Sequence[ClaimRun]") ->
 
 
 def _explain_untestable(claim: "Claim") -> str:
-    """Return why the claim cannot be settled on any hardware or, if the article names its machine, on this one."""
+    """Return why the claim cannot be settled on this hardware."""
     from accelbench.claims.ledger import UNNAMED
 
     if claim.machine == UNNAMED:
@@ -169,10 +169,7 @@ def _explain_untestable(claim: "Claim") -> str:
 
 
 def _measure(run: "ClaimRun", signals: "Signals", complete_results: "Mapping[str, Result]") -> bool:
-    """Measure the cases without a complete result; return True if no case had a problem.
-
-    End the process after an interrupt, or if the results cannot be written.
-    """
+    """Measure the missing cases of a run; return True if nothing went wrong."""
     from accelbench.local.device import platform_of, require_a_framework
     from accelbench.local.run import measure
     from accelbench.report.live import display
@@ -238,7 +235,7 @@ def report(rows: str, hardware: str, results: Path, pictures: Path | None) -> No
 
 
 def _write_pictures(settled_claims: "list[SettledClaim]", directory: Path) -> None:
-    """Draw the page's pictures into the directory; end the process if matplotlib is missing or a write fails."""
+    """Draw the page's pictures into the directory; exit on an error."""
     from accelbench.claims import pictures
     from accelbench.local.directory import write_atomically
 
@@ -253,10 +250,7 @@ def _write_pictures(settled_claims: "list[SettledClaim]", directory: Path) -> No
 
 
 def _parse_rows_and_hardware(rows: str, hardware: str) -> "tuple[tuple[Claim, ...], list[Hardware]]":
-    """Return the claims of these rows, and the classes of hardware in the given order.
-
-    End the process if one of them does not exist, or if the ledger is invalid.
-    """
+    """Return the claims and the classes of hardware; exit on an error."""
     from accelbench.claims import ledger
 
     try:
@@ -278,7 +272,7 @@ def _settle(claim: "Claim", hardware: "Sequence[Hardware]", results: Path) -> "S
 
 @contextmanager
 def _exit_on_error() -> "Iterator[None]":
-    """Within a `with` block, end the process if the ledger is invalid, or if scipy is needed and not installed."""
+    """End the process if the ledger is invalid or scipy is missing."""
     from accelbench.claims.ledger import InvalidLedgerError
 
     try:

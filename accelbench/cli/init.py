@@ -49,7 +49,7 @@ def init(name: str, jax: str, pytorch: str) -> None:
 
 
 def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
-    """Raise BadParameter if the name of the file or of a function is malformed or already taken."""
+    """Raise BadParameter if a name is malformed or already taken."""
     from accelbench import catalogue, frameworks
     from accelbench.api.case import workload_name_from_file
 
@@ -73,13 +73,10 @@ def _refuse_bad_names(name: str, jax: str, pytorch: str) -> None:
 
 
 def script_text(name: str, jax: str, pytorch: str) -> str:
-    """Return a script that computes y = x / (1 + x^2) in NumPy, JAX and PyTorch.
-
-    accelbench finds the functions by the names `jax` and `pytorch`, so functions with other names get these as aliases.
-    """
+    """Return a script that computes y = x / (1 + x^2) in NumPy, JAX and PyTorch."""
     title = name.replace("_", " ").capitalize()
     script = Template(SCRIPT).substitute(title=title, jax=jax, pytorch=pytorch)
-    aliases = ""
+    aliases = ""  # accelbench looks for functions called `jax` and `pytorch`
     if jax != "jax":
         aliases += f"jax = {jax}\n"
     if pytorch != "pytorch":

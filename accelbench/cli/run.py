@@ -21,7 +21,7 @@ ACCEPT_NOISE = "measurement.acceptNoise=true"
 
 
 def _check_processor_count(count: int | None) -> int | None:
-    """Return `count`, a number of CPUs or None; raise BadParameter if this process cannot use that many."""
+    """Return `count`; raise BadParameter if this process cannot use that many CPUs."""
     import os
 
     usable_cpus = len(os.sched_getaffinity(0))
@@ -88,7 +88,7 @@ def run(
 
 
 def _target_assignments(targets: Sequence[str]) -> list[str]:
-    """Return the `PATH=VALUE` assignments with which a run compiles for these targets; none without a target."""
+    """Return `PATH=VALUE` assignments that make a run compile for these targets."""
     names = [name.strip() for target in targets for name in target.split(",") if name.strip()]
     if not names:
         return []
@@ -99,10 +99,9 @@ def _target_assignments(targets: Sequence[str]) -> list[str]:
 def _read_runs(
     file: str, variants: Sequence[str], assignments: Sequence[str], *, compiles_only: bool
 ) -> "list[tuple[BenchmarkRun, str]]":
-    """Read the runs of a file, each with the name of its platform; raise InvalidSpecError if one cannot run here.
+    """Read the runs of a file, each with the name of its platform.
 
-    A run whose profile has a compile target is prepared for compiling. With `compiles_only`, drop the expectations that
-    compiling alone cannot decide.
+    With `compiles_only`, drop the expectations of measured times.
     """
     from accelbench.local.device import (
         platform_of,
@@ -122,7 +121,7 @@ def _read_runs(
 
 
 def _create_directories(runs: "Sequence[BenchmarkRun]", out: Path | None) -> "list[RunDirectory]":
-    """Create a directory for the results of each run; end the command if that is not possible."""
+    """Create a directory for the results of each run; exit on an error."""
     from accelbench.local.run import reserve
 
     try:
@@ -139,7 +138,7 @@ def _measure_all(
     processors: int | None,
     output: Output,
 ) -> None:
-    """Measure the runs one after the other, print each, and end the process with the worst exit code."""
+    """Measure and print the runs, and exit with the worst exit code."""
     from accelbench.local.interrupt import Signals
     from accelbench.local.manifests import script_of
 
@@ -167,7 +166,7 @@ def _measure(
     script: Path | None,
     processors: int | None,
 ) -> "RunOutcome":
-    """Measure one run, and show its progress on standard error; end the command if results cannot be written."""
+    """Measure one run, and show its progress on standard error."""
     from accelbench.local.device import missing_frameworks
     from accelbench.local.run import measure
     from accelbench.report.live import display
@@ -186,7 +185,7 @@ def _measure(
 
 
 def _print_outcome(outcome: "RunOutcome", directory: "RunDirectory", output: Output) -> None:
-    """Print problems and verdicts, write the HTML page, and print the directory of the results."""
+    """Print a run's problems and verdicts, and write its HTML page."""
     from accelbench.local.run import write_page
     from accelbench.report import terminal
     from accelbench.terminal.console import console
@@ -206,6 +205,6 @@ def _print_outcome(outcome: "RunOutcome", directory: "RunDirectory", output: Out
 
 
 def _cases_not_started(outcome: "RunOutcome") -> list[str]:
-    """Return the names of the run's cases that were not started, because a signal came before."""
+    """Return the names of the run's cases that were not started."""
     started_cases = {case.case.name for case in outcome.cases}
     return [name for name in outcome.record.cases if name not in started_cases]

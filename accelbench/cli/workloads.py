@@ -66,7 +66,7 @@ def workloads(name: str | None, output: Output) -> None:
 
 
 def _load_or_explain(name: str) -> "Workload | str":
-    """Return the workload or, if its package cannot be loaded, the error: the list shows the other workloads too."""
+    """Return the workload, or the error if its package cannot be loaded."""
     from accelbench import catalogue
 
     try:
@@ -76,14 +76,14 @@ def _load_or_explain(name: str) -> "Workload | str":
 
 
 def _describe_or_explain(name: str, workload_or_error: "Workload | str") -> dict[str, Any]:
-    """Return the description of a workload for JSON, or the error's text if its package is broken."""
+    """Return the workload's description for JSON, or the error's text."""
     if isinstance(workload_or_error, str):
         return {"name": name, "broken": workload_or_error}
     return describe(workload_or_error)
 
 
 def _find(name: str) -> "Workload":
-    """Return the workload of that name, or the workload of a script if the name ends in `.py`."""
+    """Return the workload of that name, or the workload in a script."""
     from pathlib import Path
 
     from accelbench import catalogue
@@ -119,7 +119,7 @@ def describe(workload: "Workload") -> dict[str, Any]:
 
 
 def _observations(workload: "Workload") -> dict[str, str]:
-    """Return the meaning of each observation of the workload, by name; empty if the workload is timed."""
+    """Return the meaning of each observation of the workload, by name."""
     from accelbench.catalogue.observations import STANDARD
 
     if workload.measure(workload.Parameters()).protocol != "observe":
@@ -128,8 +128,9 @@ def _observations(workload: "Workload") -> dict[str, str]:
 
 
 def _properties(model: "type[BaseModel]") -> dict[str, dict[str, Any]]:
-    """Return the JSON schema of each field by name, without the title, which only repeats the name."""
+    """Return the JSON schema of each field, by name."""
     properties = model.model_json_schema().get("properties", {})
+    # A title only repeats the name.
     return {
         name: {key: value for key, value in schema.items() if key != "title"} for name, schema in properties.items()
     }
@@ -143,7 +144,7 @@ def _summary(workload: "Workload") -> str:
 def _list_table(workloads_or_errors: "Mapping[str, Workload | str]", width: int) -> "RenderableType":
     """Return a table of all workloads, at most `width` characters wide if possible.
 
-    For a broken package, the mapping has the error's text instead of a workload.
+    A workload that could not be loaded has the error's text instead.
     """
     from rich.text import Text
 
@@ -167,7 +168,7 @@ def _list_table(workloads_or_errors: "Mapping[str, Workload | str]", width: int)
 
 
 def _workload_tables(workload: "Workload") -> "RenderableType":
-    """Return the full description of a workload: its text, then its parameters, variants and observations."""
+    """Return the full description of a workload."""
     import inspect
 
     from rich.console import Group
@@ -199,7 +200,7 @@ def _workload_tables(workload: "Workload") -> "RenderableType":
 
 
 def describe_allowed_values(schema: dict[str, Any]) -> str:
-    """Describe the values that a JSON schema allows: a list of them, their bounds, or else their type."""
+    """Describe the values that a JSON schema allows."""
     if "enum" in schema:
         return ", ".join(map(str, schema["enum"]))
     if "minimum" in schema and "maximum" in schema:
@@ -209,7 +210,7 @@ def describe_allowed_values(schema: dict[str, Any]) -> str:
 
 
 def _empty_table(*columns: str) -> "Table":
-    """Return a table with these columns and no rows; long texts continue on the next line."""
+    """Return a table with these columns and no rows."""
     from rich.table import Table
 
     table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, GAP_CHARACTERS, 0, 0), header_style="dim")
