@@ -105,9 +105,9 @@ def run_case(
 
 
 def _read_lines(output: IO[bytes], on_tick: Callable[[], None], has_ended: Callable[[], bool]) -> Iterator[bytes]:
-    """Yield the lines of `output` as they arrive, until the pipe is closed or the process has ended.
+    """Yield the lines of `output` until the pipe closes or the process ends.
 
-    `on_tick` is called after each second without output. The last line may lack its line break.
+    `on_tick` is called after each second without output.
     """
     incomplete_line = b""
     while True:
@@ -128,10 +128,7 @@ def _read_lines(output: IO[bytes], on_tick: Callable[[], None], has_ended: Calla
 
 
 def _read_exit(code: int, log: Path) -> RunnerExit:
-    """Return the runner's exit with what its log has: the result or else the last checkpoint, launches, problems.
-
-    `tail` has the last messages: lines that are no documents of accelbench.
-    """
+    """Return the runner's exit, with results and messages from its log."""
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:
         log_content = read_log(lines)
     with log.open(encoding="utf-8", errors="replace", newline="\n") as lines:

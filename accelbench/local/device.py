@@ -18,7 +18,7 @@ COMPILE_SECONDS = 600
 
 
 def profile_of(run: BenchmarkRun) -> Profile:
-    """Return the run's profile; raises InvalidSpecError if the profile is unknown, or if any profile is invalid."""
+    """Return the run's profile; raises InvalidSpecError if it is unknown."""
     try:
         return load_profiles(os.environ).get(run.spec.accelerator.profile)
     except (UnknownProfileError, InvalidProfilesError) as error:
@@ -26,7 +26,7 @@ def profile_of(run: BenchmarkRun) -> Profile:
 
 
 def without_timed_expectations(run: BenchmarkRun) -> BenchmarkRun:
-    """Return the run with only those expectations that compiling alone can decide, such as on memory."""
+    """Return the run without the expectations that need a measurement."""
     decidable = tuple(
         expectation for expectation in run.spec.expectations if expectation.subject in KNOWN_AFTER_COMPILING
     )
@@ -34,10 +34,9 @@ def without_timed_expectations(run: BenchmarkRun) -> BenchmarkRun:
 
 
 def prepare_compilation(run: BenchmarkRun) -> BenchmarkRun:
-    """Add the profile's compile target to a run that has none, and allow enough time to compile.
+    """Add the profile's compile target to a run, and allow time to compile.
 
-    A run whose profile has no target either is returned unchanged. Raises InvalidSpecError if the run does not fit its
-    targets, or if a compiler is not installed.
+    A run without any target is returned unchanged.
     """
     profile = profile_of(run)
     run = with_target(run, profile.target)
@@ -54,7 +53,7 @@ def prepare_compilation(run: BenchmarkRun) -> BenchmarkRun:
 
 
 def _with_time_to_compile(run: BenchmarkRun) -> BenchmarkRun:
-    """Return the run with a time limit of at least `COMPILE_SECONDS` for each variant.
+    """Return the run with a time limit that is long enough to compile.
 
     The limit in a manifest is for measuring, and compiling can take longer.
     """
@@ -68,8 +67,7 @@ def _with_time_to_compile(run: BenchmarkRun) -> BenchmarkRun:
 def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> str:
     """Return the name of the platform of the run's profile.
 
-    Raises InvalidSpecError if the platform has device files and none exists below `root`, or if the platform does not
-    support the run's precision or one of its variants.
+    Raises InvalidSpecError if the run cannot be measured here.
     """
     profile_name = run.spec.accelerator.profile
     platform = platforms.find(profile_of(run).platform)
@@ -86,7 +84,7 @@ def platform_of(run: BenchmarkRun, root: Path = Path("/")) -> str:
 
 
 def require_a_framework(*runs: BenchmarkRun) -> None:
-    """Raise InvalidSpecError if one of the runs has no variant whose framework is installed."""
+    """Raise InvalidSpecError if none of a run's frameworks is installed."""
     for run in runs:
         messages = missing_frameworks(run)
         if len(messages) == len(run.spec.variants):
@@ -95,9 +93,9 @@ def require_a_framework(*runs: BenchmarkRun) -> None:
 
 
 def missing_frameworks(run: BenchmarkRun) -> dict[str, str]:
-    """Return a message for each variant whose framework is not installed, by the variant's label.
+    """Return how to install each missing framework, by the label of the variant.
 
-    The message has the command that installs the framework. No framework is imported.
+    No framework is imported.
     """
     messages = {}
     for variant in run.spec.variants:

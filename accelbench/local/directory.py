@@ -51,7 +51,7 @@ class RunRecord(Document):
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write `text` to a temporary file and rename it to `path`, so that no reader sees an incomplete file."""
+    """Write a temporary file and rename it, so that no reader sees half a file."""
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:
@@ -75,7 +75,7 @@ class RunDirectory:
 
     @property
     def has_record(self) -> bool:
-        """Return True if `run.json` exists, which a run writes when it starts."""
+        """Return True if a run has written `run.json` here."""
         return (self.path / RUN_FILE).exists()
 
     def create(self) -> None:
@@ -83,7 +83,7 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
 
     def reserve(self) -> None:
-        """Create the directory. Raises OccupiedError if it has files already, and OSError."""
+        """Create the directory; raises OccupiedError if it contains files."""
         self.create()
         if any(self.path.iterdir()):
             reason = "is not empty"
@@ -92,7 +92,7 @@ class RunDirectory:
             raise OccupiedError(f"{self.path} {reason}. Nothing is overwritten: give --out another name")
 
     def prepare(self, record: RunRecord, *, keep: Collection[str] = ()) -> None:
-        """Write the run's record, and delete old files of its cases, except of the cases named in `keep`."""
+        """Write the run's record; delete old files of its cases, except those in `keep`."""
         self.create()
         for case in record.cases:
             if case not in keep:
@@ -108,7 +108,7 @@ class RunDirectory:
         write_atomically(self.path / RUN_FILE, _format_json(record))
 
     def write_result(self, result: Result, launches: Sequence[str]) -> None:
-        """Write a case's result to one file, and its launches to another, one JSON document a line."""
+        """Write a case's result to one file, and its launches to another."""
         write_atomically(self._result_path(result.case.name), _format_json(result))
         lines = "".join(f"{launch}\n" for launch in launches)
         write_atomically(self._launches_path(result.case.name), lines)
@@ -122,16 +122,16 @@ class RunDirectory:
         write_atomically(self.path / PAGE_FILE, page)
 
     def copy_script(self, script: Path) -> Path:
-        """Copy the script into this directory, and return the path of the copy; raises OSError.
+        """Copy the script into this directory, and return the path of the copy.
 
-        The copy is measured, so that later edits of the script do not change what is measured.
+        The copy is measured: later edits of the script have no effect.
         """
         copy = self.path / script.name
         write_atomically(copy, script.read_text(encoding="utf-8"))
         return copy
 
     def launches_of(self, case: str) -> tuple[str, ...]:
-        """Return a case's launches, each as a JSON document; empty if the file cannot be read."""
+        """Return a case's launches, each as a JSON document."""
         return load_launches(self._result_path(case))
 
     def delete_case(self, case: str) -> None:
@@ -159,7 +159,7 @@ class RunDirectory:
 
 
 def reserve_numbered(path: Path) -> RunDirectory:
-    """Create a directory at the first of `path`, `path-2`, `path-3` and so on that does not exist; raises OSError."""
+    """Create the first of `path`, `path-2`, `path-3` and so on that does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     candidate = path
     for suffix in itertools.count(2):
@@ -179,9 +179,9 @@ def load_result(path: Path) -> Result:
 
 
 def load_launches(result_path: Path) -> tuple[str, ...]:
-    """Return the launches of a result, each as a JSON document, from `CASE.launches.jsonl` next to the result.
+    """Return the launches from `CASE.launches.jsonl` next to the result.
 
-    Empty if that file cannot be read.
+    Each is a JSON document.
     """
     path = result_path.with_name(result_path.name.removesuffix(RESULT_SUFFIX) + LAUNCHES_SUFFIX)
     try:
@@ -191,7 +191,7 @@ def load_launches(result_path: Path) -> tuple[str, ...]:
 
 
 def explain(error: OSError | ValidationError) -> str:
-    """Describe why a result cannot be read. Of a ValidationError, only the first problem is described."""
+    """Describe why a result cannot be read."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     problem = error.errors(include_url=False)[0]

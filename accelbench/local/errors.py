@@ -35,7 +35,7 @@ class UsageError(LocalError):
     """Refuse an argument of the command line."""
 
     def __init__(self, message: str, argument: str) -> None:
-        """Create the error; `argument` is the argument's name in the usage text, such as `FILE` or `--set`."""
+        """Create the error; `argument` is a name such as `FILE` or `--set`."""
         super().__init__(message)
         self.argument = argument
 
@@ -52,7 +52,7 @@ class InvalidSpecError(LocalError):
         self.problems = tuple(problems)
 
     def explanation(self) -> str:
-        """Return the text for standard error: the file's name, then one line for each problem."""
+        """Return the text for standard error, with a line for each problem."""
         return "\n".join([f"{self.source} is not valid:", *(f"  {problem}" for problem in self.problems)])
 
 
@@ -66,7 +66,7 @@ class UnreadableResultError(LocalError):
     exit_code = Exit.INVALID_SPEC
 
     def __init__(self, message: str) -> None:
-        """Put the message on one line: it can quote a file that contains line breaks."""
+        """Put the message on one line: it can quote several lines of a file."""
         from accelbench.document import on_one_line
 
         super().__init__(on_one_line(message))

@@ -10,7 +10,7 @@ class Exit(IntEnum):
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> Self:
-        """Create a member with the exit code as its value, and the meaning that `--help` shows."""
+        """Create a member with an exit code and its meaning."""
         member = int.__new__(cls, code)
         member._value_ = code
         member.meaning = meaning
@@ -34,12 +34,13 @@ class Exit(IntEnum):
 
     @classmethod
     def worst(cls, codes: "list[Exit]") -> "Exit":
-        """Return the most severe of the codes; SUCCESS if `codes` is empty."""
+        """Return the most severe code, or SUCCESS without codes."""
         by_severity = list(cls)  # in the order of their definition
         return max(codes, key=by_severity.index, default=cls.SUCCESS)
 
 
 def help_text() -> str:
-    r"""Return the table of exit codes for `--help`. The first line, `\b`, tells click to keep the line breaks."""
+    """Return the table of exit codes for `--help`."""
     lines = (f"  {code.value:>3}  {code.meaning}" for code in sorted(Exit))
+    # `\b` tells click to keep the line breaks.
     return "\n".join(["\b", "Exit codes:", *lines])

@@ -22,10 +22,8 @@ class Signals:
         self._previous_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Handle SIGINT and SIGTERM, and the alarm (SIGALRM) that kills a child which does not end.
-
-        Outside the main thread do nothing, because Python does not allow signal handlers there.
-        """
+        """Handle SIGINT, SIGTERM and the alarm that kills the child."""
+        # Python allows signal handlers only in the main thread.
         if threading.current_thread() is not threading.main_thread():
             return self
         for signal_number in (signal.SIGINT, signal.SIGTERM):
@@ -42,13 +40,13 @@ class Signals:
             signal.signal(signal_number, handler)
 
     def child_started(self, group: int) -> None:
-        """Send signals to this process group from now on. If a signal has already arrived, send it now."""
+        """Send signals to this process group, also one that came earlier."""
         self._group = group
         if self.received is not None:
             self._send(self.received)
 
     def child_ended(self) -> None:
-        """Stop sending signals, because the system can give the child's process ID to another process."""
+        """Stop sending signals: another process can get the child's process ID."""
         self._cancel_alarm()
         self._group = None
 
@@ -58,7 +56,7 @@ class Signals:
             signal.alarm(0)
 
     def _receive(self, signal_number: int, _frame: FrameType | None) -> None:
-        """Handle SIGINT or SIGTERM: send the first signal to the child, and kill the child at any later signal."""
+        """Send the first signal to the child; kill the child at the second."""
         if self.received is None:
             self.received = signal.Signals(signal_number)
             self._send(self.received)
@@ -66,14 +64,11 @@ class Signals:
             self._send(signal.SIGKILL)
 
     def _kill(self, _signal_number: int, _frame: FrameType | None) -> None:
-        """Handle SIGALRM: kill the child, which has not ended within `GRACE_SECONDS`."""
+        """Kill the child when the alarm goes off."""
         self._send(signal.SIGKILL)
 
     def _send(self, signal_to_send: signal.Signals) -> None:
-        """Send a signal to the child's process group, if there is one.
-
-        After SIGINT and SIGTERM, set an alarm: `_kill` kills a child that has not ended within `GRACE_SECONDS`.
-        """
+        """Send a signal to the child's process group, if there is one."""
         if self._group is None:
             return
         try:
@@ -81,4 +76,4 @@ class Signals:
         except ProcessLookupError:  # the child has ended
             return
         if signal_to_send is not signal.SIGKILL:
-            signal.alarm(GRACE_SECONDS)
+            signal.alarm(GRACE_SECONDS)  # then `_kill` kills the child

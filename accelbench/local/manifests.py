@@ -30,8 +30,6 @@ FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.py")
 def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
     """Read and check the BenchmarkRuns of a manifest; raises InvalidSpecError and UsageError.
 
-    A run without a name gets one from its `generateName`.
-
     Args:
         file: The manifest's path, or `-` for standard input.
         assignments: `PATH=VALUE`, with the path of a field of the spec or the name of a parameter.
@@ -51,7 +49,7 @@ def read(file: str, assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]
 
 
 def _with_name(run: BenchmarkRun) -> BenchmarkRun:
-    """Return the run with a name: if it has none, `generateName` without the separator at its end.
+    """Return the run with a name, made from `generateName` if necessary.
 
     On this machine names need not be unique.
     """
@@ -61,7 +59,7 @@ def _with_name(run: BenchmarkRun) -> BenchmarkRun:
 
 
 def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence[str] = ()) -> tuple[BenchmarkRun, ...]:
-    """Read the runs of a manifest, or make one run of a script or workload; raises InvalidSpecError and UsageError.
+    """Read the runs of a manifest, or make one run of a script or workload.
 
     Args:
         target: Path of a manifest or a script, the name of a workload, or `-` for a manifest on standard input.
@@ -81,7 +79,7 @@ def read_target(target: str, variants: Sequence[str] = (), assignments: Sequence
 
 
 def _read_script(file: str, variants: Sequence[str], assignments: Sequence[str]) -> BenchmarkRun:
-    """Make a run of the workload in a script; raises InvalidSpecError and UsageError."""
+    """Make a run of the workload in a script."""
     path = Path(file).absolute()
     if not path.is_file():
         script_names = [script_path.name for script_path in path.parent.glob(f"*{SCRIPT_SUFFIX}")]
@@ -106,16 +104,9 @@ def _make_run(
     variants: Sequence[str],
     assignments: Sequence[str],
 ) -> BenchmarkRun:
-    """Make a run of a workload that has no manifest; raises InvalidSpecError and UsageError.
+    """Make a run of a workload that has no manifest.
 
-    Args:
-        workload: The workload.
-        reference: The manifest's `spec.workload`, which names the workload or its script.
-        default_uses: Variants to compare if `variants` is empty. Those that the workload lacks are left out; if fewer
-            than two are left, all variants of the workload are compared.
-        target: Name of the workload or path of the script, for error messages.
-        variants: Variants to compare, the baseline first.
-        assignments: `PATH=VALUE`, with the path of a field of the spec or the name of a parameter.
+    `reference` is the manifest's `spec.workload`; `target` is for error messages.
     """
     uses = list(variants) or _choose_uses(default_uses, list(workload.variants()))
     manifest = {
@@ -139,27 +130,24 @@ def _make_run(
 
 
 def _choose_uses(preferred: Sequence[str], offered: Sequence[str]) -> list[str]:
-    """Return the `preferred` variants that are also `offered` by a workload; if these are fewer than two, all offered.
-
-    `DEFAULT_VARIANTS` come first, so that `pytorch/eager` is the baseline if it is chosen.
-    """
+    """Return the preferred variants that the workload offers; all if too few."""
     chosen = [use for use in preferred if use in offered]
     if len(chosen) < 2:  # noqa: PLR2004 - a comparison needs two variants
         chosen = list(offered)
+    # The first variant is the baseline.
     first = [use for use in DEFAULT_VARIANTS if use in chosen]
     return first + [use for use in chosen if use not in first]
 
 
 def time_limit(uses: Sequence[str]) -> int:
-    """Return the default time limit of a case with these variants, in seconds: `VARIANT_SECONDS` for each."""
+    """Return the default time limit of a case, in seconds."""
     return VARIANT_SECONDS * len(uses)
 
 
 def _with_path(assignment: str, workload: Workload) -> str:
-    """Complete an assignment to a parameter of the workload: `size=256` becomes `workload.parameters.size=256`.
+    """Complete `size=256` to `workload.parameters.size=256` for a parameter of the workload.
 
-    An assignment to a field of the spec, or to a path of several names, is returned unchanged. Raises UsageError for
-    any other name.
+    Return an assignment to another field unchanged.
     """
     name = assignment.partition("=")[0].strip()
     spec_fields = {field.alias for field in BenchmarkRunSpec.model_fields.values()}
@@ -176,10 +164,7 @@ def _with_path(assignment: str, workload: Workload) -> str:
 
 
 def script_of(run: BenchmarkRun, file: str) -> Path | None:
-    """Return the path of the run's script, which is in the directory of its manifest `file`; None without a script.
-
-    For a manifest on standard input, that is the working directory.
-    """
+    """Return the path of the run's script; it is next to the manifest `file`."""
     if run.spec.workload.script is None:
         return None
     directory = Path() if file == STANDARD_INPUT else Path(file).parent
@@ -187,16 +172,16 @@ def script_of(run: BenchmarkRun, file: str) -> Path | None:
 
 
 def _with_variant_problems(error: InvalidManifestError, file: str) -> InvalidSpecError:
-    """Return an error that lists the problems of variants before those in `error`.
+    """Return an error that lists problems of variants before those in `error`.
 
-    A misspelt variant comes first, because it also makes other fields wrong that name the variant.
+    A misspelt variant also causes errors in other fields.
     """
     variant_problems = [problem for run in error.runs for problem in _check(run, file, check_variants)]
     return InvalidSpecError(error.source, [*variant_problems, *error.problems])
 
 
 def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[Problem]:
-    """Return the problems that `check` finds in a run of `file`; if the run's script does not exist, only that."""
+    """Return the problems that `check` finds in a run of `file`."""
     path = script_of(run, file)
     if path is None:
         return check(run)
@@ -207,12 +192,7 @@ def _check(run: BenchmarkRun, file: str, check: Check = check_run) -> Sequence[P
 
 
 def _load_with_assignments(text: str, source: str, assignments: Sequence[str]) -> tuple[BenchmarkRun, ...]:
-    """Apply the assignments to every manifest in `text`, and return the runs.
-
-    Raises:
-        InvalidManifestError: A manifest is not valid, or there is none.
-        UsageError: An assignment is wrong.
-    """
+    """Apply the assignments to every manifest in `text`, and return the runs."""
     manifests = []
     for document in read_documents(text, source):
         assignments_with_paths = [_with_parameter_path(assignment, document.content) for assignment in assignments]
@@ -223,9 +203,9 @@ def _load_with_assignments(text: str, source: str, assignments: Sequence[str]) -
 
 
 def _with_parameter_path(assignment: str, manifest: Any) -> str:
-    """Complete an assignment to a parameter that the manifest has: `size=256` becomes `workload.parameters.size=256`.
+    """Complete `size=256` to `workload.parameters.size=256` for a parameter of the manifest.
 
-    Any other assignment is returned unchanged.
+    Return any other assignment unchanged.
     """
     name = assignment.partition("=")[0].strip()
     parameters = manifest
@@ -237,13 +217,13 @@ def _with_parameter_path(assignment: str, manifest: Any) -> str:
 
 
 def _suggest(name: str, known_names: Sequence[str]) -> str:
-    """Return `; did you mean NAME?` with the most similar known name; empty if none is similar."""
+    """Return `; did you mean NAME?` for a similar name, or an empty text."""
     similar_name = find_similar(name, known_names)
     return f"; did you mean {similar_name}?" if similar_name else ""
 
 
 def read_text(file: str) -> str:
-    """Return the text of a file, or of standard input if `file` is `-`; raises UsageError."""
+    """Return the text of a file, or of standard input for `-`."""
     try:
         return sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
     except OSError as error:

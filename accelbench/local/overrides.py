@@ -27,10 +27,7 @@ SIMILARITY = 0.6
 
 
 def override(manifest: Any, assignments: Sequence[str]) -> Any:
-    """Return a copy of the manifest with every `PATH=VALUE` applied in order; raises UsageError.
-
-    The path begins below `spec`; it can also begin with `spec.`.
-    """
+    """Return a copy of the manifest with every `PATH=VALUE` set below `spec`."""
     changed = copy.deepcopy(manifest)
     for assignment in assignments:
         path, equals, value = assignment.partition("=")
@@ -49,10 +46,7 @@ def override(manifest: Any, assignments: Sequence[str]) -> Any:
 
 
 def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
-    """Return the type of the field that the keys lead to from `root_type`; None if there is no such field.
-
-    Below a field of type Any, every name leads to Any. An index leads to a type only in a tuple.
-    """
+    """Return the type of the field at `keys` below `root_type`, or None."""
     current_type = root_type
     for key in keys:
         current_type = _plain_type(current_type)
@@ -60,7 +54,7 @@ def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
             current_type = get_args(current_type)[0] if get_origin(current_type) is tuple else None
         elif get_origin(current_type) is dict:
             current_type = get_args(current_type)[1]
-        elif current_type is not Any:
+        elif current_type is not Any:  # below Any, every name is valid
             current_type = dict(_fields(current_type)).get(key)
         if current_type is None:
             return None
@@ -68,7 +62,7 @@ def _type_at(root_type: Any, keys: Sequence[str | int]) -> Any:
 
 
 def _plain_type(field_type: Any) -> Any:
-    """Return X for `X | None` and `Annotated[X, ...]`; for `X | Y`, the first type X."""
+    """Return X for `X | None`, `X | Y` and `Annotated[X, ...]`."""
     if hasattr(field_type, "__metadata__"):
         return _plain_type(field_type.__origin__)
     if get_origin(field_type) in {Union, types.UnionType}:
@@ -78,17 +72,16 @@ def _plain_type(field_type: Any) -> Any:
 
 
 def _fields(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the name in YAML and the type of each field; nothing if `model` is not a pydantic model."""
+    """Yield the YAML name and the type of each field of a pydantic model."""
     if isinstance(model, type) and issubclass(model, BaseModel):
         for name, field in model.model_fields.items():
             yield field.alias or name, field.annotation
 
 
 def _parse(text: str, field_type: Any) -> Any:
-    """Return the text parsed as YAML, or the text itself if only that is valid for the field.
+    """Parse the text as YAML, or keep it if the field takes strings.
 
-    A field that takes strings keeps the text: `2` of `expectations[0].atLeast=2` is not a number. If neither is valid,
-    the parsed value is returned, and the check of the manifest reports it.
+    The `2` of `expectations[0].atLeast=2` stays a string.
     """
     try:
         parsed = yaml.safe_load(text)
@@ -101,15 +94,11 @@ def _parse(text: str, field_type: Any) -> Any:
         except ValidationError:
             continue
         return candidate
-    return parsed
+    return parsed  # the check of the manifest reports the problem
 
 
 def _assign(spec: Any, keys: Sequence[str | int], value: Any, path: str) -> None:
-    """Set the value that the keys lead to in `spec`, and create the dictionaries and lists on the way.
-
-    Raises UsageError, with `path` in its message, if a list has no entry at an index, or if a name follows something
-    that has no fields.
-    """
+    """Set the value at `keys` in `spec`; create missing dictionaries and lists."""
     container: Any = spec
     next_keys = [*keys[1:], None]  # None follows the last key
     for key, next_key in zip(keys, next_keys, strict=True):
@@ -126,11 +115,7 @@ def _assign(spec: Any, keys: Sequence[str | int], value: Any, path: str) -> None
 
 
 def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
-    """Describe what to write instead of an unknown path.
-
-    The first of these that exists is suggested: a path that ends with the unknown path; in the parent of the first
-    unknown key, a field with a similar name, or else all fields; the most similar path; all fields of the spec.
-    """
+    """Describe what to write instead of an unknown path."""
     known_paths = sorted(_known_paths(BenchmarkRunSpec, spec, ""))
     longer_paths = [known for known in known_paths if known.endswith((f".{path}", f"].{path}"))]
     if longer_paths:
@@ -157,20 +142,20 @@ def _suggest_path(path: str, keys: Sequence[str | int], spec: Any) -> str:
 
 
 def _index_of_unknown_key(keys: Sequence[str | int]) -> int:
-    """Return the index of the first key that leads to no field of the spec."""
+    """Return the index of the first key without a field in the spec."""
     return next(index for index in range(len(keys)) if _type_at(BenchmarkRunSpec, keys[: index + 1]) is None)
 
 
 def _find_similar(name: str, known_names: Sequence[str]) -> str:
-    """Return the known name that is most similar to `name`; empty if none is similar."""
+    """Return the most similar name; empty if none is similar."""
     matches = difflib.get_close_matches(name, known_names, n=1, cutoff=SIMILARITY)
     return matches[0] if matches else ""
 
 
 def _known_paths(field_type: Any, value: Any, path: str) -> Iterator[str]:
-    """Yield every path that can be set in a field at `path`, and `path` itself unless it is empty.
+    """Yield every path that can be set in a field at `path`.
 
-    Indices of lists and keys of dictionaries are those of `value`, which the manifest has there.
+    List indices and dictionary keys come from `value`.
     """
     if path:
         yield path

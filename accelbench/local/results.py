@@ -44,7 +44,7 @@ class LoadedResults:
 
     @property
     def name(self) -> str:
-        """Return the run's name; empty if there is neither a record nor a result."""
+        """Return the run's name; empty if it is unknown."""
         if self.record is not None:
             return self.record.run.metadata.name
         return self.results[0].case.origin.run if self.results else ""
@@ -52,20 +52,20 @@ class LoadedResults:
     def with_baseline(self, baseline: str) -> Self:
         """Return the results compared with another baseline; raises NotComparableError.
 
-        The outcomes of expectations stay those of the old baseline.
+        The outcomes of expectations do not change.
         """
         measured = tuple((with_baseline(result, baseline), outcomes) for result, outcomes in self.measured)
         return replace(self, measured=measured)
 
     def cases_with_launches(self) -> tuple[MeasuredCase, ...]:
-        """Return each case as the HTML report shows it: result, outcomes of expectations, launches."""
+        """Return each case in the form of the HTML report."""
         cases = []
         for (result, outcomes), documents in zip(self.measured, self.launches, strict=True):
             cases.append(MeasuredCase(result, outcomes, launches.of_documents(documents)))
         return tuple(cases)
 
     def manifest(self) -> dict[str, Any] | None:
-        """Return the manifest that runs these cases again; None if there is no record."""
+        """Return the manifest that runs these cases again."""
         return reproduce.of_run(self.record.run) if self.record is not None else None
 
 
@@ -83,23 +83,16 @@ def read(path: Path) -> LoadedResults:
 
 
 def _read_without_record(path: Path) -> LoadedResults:
-    """Read a file with results, whose expectations are unknown.
-
-    If the file has exactly one result, its launches are read from the file next to it.
-    """
+    """Read a file with results; their expectations are unknown."""
     results = tuple(read_file(path))
     launches_of_results: tuple[tuple[str, ...], ...] = ((),) * len(results)
-    if len(results) == 1:
+    if len(results) == 1:  # its launches are in the file next to it
         launches_of_results = (load_launches(path),)
     return LoadedResults(measured=tuple((result, ()) for result in results), launches=launches_of_results)
 
 
 def read_all(name: str) -> tuple[Result, ...]:
-    """Read all results at a path or in the paths that match a pattern; raises UnreadableResultError.
-
-    Args:
-        name: A file, a directory, or a glob pattern. Subdirectories are searched as well.
-    """
+    """Read all results in a file or directory; `name` can be a glob pattern."""
     path = Path(name)
     paths = [path] if path.exists() else sorted(map(Path, glob.glob(name)))  # noqa: PTH207 - may be absolute
     if not paths:
@@ -111,7 +104,7 @@ def read_all(name: str) -> tuple[Result, ...]:
 
 
 def _find_results(path: Path) -> Iterable[Result]:
-    """Yield the results in a file or a run's directory. In any other directory, search result files and directories."""
+    """Yield the results in a file, or anywhere in a directory."""
     if not path.is_dir():
         yield from read_file(path)
     elif (path / RUN_FILE).exists():
@@ -126,7 +119,7 @@ def _find_results(path: Path) -> Iterable[Result]:
 def read_file(path: Path) -> Iterable[Result]:
     """Yield the results in a file of JSON or YAML; raises UnreadableResultError.
 
-    The file has one or more documents: each is a result, a BenchmarkResult, or a List of them as kubectl prints it.
+    Each document is a result, a BenchmarkResult, or a List of them.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -144,7 +137,7 @@ def read_file(path: Path) -> Iterable[Result]:
 
 
 def _parse_documents(text: str, path: Path) -> list[Any]:
-    """Return the documents in `text`: one of JSON, or one or more of YAML; raises UnreadableResultError."""
+    """Return the documents in `text`, which is JSON or YAML."""
     try:
         return [json.loads(text)]
     except (ValueError, RecursionError):
@@ -159,7 +152,7 @@ def _parse_documents(text: str, path: Path) -> list[Any]:
 
 
 def _parse_result(document: object, path: Path) -> Result:
-    """Return the result in a result document or in a BenchmarkResult; raises UnreadableResultError."""
+    """Return the result in a result document or a BenchmarkResult."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind == "BenchmarkRun":
         raise UnreadableResultError(f"{path}: a manifest and not a result; measure it with accelbench run")

@@ -46,15 +46,14 @@ class RunOutcome:
 
     @property
     def measured(self) -> tuple[tuple[Result, tuple[ExpectationOutcome, ...]], ...]:
-        """Return the results of the cases that have one, each with the outcomes of the run's expectations."""
+        """Return each result with the outcomes of its expectations."""
         return tuple((case.result, case.expectations) for case in self.cases if case.result is not None)
 
 
 def reserve(runs: Sequence[BenchmarkRun], out: Path | None) -> list[RunDirectory]:
-    """Create a directory for the results of each run; raises OccupiedError and OSError.
+    """Create a directory for the results of each run; raises OSError.
 
-    A single run uses `out` itself; several runs use subdirectories of it. If `out` is None, each run gets a directory
-    in `results`, named with the time.
+    Several runs use subdirectories of `out`.
     """
     names = [run.metadata.name for run in runs]
     if out is None:
@@ -65,7 +64,7 @@ def reserve(runs: Sequence[BenchmarkRun], out: Path | None) -> list[RunDirectory
 
 
 def write_page(directory: RunDirectory) -> str | None:
-    """Write `report.html` and return None, or return how to install the packages that are missing for it.
+    """Write `report.html`, or return how to install missing packages.
 
     Call this last: drawing takes a second or two.
     """
@@ -88,7 +87,7 @@ def measure(
     environment: Mapping[str, str] = MappingProxyType({}),
     earlier_results: Mapping[str, Result] = MappingProxyType({}),
 ) -> RunOutcome:
-    """Run every case and write its result as soon as it has ended; start no further case after a signal.
+    """Run all cases until a signal arrives, and write each result at once.
 
     Args:
         run: The run.
@@ -137,7 +136,7 @@ def measure(
 
 
 def _finish(record: RunRecord, cases: tuple[CaseOutcome, ...], exit_code: Exit, directory: RunDirectory) -> RunOutcome:
-    """Add the time of the end and the exit code to the record, write it and the report, and return the outcome."""
+    """Complete the record, write the report, and return the outcome."""
     record = record.model_copy(update={"finished": timestamp(datetime.now(UTC)), "exit_code": int(exit_code)})
     directory.write_record(record)
     outcome = RunOutcome(record=record, cases=cases, exit=exit_code)
@@ -146,10 +145,7 @@ def _finish(record: RunRecord, cases: tuple[CaseOutcome, ...], exit_code: Exit, 
 
 
 def script_environment(script: Path | None, directory: RunDirectory) -> dict[str, str]:
-    """Copy the script into the directory, and return environment variables with the paths of the copy and the script.
-
-    Empty if there is no script.
-    """
+    """Copy the script into the directory; return environment variables with both paths."""
     if script is None:
         return {}
     copy = directory.copy_script(script)
@@ -157,7 +153,7 @@ def script_environment(script: Path | None, directory: RunDirectory) -> dict[str
 
 
 def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
-    """Return the exit code of a run that was not interrupted: the most severe that applies to one of its cases."""
+    """Return the most severe exit code of all cases."""
     codes: list[Exit] = []
     for outcome in outcomes:
         result = outcome.result
@@ -178,7 +174,7 @@ def exit_for(outcomes: Sequence[CaseOutcome]) -> Exit:
 
 
 def _lacks_comparison(result: Result) -> bool:
-    """Return True if a variant of a timed case has neither a verdict nor accepted noise in its comparison."""
+    """Return True if a timed variant has neither a verdict nor accepted noise."""
     if result.protocol == "compile" or result.observations:
         return False
     compared = {
@@ -191,10 +187,7 @@ def _lacks_comparison(result: Result) -> bool:
 def _case_outcome(
     run: BenchmarkRun, case: Case, runner_exit: RunnerExit, log: Path, *, interrupted: bool
 ) -> CaseOutcome:
-    """Return the outcome of a case from its runner's exit.
-
-    Problems of the log are always reported. An incomplete or missing result is reported unless the run was interrupted.
-    """
+    """Return the outcome of a case from its runner's exit."""
     trouble = [f"{case.name}: {problem}" for problem in runner_exit.problems]
     is_complete = runner_exit.result is not None and runner_exit.result.complete
     if not is_complete and not interrupted:
@@ -209,6 +202,6 @@ def _case_outcome(
 
 
 def _with_expectations(run: BenchmarkRun, case: Case, result: Result, trouble: tuple[str, ...] = ()) -> CaseOutcome:
-    """Return the outcome of a case that has a result: result, outcomes of the run's expectations, problems."""
+    """Return the outcome of a case that has a result."""
     expectations = evaluate(run.spec.expectations, result)
     return CaseOutcome(case=case, result=result, expectations=expectations, trouble=trouble)
