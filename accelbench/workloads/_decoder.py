@@ -75,7 +75,7 @@ class Sizes(Protocol):
 
 
 def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every weight by its name; weights of blocks have the layers as their first dimension."""
+    """Return the shape of every weight by its name."""
     width, hidden = sizes.width, transformer.WIDER * sizes.width
     block_shapes = {
         **dict.fromkeys(QUERIES_KEYS_VALUES, (width, width)),
@@ -105,17 +105,14 @@ def count_weights(sizes: Sizes) -> int:
 
 
 def check_type(name: str) -> None:
-    """Raise ValueError if the type is float16: AdamW's second moments, the squares of gradients, would be zero."""
+    """Raise ValueError if the type is float16."""
     if name.endswith("float16") and not name.endswith("bfloat16"):
         raise ValueError("the squares of gradients are zero in float16: train in bfloat16 or in float32")
 
 
 def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
-    """Draw the weights by the names of `shapes`: gains with mean 1, all others with mean 0.
-
-    Standard deviations keep the scale of x. Each layer adds two products to x, so `residual_scale` makes these smaller.
-    """
-    residual_scale = 1 / math.sqrt(2 * sizes.layers)
+    """Draw random weights by the names of `shapes`."""
+    residual_scale = 1 / math.sqrt(2 * sizes.layers)  # so that x keeps its scale: each layer adds two products
     deviations = {
         **dict.fromkeys(QUERIES_KEYS_VALUES, 1 / math.sqrt(sizes.width)),
         "project": residual_scale / math.sqrt(sizes.width),
@@ -131,9 +128,9 @@ def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
 
 
 def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Sizes) -> tuple[Array, dict[str, Array]]:
-    """Return the mean cross-entropy of the next words, and its gradients by all weights, in NumPy.
+    """Return the mean cross-entropy and its gradients by all weights, in NumPy.
 
-    `tokens` and `targets`, the next words, are (batch, sequence).
+    `targets` are the next tokens. Both arrays are (batch, sequence).
     """
     import numpy as np
 
@@ -168,10 +165,7 @@ def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Siz
 
 
 def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
-    """Return the weights of one layer by the names of `_transformer`.
-
-    There, `attend` joins query, key and value in one matrix, and every weight has a bias: here zeros.
-    """
+    """Return the weights of one layer by the names of `_transformer`. Its blocks have biases; here, these are zero."""
     import numpy as np
 
     weights = transformer.block_weights({name: w[name] for name in IN_BLOCKS}, layer)
@@ -183,13 +177,13 @@ def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
 def train(
     start: NamedArrays, batch: NamedArrays, sizes: Sizes, learning_rate: float, steps: int
 ) -> tuple[dict[str, Array], Array]:
-    """Train in NumPy by AdamW (Loshchilov and Hutter 2019, algorithm 2); return the weights and the last loss."""
+    """Train in NumPy by AdamW; return the weights and the last loss."""
     import numpy as np
 
     w, loss = dict(start), np.zeros(())
     m = {name: np.zeros_like(array) for name, array in w.items()}  # first moments
     v = dict(m)  # second moments
-    for t in range(1, steps + 1):
+    for t in range(1, steps + 1):  # Loshchilov and Hutter 2019, algorithm 2
         loss, gradients = loss_and_gradients(w, batch["tokens"], batch["targets"], sizes)
         for name, gradient in gradients.items():
             m[name] = BETA1 * m[name] + (1 - BETA1) * gradient

@@ -36,9 +36,9 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax has no types here
         self.contract = nnx.Linear(hidden, width, use_bias=False, **options)
 
     def __call__(self, x: Any) -> Any:
-        """Apply the block to x (batch, sequence, width), and tell the compiler how to shard activations.
+        """Apply the block to x (batch, sequence, width).
 
-        The mesh axis `tensor` divides heads and hidden units inside the block, and the sequence outside.
+        Inside, the mesh axis `tensor` divides heads and hidden units; outside, it divides the sequence.
         """
         batch, sequence, _ = x.shape
         normalised = self.gain1(x)
@@ -60,10 +60,7 @@ class Decoder(nnx.Module):  # type: ignore[misc]
     """
 
     def __init__(self, sizes: decoder.Sizes, dtype: Any, *, scanned: bool, recomputed: bool) -> None:
-        """Create the layers with weights of the type `dtype`.
-
-        If `scanned`, one block has the stacked weights of all layers. `__call__` explains `recomputed`.
-        """
+        """Create the layers with weights of the type `dtype`."""
         rngs = nnx.Rngs(0)
         options = {"dtype": dtype, "param_dtype": dtype, "rngs": rngs}
         self.embed = nnx.Embed(sizes.vocabulary, sizes.width, **options)
@@ -81,8 +78,7 @@ class Decoder(nnx.Module):  # type: ignore[misc]
     def __call__(self, tokens: Any) -> Any:
         """Return logits (batch, sequence, words) from tokens (batch, sequence).
 
-        If `recomputed`, the backward pass recomputes the activations of each block. If `scanned`, one block runs in a
-        scan over the stacked weights of all layers.
+        To save memory, `recomputed` computes activations again in the backward pass.
         """
         x = _constrain_sharding(self.embed(tokens) + self.positions.embedding, BATCH, "tensor")
 
@@ -117,14 +113,14 @@ def _normalisation(width: int, options: Mapping[str, Any]) -> nnx.LayerNorm:
 
 
 def _constrain_sharding(x: Any, *axes: Any) -> Any:
-    """Tell the compiler to shard x over these mesh axes, one for each dimension; without a mesh, do nothing."""
+    """Tell the compiler to shard x over these mesh axes, one for each dimension."""
     if jax.sharding.get_abstract_mesh().empty:
         return x
     return jax.lax.with_sharding_constraint(x, PartitionSpec(*axes))
 
 
 def axes_of_batches() -> PartitionSpec:
-    """Return the mesh axes of tokens and targets: data and fsdp split the batch; each example stays whole."""
+    """Return the mesh axes of tokens and targets."""
     return PartitionSpec(BATCH)
 
 
@@ -134,10 +130,7 @@ class Training:
     def __init__(
         self, sizes: decoder.Sizes, dtype: Any, learning_rate: float, *, scanned: bool, recomputed: bool
     ) -> None:
-        """Create the decoder's graph and the optimizer, without weights; raise ValueError for float16.
-
-        `Decoder` explains `scanned` and `recomputed`.
-        """
+        """Create the decoder's graph and the optimizer, without weights."""
         decoder.check_type(str(dtype))
         self._sizes, self._scanned = sizes, scanned
         # eval_shape computes only the shapes of weights: random initial values would be overwritten.
@@ -149,7 +142,7 @@ class Training:
         )
 
     def state(self, arrays: Mapping[str, Any], put: Callable[[Any], Any]) -> tuple[Any, Any]:
-        """Return (weights, optimizer state); `put` places each weight, named as in `decoder.shapes`, on the device."""
+        """Return weights and optimizer state; `put` places each weight on the device."""
 
         def weights_of(name: str, layer: int | None) -> Any:
             return put(arrays[name] if layer is None else arrays[name][layer])
@@ -158,15 +151,12 @@ class Training:
         return weights, self._optimizer.init(weights)
 
     def axes(self) -> tuple[Any, Any]:
-        """Return the mesh axes of each array in `state`: the same tree with a PartitionSpec for each array."""
+        """Return the mesh axes of each array in `state`, as the same tree."""
 
         def axes_of(name: str, layer: int | None) -> PartitionSpec:
-            """Return the mesh axes of a weight; stacked weights have layers as first dimension, which is not divided.
-
-            `layer` is None for weights outside the blocks and for stacked weights.
-            """
             is_stacked = layer is None and name in decoder.IN_BLOCKS
             layer_axes = decoder.MESH_AXES[name]
+            # The first dimension of stacked weights, the layers, is not divided.
             return PartitionSpec(None, *layer_axes) if is_stacked else PartitionSpec(*layer_axes)
 
         weights = self._tree_of_weights(axes_of)
@@ -186,14 +176,14 @@ class Training:
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["targets"]).mean()
 
     def step(self, state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train on one batch by AdamW; return the next state, and the loss before this step."""
+        """Train on one batch; return the next state and the loss."""
         weights, moments = state
         loss, gradients = jax.value_and_grad(self.loss)(weights, batch)
         updates, moments = self._optimizer.update(gradients, moments, weights)
         return (optax.apply_updates(weights, updates), moments), loss
 
     def export(self, state: Any, loss: Any) -> dict[str, Any]:
-        """Return the loss, and the weights by the names of `decoder.shapes`, with those of all layers stacked."""
+        """Return the loss, and all weights by the names of `decoder.shapes`."""
         weights, _optimizer_state = state
         tree = nnx.to_pure_dict(weights)
         blocks = tree["blocks"]
@@ -208,9 +198,9 @@ class Training:
         return {**exported, "loss": loss}
 
     def _tree_of_weights(self, value_of: Callable[[str, int | None], Any]) -> Any:
-        """Return a tree like that of the decoder's weights, with `value_of(name, layer)` in place of each weight.
+        """Return the decoder's tree, with `value_of(name, layer)` in place of each weight.
 
-        `layer` is None for weights outside the blocks and, if `scanned`, for the stacked weights of all layers.
+        `layer` is None outside the blocks and for stacked weights.
         """
         tree: dict[Any, Any] = {}
         for name in decoder.OUTSIDE:

@@ -59,7 +59,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
     def forward(self, tokens: Any) -> Any:
         """Return logits (batch, sequence, words) from tokens (batch, sequence).
 
-        If `recomputed`, the backward pass recomputes the activations of each block.
+        To save memory, `recomputed` computes activations again in the backward pass.
         """
         x = self.embed(tokens) + self.positions.weight
         for block in self.blocks:
@@ -68,10 +68,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
 
 
 def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], Any], *, recomputed: bool) -> Decoder:
-    """Build the decoder with the weights `arrays`, named as in `decoder.shapes`; raise ValueError for float16.
-
-    `put` places an array on the device. If `recomputed`, the backward pass recomputes activations.
-    """
+    """Build the decoder with weights named as in `decoder.shapes`. `put` places an array on the device."""
     decoder.check_type(str(put(arrays["gain"]).dtype))
     # On the device `meta`, no random weights are drawn, which would be overwritten.
     with torch.device("meta"):
@@ -101,10 +98,10 @@ def loss_of(model: Decoder, batch: Any) -> Any:
 
 
 def weights_by_name(model: Decoder, *, tied: bool) -> dict[str, Any]:
-    """Return the weights by the names of `decoder.shapes`; if `tied`, without the head, which uses the embedding's."""
+    """Return the weights by the names of `decoder.shapes`."""
     weights = {}
     for name in decoder.OUTSIDE:
-        if not (tied and name == "head"):
+        if not (tied and name == "head"):  # a tied head uses the embedding's weights
             weights[name] = _get_weights(getattr(model, name))
     for name in decoder.IN_BLOCKS:
         weights[name] = torch.stack([_get_weights(getattr(block, name)) for block in model.blocks])
@@ -112,7 +109,7 @@ def weights_by_name(model: Decoder, *, tied: bool) -> dict[str, Any]:
 
 
 def _set_weights(module: Any, weights: Any) -> None:
-    """Set the module's weights; those of a linear layer are given as (in, out), but PyTorch has (out, in)."""
+    """Set the module's weights; those of a linear layer come as (in, out)."""
     module.weight = nn.Parameter(weights.T.contiguous() if isinstance(module, nn.Linear) else weights)
 
 

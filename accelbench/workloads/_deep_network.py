@@ -59,7 +59,7 @@ class DeepNetwork(Workload):
         learning_rate: float = Field(default=0.1, gt=0, le=10, description="Step of the gradient descent.")
 
     def frozen_layers(self, parameters: Any) -> int:
-        """Return how many layers, counted from the first, are not trained: 0, unless a subclass returns more."""
+        """Return the number of frozen layers; a subclass may freeze the first ones."""
         del parameters
         return 0
 
@@ -69,7 +69,7 @@ class DeepNetwork(Workload):
         return Measure(parity_units=3, differentiates=True)
 
     def arrays(self, parameters: Any, rng: "Generator") -> Arrays:
-        """Draw weights of variance 1/width, small biases, and standard normal inputs and targets (batch, width)."""
+        """Draw weights, biases, and standard normal inputs and targets (batch, width)."""
         width = parameters.width
         state = {}
         for index in range(parameters.layers):
@@ -79,7 +79,7 @@ class DeepNetwork(Workload):
         return Arrays(state=state, batches=(examples,))
 
     def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
-        """Train in NumPy for `units` steps, with gradients by the chain rule; return weights, biases and last loss."""
+        """Train in NumPy for `units` steps; return weights, biases and the last loss."""
         import numpy as np
 
         layers = [dict(layer) for layer in as_layers(arrays.state)]
@@ -123,10 +123,7 @@ class DeepNetwork(Workload):
         return Cost(flops=products + elementwise + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Any) -> Operations | None:
-        """Count the matrix products of a step.
-
-        None if batch or width is below `SMALLEST_PRODUCT`: a compiler turns such products into sums.
-        """
+        """Count the matrix products of a step; compilers turn small ones into sums."""
         if min(parameters.batch, parameters.width) < SMALLEST_PRODUCT:
             return None
         trained_layers = parameters.layers - self.frozen_layers(parameters)
@@ -134,7 +131,7 @@ class DeepNetwork(Workload):
 
 
 def _count_products(layers: int, trained_layers: int) -> int:
-    """Count the matrix products of a training step: forward, and for the gradients by weights and by inputs."""
+    """Count the matrix products of a training step, forward and backward."""
     forward = layers
     weight_gradients = trained_layers
     input_gradients = trained_layers - 1  # nothing below the first trained layer needs a gradient
@@ -142,10 +139,7 @@ def _count_products(layers: int, trained_layers: int) -> int:
 
 
 def jax_loss(apply_layer: Callable[[Any, Any], Any]) -> Callable[[Layers, Any], Any]:
-    """Return a function (layers, batch) -> the mean squared error of the network's outputs.
-
-    `apply_layer` maps x and a layer to the next x, as `jax_layer` does.
-    """
+    """Return a function (layers, batch) -> mean squared error. `apply_layer` maps (x, layer) to the next x."""
 
     def mean_squared_error(layers: Layers, batch: Any) -> Any:
         x = batch["inputs"]
@@ -178,7 +172,7 @@ def torch_network(layers: Layers) -> Any:
 
 
 def torch_as_state(network: Any) -> dict[str, Any]:
-    """Return weights (in, out) and biases of a `torch_network`, with the names of the workload's state."""
+    """Return the weights and biases of a `torch_network` as the workload's state."""
     linears = [module for module in network.modules() if hasattr(module, "weight")]
     return as_state([{"weights": linear.weight.detach().T, "biases": linear.bias.detach()} for linear in linears])
 
@@ -193,9 +187,9 @@ def torch_training(
     *,
     clear_all: bool = False,
 ) -> Program:
-    """Return a program that trains the given parameters of `model` by torch.optim.SGD.
+    """Return a program that trains `trained_parameters` by torch.optim.SGD.
 
-    If `clear_all`, a step clears the gradients of the whole model, else only those of the trained parameters.
+    If `clear_all`, each step clears the gradients of the whole model.
     """
     import torch
 

@@ -15,10 +15,7 @@ Step = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def optax_step(loss_of: Loss, optimizer: Any) -> Step:
-    """Return a training step in JAX; its state is (weights, optimizer state).
-
-    The caller should donate the state, as Flax's documentation of nnx.jit advises.
-    """
+    """Return a training step in JAX; its state is (weights, optimizer state). The caller should donate the state."""
     import jax
     import optax
 
@@ -40,9 +37,9 @@ def jit_donating(program: Program) -> Program:
 
 
 def torch_step(loss_of: Loss, *, clear_all: bool = False) -> Step:
-    """Return a training step in PyTorch; its state is (model, optimizer), which the step changes in place.
+    """Return a training step in PyTorch; its state is (model, optimizer).
 
-    If `clear_all`, it clears the gradients of the whole model, else only those of the optimizer's parameters.
+    If `clear_all`, it clears the gradients of the whole model.
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
@@ -74,10 +71,9 @@ def torch_program(
     export_weights: Callable[[Tensors], Mapping[str, Any]],
     compiled: Compiled = "nothing",
 ) -> Program:
-    """Return a program that trains `model` by gradient descent; `compiled` says what is under torch.compile.
+    """Return a program that trains `model` by gradient descent.
 
-    `nothing`; `loss`: the loss with its backward pass; `step`: also the optimizer's step; `whole`: the whole step, in
-    one graph. `export_weights` maps the model's tensors to arrays with the names of the reference.
+    `export_weights` maps the model's tensors to arrays with the names of the reference.
     """
     import torch
 
@@ -115,14 +111,12 @@ def torch_program(
 
 
 def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
-    """Return a step of gradient descent under torch.compile, as one graph; its state is the weights, tensors by name.
-
-    torch.func computes the gradients, because a call of backward() would break the graph.
-    """
+    """Return a step of gradient descent, compiled as one graph. Its state is the weights, tensors by name."""
     import torch
 
     def step(weights: Any, batch: Any) -> tuple[Any, Any]:
         """Update the weights in place by gradient descent; return them and the loss."""
+        # A call of backward() would break the graph.
         gradients, loss = torch.func.grad_and_value(loss_of)(weights, batch)
         for name, weight in weights.items():
             weight.sub_(gradients[name], alpha=learning_rate)
@@ -133,14 +127,13 @@ def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
 
 
 def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
-    """Return a training step with the optimizer's step under torch.compile; its state is the weights, tensors by name.
+    """Return a training step whose optimizer step is under torch.compile.
 
-    torch.compile compiles again for each new optimizer. So every step uses this model and this optimizer, and the
-    model's parameters share the memory of the weights. The optimizer must have no state, like plain SGD.
+    The optimizer must have no state, like plain SGD.
     """
     import torch
 
-    update = torch.compile(optimizer.step)
+    update = torch.compile(optimizer.step)  # compiles again for another optimizer, so all steps use this one
     parameters = dict(model.named_parameters())
     last_weights: Tensors = {}
 
@@ -166,7 +159,7 @@ def _named_tensors(model: Any) -> dict[str, Any]:
 
 
 def cross_entropy_and_gradient(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """Return the mean cross-entropy of logits (batch, classes) for labels (batch,), and its gradient by the logits."""
+    """Return the mean cross-entropy, and its gradient by the logits (batch, classes)."""
     import numpy as np
 
     probabilities = np.exp(logits - logits.max(-1, keepdims=True))

@@ -21,12 +21,9 @@ WIDER = 4
 
 
 def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
-    """Draw the weights (layers, in, out) and biases (layers, out) of all blocks, and gains with biases (layers, width).
-
-    Standard deviations keep the scale of x. Each layer adds two products to x, so `residual_scale` makes these smaller.
-    """
+    """Draw weights (layers, in, out) and biases (layers, out) of all blocks."""
     hidden = WIDER * width
-    residual_scale = 1 / math.sqrt(2 * layers)
+    residual_scale = 1 / math.sqrt(2 * layers)  # so that x keeps its scale: each layer adds two products
     linear_layers = {
         "attend": (width, 3 * width, 1.0),
         "project": (width, width, residual_scale),
@@ -49,7 +46,7 @@ def block_weights(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
 
 
 def block_flops(batch: int, length: int, width: int) -> float:
-    """Count the operations of a block's matrix products for x (batch, length, width); all others are left out."""
+    """Count the operations of a block's matrix products for x (batch, length, width)."""
     tokens = batch * length
     # 4 products of width x width: queries, keys, values, projection. The perceptron's two are `WIDER` times as large.
     linear_layers = 2.0 * tokens * width**2 * (4 + 2 * WIDER)
@@ -62,15 +59,15 @@ PRODUCTS = 6
 
 
 def block(x: Array, w: NamedArrays, heads: int) -> Array:
-    """Apply a block in NumPy to x (batch, length, width): add attention without a mask, then add the perceptron."""
+    """Apply a block in NumPy to x (batch, length, width), without a mask."""
     out, _backward = block_vjp(x, w, heads)
     return out
 
 
 def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> tuple[Array, Vjp]:
-    """Apply a block in NumPy; return its output and the `Vjp` function, which computes its gradients.
+    """Apply a block in NumPy; return its output and a function for its gradients.
 
-    `causal`: each token attends to itself and to earlier tokens.
+    If `causal`, a token attends only to itself and earlier tokens.
     """
     import numpy as np
     from scipy.special import erf
@@ -100,7 +97,7 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
     out = middle + hidden @ w["contract"] + w["contract_bias"]
 
     def backward(d_out: Array) -> tuple[Array, dict[str, Array]]:
-        """Return the gradients by x and by each weight, from the gradient by the output."""
+        """Return the gradients by x and by each weight."""
         gelu_slope = cdf + before_gelu * np.exp(-(before_gelu**2) / 2) / math.sqrt(2 * math.pi)
         d_before_gelu = d_out @ w["contract"].T * gelu_slope
         d_through_perceptron, d_gain2, d_gain2_bias = backward2(d_before_gelu @ w["expand"].T)
@@ -127,10 +124,7 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
 
 
 def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
-    """Apply layer normalisation over the last axis; return its output and a function that computes its gradients.
-
-    The function maps the gradient by the output to the gradients by x, gain and bias.
-    """
+    """Apply layer normalisation over the last axis; return its output and its gradient function."""
     import numpy as np
 
     deviation = x - x.mean(-1, keepdims=True)
@@ -138,7 +132,7 @@ def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[
     unit = deviation * scale  # mean 0, variance 1
 
     def backward(d_out: Array) -> tuple[Array, Array, Array]:
-        """Return the gradients by x, gain and bias, from the gradient by the output."""
+        """Return the gradients by x, gain and bias."""
         d_unit = d_out * gain
         along_unit = unit * (d_unit * unit).mean(-1, keepdims=True)
         d_x = scale * (d_unit - d_unit.mean(-1, keepdims=True) - along_unit)
@@ -149,10 +143,7 @@ def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[
 
 
 def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> Any:
-    """Apply a block in JAX.
-
-    `valid` (length,) is False for padding, to which no token attends; None if there is no padding.
-    """
+    """Apply a block in JAX. `valid` (length,) is False for padding; None means no padding."""
     import jax
     import jax.numpy as jnp
 
@@ -166,17 +157,14 @@ def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> An
 
 
 def jax_attention(q: Any, k: Any, v: Any, valid: Any = None) -> Any:
-    """Apply attention in JAX to q, k and v (batch, length, heads, features); for `valid`, see `jax_block`.
-
-    In float32 and bfloat16, this calls JAX's function. In other types it is written out, because JAX's function
-    computes its softmax in float32, even for float64, and has no float16 on a CPU.
-    """
+    """Apply attention in JAX to q, k and v (batch, length, heads, features)."""
     import jax
     import jax.numpy as jnp
 
     if q.dtype in (jnp.float32, jnp.bfloat16):
         mask = None if valid is None else valid[None, None, None, :]
         return jax.nn.dot_product_attention(q, k, v, mask=mask)
+    # JAX's function computes the softmax of float64 in float32, and has no float16 on a CPU.
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.shape[-1])
     if valid is not None:
         scores = jnp.where(valid, scores, -jnp.inf)
@@ -199,7 +187,7 @@ def torch_block(weights: Mapping[str, Any], heads: int) -> Any:
 
 @cache
 def _torch_block_class() -> Any:
-    """Create the block's class; cached, because torch.compile would compile again for a second class."""
+    """Create the block's class once: torch.compile would compile a second class again."""
     import torch
     from torch.nn import functional
 
@@ -228,9 +216,9 @@ def _torch_block_class() -> Any:
 
 
 def torch_block_weights(parameters: Mapping[str, Any], block: str) -> dict[str, Any]:
-    """Return the weights and biases of one block, with the names of `draw`.
+    """Return the weights and biases of one block, named as in `draw`.
 
-    `parameters` are a PyTorch model's tensors by name; `block` is the block's name in the model.
+    `block` is the block's name in the PyTorch model.
     """
     by_name: dict[str, Any] = {}
     for name in ("gain1", "gain2", "attend", "project", "expand", "contract"):
@@ -241,7 +229,7 @@ def torch_block_weights(parameters: Mapping[str, Any], block: str) -> dict[str, 
 
 
 def torch_linear(weights: Any, bias: Any = None) -> Any:
-    """Return torch.nn.Linear with these weights, given as (in, out), and this bias (out,); None: without a bias."""
+    """Return torch.nn.Linear with these weights (in, out) and this bias (out,)."""
     import torch
 
     # On the device `meta`, no random weights are drawn, which would be overwritten.

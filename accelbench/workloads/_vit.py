@@ -12,17 +12,16 @@ OUTSIDE = ("embed", "token", "positions", "gain", "gain_bias", "head")
 
 
 def patches(images: Any, patch: int) -> Any:
-    """Return each patch of the images as one row: (batch, patches, patch * patch * 3), in any framework."""
+    """Return images as rows of patches: (batch, patches, patch * patch * 3)."""
     batch, patches_per_side = len(images), images.shape[1] // patch
     grid = images.reshape(batch, patches_per_side, patch, patches_per_side, patch, COLOURS).swapaxes(2, 3)
     return grid.reshape(batch, patches_per_side * patches_per_side, patch * patch * COLOURS)
 
 
 def logits_vjp(images: Array, w: NamedArrays, parameters: Any) -> tuple[Array, Callable[[Array], dict[str, Array]]]:
-    """Return logits (batch, classes) of images (batch, rows, columns, 3) in NumPy, and the function `backward`.
+    """Return logits (batch, classes) of images in NumPy, and their gradient function.
 
-    `backward` maps the gradient by the logits to the gradients by all weights. To save memory, only the input of each
-    block is kept, so `backward` computes each block again.
+    To save memory, `backward` computes each block again.
     """
     import numpy as np
 
@@ -36,7 +35,7 @@ def logits_vjp(images: Array, w: NamedArrays, parameters: Any) -> tuple[Array, C
     class_token, normalise_backward = transformer.normalise_vjp(x[:, 0], w["gain"], w["gain_bias"])
 
     def backward(d_logits: Array) -> dict[str, Array]:
-        """Return the gradients by all weights, by name, from the gradient by the logits (batch, classes)."""
+        """Return the gradients by all weights, by name."""
         gradients: dict[str, Array] = {name: np.empty_like(w[name]) for name in w if name not in OUTSIDE}
         gradients["head"] = class_token.T @ d_logits
         d_class_token, gradients["gain"], gradients["gain_bias"] = normalise_backward(d_logits @ w["head"].T)
@@ -62,7 +61,7 @@ def split_blocks(weights: NamedArrays, layers: int) -> list[dict[str, Array]]:
 
 
 def split_stacked(weights: NamedArrays) -> list[dict[str, Array]]:
-    """Return a list of two: the weights outside the blocks, and the stacked weights of all blocks."""
+    """Return the weights outside the blocks, and the stacked weights of all blocks."""
     return [
         {name: weights[name] for name in OUTSIDE},
         {name: weights[name] for name in weights if name not in OUTSIDE},
@@ -70,6 +69,6 @@ def split_stacked(weights: NamedArrays) -> list[dict[str, Array]]:
 
 
 def stack_blocks(outside_and_blocks: Any, stack: Callable[[list[Any]], Any]) -> dict[str, Any]:
-    """Return all weights by name, those of the blocks stacked: the inverse of `split_blocks`."""
+    """Invert `split_blocks`: stack the blocks, and return all weights by name."""
     outside, *blocks = outside_and_blocks
     return {**outside, **{name: stack([block[name] for block in blocks]) for name in blocks[0]}}

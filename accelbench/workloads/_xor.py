@@ -11,7 +11,7 @@ LAYERS = [(2, 2), (2, 1)]
 
 
 def loss_reader(parameters: Any) -> Callable[[Any], Any]:
-    """Return a function that reads losses into Python numbers if `losses: read`, else returns them unchanged.
+    """Return a function that converts losses to Python numbers if `losses: read`.
 
     Reading waits until the device has computed the losses.
     """
@@ -21,15 +21,14 @@ def loss_reader(parameters: Any) -> Callable[[Any], Any]:
 
 
 def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return a step (state, samples) -> (state, losses), which calls `train` for each sample in turn.
+    """Return a step (state, samples) -> (state, losses) that trains sample by sample.
 
-    `train` is a function (state, x, y) -> (state, loss). With `losses: read`, each loss becomes a Python number. Unless
-    `samples: placed`, the step first moves each sample to the device by `convert`, a function of a list of numbers.
+    `train` maps (state, x, y) to (state, loss). `convert` moves numbers to the device.
     """
     read = loss_reader(parameters)
 
     def step(state: Any, samples: Any) -> tuple[Any, Any]:
-        """Call `train` for each sample; return the last state and, after `read`, the losses of all samples."""
+        """Train on all samples; return the last state and all losses."""
         losses = []
         for x, y in samples:
             state, loss = train(state, x, y)
@@ -47,7 +46,7 @@ def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> 
 
 
 def samples(parameters: Any, arrays: Arrays, tools: Tools) -> Any:
-    """Return pairs of inputs (2,) and target (1,): on the device for `samples: placed`, else as lists of numbers."""
+    """Return pairs of inputs (2,) and target (1,), on the device if `samples: placed`."""
     pairs = list(zip(*arrays.batches[0].values(), strict=True))
     if parameters.samples == "placed":
         return tools.put(pairs)
@@ -60,14 +59,14 @@ def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
 
 
 def arrays_by_name(weights_and_biases: Any) -> dict[str, Any]:
-    """Name arrays as the reference does; they are weights and biases of layer 1, then of layer 2."""
+    """Name the weights and biases of both layers as the reference does."""
     return dict(zip(("weights1", "biases1", "weights2", "biases2"), weights_and_biases, strict=True))
 
 
 def jax_train_sample(compiler: Callable[[Any], Any]) -> Any:
-    """Return the training step for one sample: a function (layers, x, y, learning rate) -> (layers, loss).
+    """Return a training step (layers, x, y, learning rate) -> (layers, loss).
 
-    `compiler`, for example jax.jit, is applied to forward pass, loss and update separately.
+    `compiler` wraps forward pass, loss and update separately.
     """
     import jax
 
@@ -86,7 +85,7 @@ def jax_train_sample(compiler: Callable[[Any], Any]) -> Any:
         return jax.tree.map(lambda parameter, gradient: parameter - learning_rate * gradient, layers, gradients)
 
     def train(layers: Any, x: Any, y: Any, learning_rate: Any) -> tuple[Any, Any]:
-        """Train on one sample; return the new layers and the loss before this step."""
+        """Train on one sample; return the new layers and the loss."""
         loss, gradients = jax.value_and_grad(mean_squared_error)(layers, x, y)
         return update(layers, gradients, learning_rate), loss
 

@@ -96,7 +96,7 @@ def _jax_program(
 ) -> Program:
     """Return a program that applies the segments one after another.
 
-    `checkpoint` wraps the function (x, layers) -> x of a segment, for example with jax.checkpoint.
+    `checkpoint` wraps a segment's function (x, layers) -> x.
     """
 
     def apply_segment(x: Any, layers: Any) -> Any:
@@ -121,11 +121,7 @@ def _jax_program(
 def _jax_scanned_program(
     parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, checkpoint: Callable[[Any], Any]
 ) -> Program:
-    """Return a program that scans the segments; `checkpoint` wraps a segment's function, e.g. with jax.checkpoint.
-
-    Arrays of the scanned layers are stacked: (segments, layers of a segment, ...). If the segments do not divide the
-    layers evenly, the last layers form a shorter segment, which is applied after the scan.
-    """
+    """Return a program that scans the segments. The layers that fill no segment follow after the scan."""
     import jax
     import numpy as np
 
@@ -138,7 +134,7 @@ def _jax_scanned_program(
         stacked[name] = flat.reshape(segments, segment_layers, *array.shape)
 
     def apply_layers(x: Any, layers: Any) -> tuple[Any, None]:
-        """Apply the layers to x; return the result and None, as the body of a scan must."""
+        """Apply the layers to x; None is the output that a scan requires."""
         for layer in layers:
             x = network.jax_layer(x, layer)
         return x, None
@@ -154,7 +150,7 @@ def _jax_scanned_program(
         return ((x - batch["targets"]) ** 2).mean()
 
     def export(state: Any, loss: Any) -> dict[str, Any]:
-        """Return the loss, and the weights of all layers with the names of the reference."""
+        """Return the loss and all weights, with the names of the reference."""
         stacked, last_layers = state
         # (segments, layers of a segment, ...) becomes (layers, ...).
         flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in stacked.items()}
@@ -170,7 +166,7 @@ def _jax_scanned_program(
 
 
 def _unstack(stacked: Any, layers: int) -> list[Any]:
-    """Return a list of the first `layers` layers from arrays that stack them along the first axis."""
+    """Return the first `layers` layers as a list, from stacked arrays."""
     return [{name: array[index] for name, array in stacked.items()} for index in range(layers)]
 
 
@@ -190,7 +186,7 @@ def _jax_step(parameters: ActivationCheckpointing.Parameters, loss_of: Callable[
 
 
 def _split_into_segments(layers: Any, parameters: ActivationCheckpointing.Parameters) -> list[Any]:
-    """Split the list of layers into lists of `parameters.segment` layers; the last one may be shorter."""
+    """Split the layers into segments; the last one may be shorter."""
     return [layers[first : first + parameters.segment] for first in range(0, parameters.layers, parameters.segment)]
 
 
@@ -202,10 +198,7 @@ def _torch_program(
     *,
     compiled: bool = False,
 ) -> Program:
-    """Return a program that applies the segments one after another, each by `apply_segment` (segment, x) -> x.
-
-    If `compiled`, the loss is under torch.compile.
-    """
+    """Return a program that applies each segment by `apply_segment` (segment, x) -> x."""
     import torch
 
     layers = tools.put(network.as_layers(arrays.state))
@@ -227,10 +220,8 @@ def _apply_torch_segment(segment: Any, x: Any) -> Any:
 
 
 def _apply_torch_segment_in_checkpoint(segment: Any, x: Any) -> Any:
-    """Apply a segment whose activations are recomputed in the backward pass.
-
-    Nothing in a segment is random, so the state of the random generator is not kept for the recomputation.
-    """
+    """Apply a segment; the backward pass recomputes its activations."""
     from torch.utils.checkpoint import checkpoint
 
+    # Nothing in a segment is random, so no random state is preserved.
     return checkpoint(segment, x, use_reentrant=False, preserve_rng_state=False)

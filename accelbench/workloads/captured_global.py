@@ -33,7 +33,7 @@ class CapturedGlobal(Workload):
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return x = 1 as the state, and a batch for each call with the value that the global `a` gets: 10, 100, ..."""
+        """Return x = 1, and for each call a value of the global `a`: 10, 100, ..."""
         del rng
         import numpy as np
 
@@ -74,7 +74,7 @@ def _without_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _program(compiler: Callable[[Any], Any], arrays: Arrays, tools: Tools) -> Program:
-    """Return a program that sets the global `a` before each call of x + a; `compiler` is applied to this function."""
+    """Return a program whose calls set the global `a` and return x + a. `compiler` wraps the addition."""
     global_values = {"a": 0.0}  # stands for the globals of a module
     add = compiler(lambda x: x + global_values["a"])
 

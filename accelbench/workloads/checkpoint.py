@@ -65,9 +65,9 @@ class Checkpoint(Workload):
         return Measure(unit="checkpoint")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw w and Adam's moments m and v (size,) or, for `asks: resume`, w and a batch for each training step.
+        """Draw w and, for `asks: time`, Adam's moments m and v (size,).
 
-        All batches have the same examples x (32, size) and targets y (32,); each has its own number, from 0.
+        For `asks: resume`, all batches have the same examples.
         """
         import numpy as np
 
@@ -135,7 +135,7 @@ def _jax_program(
     *,
     complete: bool = True,
 ) -> Program:
-    """Return the program that times checkpoints or, for `asks: resume`, the one that observes a training.
+    """Return the program for `asks: time` or `asks: resume`.
 
     If not `complete`, only w is saved, without the optimizer's state.
     """
@@ -154,7 +154,7 @@ def _jax_program(
         return optax.apply_updates(w, updates), moments
 
     def resume(state: Any) -> Any:
-        """Return the state after saving and loading it; if not `complete`, the loaded w with new moments."""
+        """Save and load the state; if not `complete`, only w, with new moments."""
         if complete:
             return _in_new_directory(save_and_load, state)
         w, _moments = state
@@ -177,7 +177,7 @@ def _torch_program(
     *,
     complete: bool = True,
 ) -> Program:
-    """Return the program that times checkpoints or, for `asks: resume`, the one that observes a training.
+    """Return the program for `asks: time` or `asks: resume`.
 
     If not `complete`, only w is saved, without the optimizer's state.
     """
@@ -194,7 +194,7 @@ def _torch_program(
         return w, torch.optim.Adam([w], lr=RATE)
 
     def train(state: Any, batch: Any) -> Any:
-        """Apply one step of Adam to copies of w and of the optimizer; return the copies."""
+        """Apply one step of Adam to copies, and return them."""
         w, adam = copy.deepcopy(state)  # both trainings start from the same objects, which must not change
         adam.zero_grad()
         ((batch["x"] @ w - batch["y"]) ** 2).mean().backward()
@@ -202,7 +202,7 @@ def _torch_program(
         return w, adam
 
     def resume(state: Any) -> Any:
-        """Return the state after saving and loading it; if not `complete`, the loaded w with a new optimizer."""
+        """Save and load the state; if not `complete`, only w, with a new optimizer."""
         w, adam = state
         new_w, new_adam = start()
         checkpoint = {"w": w.detach()}
@@ -222,10 +222,10 @@ def _torch_program(
 
 
 def _timed_program(state: Any, save_and_load: SaveAndLoad, *, complete: bool) -> Program:
-    """Return the program whose step saves and loads w and, if `complete`, also the moments m and v."""
+    """Return the program that times saving and loading: all arrays, or only w."""
 
     def step(state: Any, _: Any) -> tuple[Any, None]:
-        """Save and load all arrays or, if not `complete`, only w; the next state has the loaded arrays."""
+        """Save and load arrays; the next state has the loaded ones."""
         saved = state if complete else {"w": state["w"]}
         return {**state, **_in_new_directory(save_and_load, saved)}, None
 
@@ -233,17 +233,13 @@ def _timed_program(state: Any, save_and_load: SaveAndLoad, *, complete: bool) ->
 
 
 def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resume: Any, parameters_of: Any) -> Program:
-    """Return the program that runs two trainings side by side and observes how much their parameters differ.
+    """Return a program that compares a resumed training with an uninterrupted one.
 
-    Both begin with the state `start`. `train` returns the state after one step; `resume` returns the state after saving
-    and loading it; `parameters_of` returns the state's w.
+    `resume` saves and loads a state; `parameters_of` returns its w.
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train both states on one batch; return them, and the largest difference between their parameters.
-
-        Before every call but the first, the second state is saved and loaded.
-        """
+        """Train both states; return them and the largest difference between their parameters."""
         uninterrupted, resumed = state
         if batch["number"] > 0:
             resumed = resume(resumed)
@@ -252,9 +248,9 @@ def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resu
         return (uninterrupted, resumed), difference
 
     def observe(differences: Sequence[Any]) -> dict[str, Any]:
-        """Count the calls whose difference is 0, and return the difference of the last call.
+        """Count the calls without a difference, and return the last difference.
 
-        Failed calls, whose difference is None, are left out.
+        The difference of a failed call is None.
         """
         known_differences = [float(difference) for difference in differences if difference is not None]
         return {
@@ -270,13 +266,13 @@ def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resu
 
 
 def _in_new_directory(save_and_load: SaveAndLoad, tree: Any) -> Any:
-    """Save and load the tree in a temporary directory, which is then removed; return the loaded tree."""
+    """Save and load the tree in a temporary directory; return the loaded tree."""
     with TemporaryDirectory() as directory:
         return save_and_load(tree, Path(directory, "checkpoint"))
 
 
 def _save_and_load_with_orbax(tree: Any, path: Path) -> Any:
-    """Save the tree at the path with orbax, wait until its files are written, and load it."""
+    """Save the tree at the path with orbax, and load it."""
     from orbax import checkpoint
 
     with checkpoint.StandardCheckpointer() as checkpointer:
@@ -286,7 +282,7 @@ def _save_and_load_with_orbax(tree: Any, path: Path) -> Any:
 
 
 def _save_and_load_with_torch(tree: Any, path: Path) -> Any:
-    """Save the tree at the path with torch.save, and load it with torch.load."""
+    """Save the tree at the path with torch.save, and load it."""
     import torch
 
     torch.save(tree, path)
@@ -294,7 +290,7 @@ def _save_and_load_with_torch(tree: Any, path: Path) -> Any:
 
 
 def _save_and_load_with_torch_distributed(tree: Any, path: Path) -> Any:
-    """Save the tree at the path with torch.distributed.checkpoint, and load it into new tensors."""
+    """Save the tree with torch.distributed.checkpoint, and load it into new tensors."""
     import torch
     from torch.distributed import checkpoint
     from torch.utils import _pytree as pytree

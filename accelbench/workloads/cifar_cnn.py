@@ -62,7 +62,7 @@ class CifarCnn(Workload):
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Draw the weights, images (batch, size, size, 3) and labels (batch,).
 
-        Kernels are (3, 3, in, out), weights (in, out), biases (out,). An image is the pattern of its label plus noise.
+        An image is the pattern of its label plus noise.
         """
         p = parameters
         shapes = {
@@ -82,7 +82,7 @@ class CifarCnn(Workload):
         return Arrays(state=network, batches=({"images": images, "labels": labels},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Train in NumPy for `units` steps, with gradients by the chain rule; return the weights and the last loss."""
+        """Train in NumPy for `units` steps; return the weights and the last loss."""
         import numpy as np
 
         network = dict(arrays.state)
@@ -138,24 +138,21 @@ class CifarCnn(Workload):
         return Cost(flops=products + bias_relu_pool + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the convolutions and the three products of the linear layer.
-
-        Without the products if batch or classes are below `SMALLEST_PRODUCT`: compilers turn these into sums.
-        """
+        """Count the convolutions, and the products of the linear layer."""
         forward = 2
         backward = 2  # PyTorch computes both gradients of a convolution in one operation
-        large_enough = min(parameters.batch, CLASSES) >= SMALLEST_PRODUCT
+        large_enough = min(parameters.batch, CLASSES) >= SMALLEST_PRODUCT  # compilers turn small products into sums
         return Operations(convolutions=forward + backward, products=3 if large_enough else 0)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use flax nnx and optax; nnx keeps the weights apart from the network's structure, the graph."""
+        """Use flax nnx and optax."""
         import optax
         from flax import nnx
 
         p = parameters
 
         def build() -> nnx.Sequential:
-            """Create the network; under `eval_shape` no weights are drawn, so the seed does not matter."""
+            """Create the network; `eval_shape` draws no weights, so the seed does not matter."""
             rngs = nnx.Rngs(0)
             pool = partial(nnx.max_pool, window_shape=(2, 2), strides=(2, 2))
             return nnx.Sequential(
@@ -213,7 +210,10 @@ def _features(parameters: CifarCnn.Parameters) -> int:
 
 
 def _patches(images: Array) -> Array:
-    """Return the 3 x 3 pixels around each pixel, zero outside the image: (batch, rows, columns, channels, 3, 3)."""
+    """Return the 3 x 3 pixels around each pixel, with zeros outside the image.
+
+    The result is (batch, rows, columns, channels, 3, 3).
+    """
     import numpy as np
 
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
@@ -221,16 +221,16 @@ def _patches(images: Array) -> Array:
 
 
 def _convolve(images: Array, kernel: Array) -> Array:
-    """Convolve images (batch, rows, columns, in) with a kernel (3, 3, in, out): (batch, rows, columns, out)."""
+    """Convolve images (batch, rows, columns, in) with a kernel (3, 3, in, out)."""
     import numpy as np
 
     return np.asarray(np.tensordot(_patches(images), kernel.transpose(2, 0, 1, 3), 3))
 
 
 def _kernel_gradient(images: Array, d_output: Array) -> Array:
-    """Return the gradient by the kernel (3, 3, in, out) of a convolution.
+    """Return the gradient of a convolution by its kernel (3, 3, in, out).
 
-    `images` are (batch, rows, columns, in); `d_output` is the gradient by the output (batch, rows, columns, out).
+    `d_output` is the gradient by the output (batch, rows, columns, out).
     """
     import numpy as np
 
@@ -239,7 +239,7 @@ def _kernel_gradient(images: Array, d_output: Array) -> Array:
 
 
 def _max_pool(x: Array) -> Array:
-    """Return the maximum of each square of 2 x 2 pixels: (batch, rows / 2, columns / 2, channels)."""
+    """Return the maximum of each square of 2 x 2 pixels."""
     import numpy as np
 
     batch, rows, columns, channels = x.shape
@@ -247,10 +247,7 @@ def _max_pool(x: Array) -> Array:
 
 
 def _relu_and_pool_gradient(d_pooled: Array, pooled: Array, before_relu: Array) -> Array:
-    """Return the gradient by the input of relu and max pooling, given the gradient by their output.
-
-    In each square of 2 x 2 pixels, only the maximum has a gradient, and only if it is above zero.
-    """
+    """Return the gradient by the input of relu and max pooling. Only the maximum of a square has a gradient."""
     import numpy as np
 
     d_squares = d_pooled.repeat(2, 1).repeat(2, 2)
@@ -289,7 +286,8 @@ def _torch_program(
         return torch.nn.functional.cross_entropy(model(batch["images"]), batch["labels"])
 
     def export_weights(tensors: training.Tensors) -> dict[str, Any]:
-        """Return the tensors in the reference's layout; "0" and "3" are the convolutions, "7" is the linear layer."""
+        """Return the tensors with the names and layouts of the reference."""
+        # 0 and 3 are the convolutions, 7 is the linear layer.
         w3 = tensors["7.weight"].view(CLASSES, 2 * p.channels, side, side)
         return {
             "weights1": tensors["0.weight"].permute(2, 3, 1, 0),

@@ -37,7 +37,7 @@ class DataDependentBranch(Workload):
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a batch for each call, x (size,): its elements are equal, and their sum is 1, -1, 1, ... in turn."""
+        """Return a batch for each call: x (size,), whose sum is 1, -1, 1, ..."""
         del rng
         import numpy as np
 
@@ -106,7 +106,7 @@ class DataDependentBranch(Workload):
 
 
 def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:
-    """Return the state, and 2 x if the sum of x is above 0, else -x."""
+    """Return 2 x if the sum of x is above 0, else -x."""
     x = batch["x"]
     if x.sum() > 0:
         return state, 2 * x
@@ -114,7 +114,7 @@ def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:
 
 
 def _program(step: Any, arrays: Arrays, tools: Tools, *, placed: bool) -> Program:
-    """Return a program without a state; if `placed`, the adapter calls the step unchanged, without compiling it."""
+    """Return a program without a state. If `placed`, the adapter does not compile `step`."""
     return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=placed, observe=_observe_sums)
 
 

@@ -53,7 +53,7 @@ class DispatchOverhead(Workload):
         return Measure(unit="evaluation", parity_units=10)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw x uniformly from -2.2 to -1.8, of shape (size,), or () if the size is 1."""
+        """Draw x (size,) uniformly from -2.2 to -1.8; a scalar if `size` is 1."""
         shape = () if parameters.size == 1 else (parameters.size,)
         return Arrays(state={"x": rng.uniform(LOWEST, HIGHEST, shape)})
 

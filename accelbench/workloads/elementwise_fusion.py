@@ -71,7 +71,7 @@ class ElementwiseFusion(Workload):
 
 
 def _evaluate(form: str, library: Any, x: Any) -> Any:
-    """Return sin(x) + cos(x) if the form is `sum`, else cos(sin(x)) + 1; `library` is NumPy, jax.numpy or torch."""
+    """Return the expression of this form; `library` is NumPy, jax.numpy or torch."""
     if form == "sum":
         return library.sin(x) + library.cos(x)
     return library.cos(library.sin(x)) + 1

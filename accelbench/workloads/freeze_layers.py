@@ -39,7 +39,7 @@ class FreezeLayers(network.DeepNetwork):
         return parameters.frozen
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use optax.partition: compute the gradients of all layers, and set updates of frozen layers to zero."""
+        """Use optax.partition, and set updates of frozen layers to zero."""
         import optax
 
         p = parameters
@@ -90,7 +90,7 @@ class FreezeLayers(network.DeepNetwork):
         return training.jit_donating(Program(state=state, step=step, batches=tools.put(arrays.batches), export=export))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Call requires_grad_(False), and give only the trained layers to the optimizer, as PyTorch's tutorial does."""
+        """Call requires_grad_(False) on frozen layers, as PyTorch's tutorial does."""
         return _torch_program(parameters, arrays, tools, requires_grad=False)
 
     @variant("pytorch/compile")
@@ -112,7 +112,7 @@ def _torch_program(
 ) -> Program:
     """Return a program whose optimizer gets only the trained layers.
 
-    If `requires_grad`, gradients of frozen layers are computed too. If `compiled`, the loss is under torch.compile.
+    If `requires_grad`, gradients of frozen layers are computed too.
     """
     import torch
 

@@ -47,11 +47,7 @@ class InplaceUpdate(Workload):
         )
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw x (size,); for `update: sine` also factors y (size,); for `row` x (size / 256, 256) and w (256, 256).
-
-        w is orthogonal, so that products keep the scale of a row. For `row`, raise ValueError if `size` is no multiple
-        of 256, or if there are fewer rows than updates.
-        """
+        """Draw x and the other arrays of the update. w is orthogonal, so that products keep the scale of a row."""
         import numpy as np
 
         x = rng.standard_normal(parameters.size)
@@ -65,7 +61,7 @@ class InplaceUpdate(Workload):
         return Arrays(state={"x": x.reshape(-1, ROW)}, batches=({"w": w},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute all updates of `units` steps in NumPy; for `update: one`, add the number of updates at once."""
+        """Compute all updates of `units` steps in NumPy."""
         import numpy as np
 
         if parameters.update == "one":
@@ -145,9 +141,9 @@ class InplaceUpdate(Workload):
 def _new_array_update(
     parameters: InplaceUpdate.Parameters, sine: Callable[[Any], Any], set_row: Callable[[Any, Any, Any], Any]
 ) -> Update:
-    """Return an update that leaves x unchanged and returns a new array: x + 1, sin(x) * y, or x with one row times w.
+    """Return an update that leaves x unchanged and returns a new array.
 
-    `sine` is the sine of NumPy or a framework; `set_row` is a function (x, index, row) -> new x.
+    `set_row` is a function (x, index, row) -> new x.
     """
     if parameters.update == "one":
         return lambda x, _batch, _index: x + 1
@@ -157,7 +153,7 @@ def _new_array_update(
 
 
 def _row_setter(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Return a function (x, index, row) -> copy of x with this row; `copy` is np.copy or torch.clone."""
+    """Return a function (x, index, row) -> copy of x with this row."""
 
     def set_row(x: Any, index: int, row: Any) -> Any:
         new = copy(x)
@@ -171,7 +167,7 @@ def _in_place_update(parameters: InplaceUpdate.Parameters) -> Update:
     """Return an update for PyTorch that changes x in place and returns it."""
 
     def update(x: Any, batch: Any, index: int) -> Any:
-        """Add 1 to x, or replace x by sin(x) * y, or multiply one row of x by w; return x."""
+        """Update x in place, and return it."""
         if parameters.update == "one":
             x += 1
         elif parameters.update == "sine":
@@ -195,7 +191,7 @@ def _jax_step(parameters: InplaceUpdate.Parameters) -> Callable[[Any, Any], tupl
 
 
 def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any, Any], tuple[Any, None]]:
-    """Return a step that applies `update` `parameters.updates` times, with the indices 0, 1, ..."""
+    """Return a step that applies `update` several times, with indices from 0."""
 
     def step(x: Any, batch: Any) -> tuple[Any, None]:
         for index in range(parameters.updates):
@@ -206,10 +202,9 @@ def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any
 
 
 def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Return a program for JAX, whose step the adapter calls unchanged.
+    """Return a program for JAX; the adapter does not compile its step.
 
-    `donate` is True even for steps that donate nothing: every measured block then begins with a fresh copy of x, as in
-    PyTorch.
+    With `donate`, every measured block begins with a fresh copy of x.
     """
     return replace(_program(arrays, tools, step), placed=True, donate=True)
 

@@ -31,7 +31,7 @@ class LayerNorm(Workload):
         features: int = Field(default=1024, ge=2, le=2**20, description="Numbers in a row.")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw a standard normal x (rows, features), gains (features,) around 1, and biases (features,) around 0."""
+        """Draw a standard normal x (rows, features), gains near 1 and biases near 0."""
         features = parameters.features
         gain, bias = 1 + 0.1 * rng.standard_normal(features), 0.1 * rng.standard_normal(features)
         x = rng.standard_normal((parameters.rows, features))

@@ -47,7 +47,7 @@ class LinearRegression(Workload):
         return Measure(parity_units=10, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return zeros for w (3,), a standard normal x (samples, 3), and y = x @ WEIGHTS plus noise (samples,)."""
+        """Return w = 0, a standard normal x (samples, 3), and y = x @ WEIGHTS + noise."""
         import numpy as np
 
         x = rng.standard_normal((parameters.samples, len(WEIGHTS)))
@@ -55,7 +55,7 @@ class LinearRegression(Workload):
         return Arrays(state={"w": np.zeros(len(WEIGHTS))}, batches=({"x": x, "y": y},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Train in NumPy for `units` steps with the gradient 2/n x.T (x w - y); return w and the last loss."""
+        """Train in NumPy for `units` steps; return w and the last loss."""
         import numpy as np
 
         x, y = arrays.batches[0]["x"], arrays.batches[0]["y"]

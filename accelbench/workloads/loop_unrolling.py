@@ -36,7 +36,7 @@ class LoopUnrolling(Workload):
         )
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a carry of 0, of shape (), and x = 0, 1/n, 2/n, ... of shape (n,); nothing is random."""
+        """Return carry = 0, and x (n,) = 0, 1/n, 2/n, ..."""
         del rng
         import numpy as np
 
@@ -44,10 +44,7 @@ class LoopUnrolling(Workload):
         return Arrays(state={"carry": np.zeros(())}, batches=({"x": np.arange(n) / n},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Run the loop in NumPy `units` times.
-
-        A run starts from s / n, where s is the last sum of the run before, or for `body: sine` from its last sine.
-        """
+        """Run the loop `units` times in NumPy. Each run continues from the last sine, or from the last sum / n."""
         import numpy as np
 
         carry, x = arrays.state["carry"], arrays.batches[0]["x"]
@@ -89,7 +86,7 @@ class LoopUnrolling(Workload):
         import jax.numpy as jnp
 
         def add(total: Any, element: Any) -> tuple[Any, Any]:
-            """Return the new total twice: as the carry of the scan and as its output."""
+            """Return the new total as the carry of the scan, and as its output."""
             return total + element, total + element
 
         def add_and_sine(carry: Any, element: Any) -> tuple[Any, None]:
@@ -171,7 +168,7 @@ def _without_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _running_sums(carry: Any, x: Any) -> list[Any]:
-    """Return carry + x[0], carry + x[0] + x[1], ..., computed in a Python loop."""
+    """Return the running sums of x, starting from `carry`, in a Python loop."""
     sums = []
     for element in x:
         carry = carry + element
@@ -180,7 +177,7 @@ def _running_sums(carry: Any, x: Any) -> list[Any]:
 
 
 def _last_sine(carry: Any, x: Any, sine: Callable[[Any], Any]) -> Any:
-    """Add each element of x to carry and take the sine, in a Python loop; return the last sine."""
+    """Add each element of x to carry and take the sine; return the last sine."""
     for element in x:
         carry = sine(carry + element)
     return carry
@@ -194,10 +191,9 @@ def _program(
     last_sine: Callable[[Any, Any], Any] | None = None,
     compiler: Callable[[Any], Any] | None = None,
 ) -> Program:
-    """Return a program that runs the loop by `all_sums` or, with `body: sine`, by `last_sine`.
+    """Return a program that runs `all_sums` or, for `body: sine`, `last_sine`.
 
-    Both are functions of (carry, x). Raise ValueError for `body: sine` without a `last_sine`. `compiler` is applied to
-    the step; None if the adapter compiles it.
+    Without a `compiler`, the adapter compiles the step.
     """
     if parameters.body == "sum":
 

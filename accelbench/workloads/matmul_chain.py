@@ -49,10 +49,7 @@ class MatmulChain(Workload):
         return Measure(unit="product", non_finite=overflows if parameters.scaling == "none" else None)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw a standard normal x (size, size) and, unless scaling is `none`, an orthogonal w of the same shape.
-
-        A product with w keeps the scale of x. w is a Hartley matrix with random signs and shuffled columns.
-        """
+        """Draw x (size, size) and, unless scaling is `none`, an orthogonal w. A product with w keeps the scale of x."""
         import numpy as np
 
         n = parameters.size
@@ -68,13 +65,13 @@ class MatmulChain(Workload):
         return Arrays(state={"x": x}, batches=({"w": w},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Return x @ w^units. Without scaling, square x `units` times, with the same overflow as the programs."""
+        """Return x @ w^units or, without scaling, x squared `units` times."""
         import numpy as np
 
         x = arrays.state["x"]
         if parameters.scaling == "normalized":
             return {"x": x @ np.linalg.matrix_power(arrays.batches[0]["w"], units)}
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # the programs overflow too
             for _ in range(units):
                 x = x @ x
         return {"x": x}
@@ -85,7 +82,7 @@ class MatmulChain(Workload):
         return Cost(flops=2.0 * n**3, bytes=3.0 * n**2 * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count one product; None if `size` is below `SMALLEST_PRODUCT`: compilers turn such a product into sums."""
+        """Count one matrix product; compilers turn a small one into sums."""
         return Operations(products=1) if parameters.size >= SMALLEST_PRODUCT else None
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:

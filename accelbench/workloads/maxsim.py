@@ -40,7 +40,7 @@ class Maxsim(Workload):
         features: int = Field(default=128, ge=1, le=8192, description="Numbers in the embedding of a token.")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw a query (query tokens, features) and documents (documents, tokens, features); each token has norm 1."""
+        """Draw a query (query tokens, features) and documents (documents, tokens, features). Each token has norm 1."""
         import numpy as np
 
         def draw_tokens(*shape: int) -> Any:
@@ -52,9 +52,9 @@ class Maxsim(Workload):
         return Arrays(state={"query": query}, batches=({"documents": documents},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Score the documents in NumPy `units` times, each time with the query that `_next_query` returned.
+        """Score the documents in NumPy `units` times, each time with a new query.
 
-        A document's score is the sum over query tokens of the largest product with one of the document's tokens.
+        A score adds up each query token's largest product with the document's tokens.
         """
         import numpy as np
 
@@ -73,10 +73,7 @@ class Maxsim(Workload):
         return Cost(flops=flops, bytes=float(tokens * parameters.features * float_bytes))
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count one matrix product, documents @ query.T.
-
-        None if one of its sides is below `SMALLEST_PRODUCT`: compilers turn such a product into sums.
-        """
+        """Count the product documents @ query.T; compilers turn a small one into sums."""
         shortest_side = min(parameters.document_tokens, parameters.query_tokens, parameters.features)
         return Operations(products=1) if shortest_side >= SMALLEST_PRODUCT else None
 
@@ -104,7 +101,7 @@ class Maxsim(Workload):
 
 
 def _next_query(query: Any, mean_score: Any) -> Any:
-    """Return a slightly changed query, so that no call repeats the call before; 2**16 keeps the change small."""
+    """Return a slightly changed query, so that no call repeats the last one."""
     return query * (1 - mean_score / 2**16)
 
 

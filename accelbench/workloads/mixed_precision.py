@@ -34,7 +34,7 @@ class MixedPrecision(network.DeepNetwork):
         return training.jit_donating(_jax_program(parameters, arrays, tools, narrow=False))
 
     def pytorch(self, parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use torch.autocast. In float16, also use torch.amp.GradScaler, which waits for a GPU in every step."""
+        """Use torch.autocast; in float16 also torch.amp.GradScaler, which waits for a GPU in every step."""
         return _torch_program(parameters, arrays, tools, narrow=True)
 
     @variant("pytorch/eager-full")
@@ -49,9 +49,9 @@ class MixedPrecision(network.DeepNetwork):
 
 
 def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool) -> Program:
-    """Return a training program with weights in float32, or in float64 if the precision policy is float64.
+    """Return a training program with weights in at least float32.
 
-    If `narrow`, products are in the precision policy's type, else in that of the weights.
+    If `narrow`, products have the type of the precision policy.
     """
     import jax
     import jax.numpy as jnp
@@ -65,7 +65,7 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
     scales_loss = narrow and policy_type == jnp.float16
 
     def loss_of(layers: Any, batch: Any) -> Any:
-        """Return the mean squared error in `weight_type`, of outputs that are computed in `product_type`."""
+        """Compute outputs in `product_type`, and return their mean squared error in `weight_type`."""
         x = batch["inputs"].astype(product_type)
         for layer in _cast(layers, product_type):
             x = network.jax_layer(x, layer)
@@ -75,20 +75,20 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
         return jax.tree.map(lambda weight, gradient: weight - parameters.learning_rate * gradient, layers, gradients)
 
     def plain_step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train on one batch, without scaling the loss; return the next state and the loss."""
+        """Train on one batch without scaling; return the next state and the loss."""
         layers, no_scale = state
         loss, gradients = jax.value_and_grad(loss_of)(layers, batch)
         return (descend(layers, gradients), no_scale), loss
 
     def scaled_step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train on one batch; return the next state and the loss.
+        """Train on one batch with a scaled loss; return the next state and the loss.
 
-        The backward pass is scaled up, because small gradients would be zero in float16; `scale` divides the gradients
-        by its factor again, and adapts the factor. If a gradient overflows, the weights stay unchanged.
+        Without scaling, small gradients would be zero in float16.
         """
         layers, scale = state
         new_scale, finite, loss, gradients = scale.value_and_grad(loss_of)(layers, batch)
         updated_layers = descend(layers, gradients)
+        # If a gradient overflows, the weights stay unchanged.
         new_layers = jax.tree.map(lambda new, old: jnp.where(finite, new, old), updated_layers, layers)
         return (new_layers, new_scale), loss
 
@@ -115,10 +115,9 @@ def _cast(arrays: Any, dtype: Any) -> Any:
 def _torch_program(
     parameters: network.DeepNetwork.Parameters, arrays: Arrays, tools: Tools, *, narrow: bool, compiled: bool = False
 ) -> Program:
-    """Return a training program with weights in float32, or in float64 if the precision policy is float64.
+    """Return a training program with weights in at least float32.
 
-    If `narrow`, products are in the precision policy's type, else in that of the weights. If `compiled`, the loss is
-    under torch.compile.
+    If `narrow`, products have the type of the precision policy.
     """
     import torch
 
@@ -136,8 +135,7 @@ def _torch_program(
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         """Train on one batch; return the state, changed in place, and the loss.
 
-        In float16, the scaler scales the loss up and the gradients down again, and skips the update
-        if a gradient overflows. In other types it is disabled and does nothing.
+        The scaler does nothing unless the type is float16.
         """
         model, optimizer, scaler = state
         optimizer.zero_grad()

@@ -68,7 +68,7 @@ class Mlp(Workload):
         return Measure(parity_units=10, differentiates=parameters.work == "train")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw weights (in, out) and biases (out,) of both layers, inputs (batch, in) and, for training, targets.
+        """Draw weights (in, out), biases (out,), inputs (batch, in) and, for training, targets.
 
         Training changes the network; prediction changes the inputs.
         """
@@ -85,10 +85,7 @@ class Mlp(Workload):
         return Arrays(state=network, batches=({"inputs": inputs, "targets": targets},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Run `units` steps in NumPy: for `work: predict`, return the last inputs; else the network and the last loss.
-
-        Gradients come from the chain rule, written by hand.
-        """
+        """Train or predict in NumPy for `units` steps; return what the programs export."""
         import numpy as np
 
         if parameters.work == "predict":
@@ -136,10 +133,7 @@ class Mlp(Workload):
         return Cost(flops=forward + backward + loss + update, bytes=float(moved) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the matrix products of a step; those with a side below `SMALLEST_PRODUCT` become sums and are left out.
-
-        The sides of a layer's products, forward and backward, are batch, inputs of the layer and outputs of the layer.
-        """
+        """Count the matrix products of a step; compilers turn small ones into sums."""
         p = parameters
         train = p.work == "train"
         products = 0
@@ -150,7 +144,7 @@ class Mlp(Workload):
         return Operations(products=products)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use flax nnx and optax; nnx keeps the weights apart from the network's structure, the graph."""
+        """Use flax nnx and optax."""
         if parameters.work == "train":
             return _jax_training_program(parameters, arrays, tools)
         return _jax_prediction_program(parameters, arrays, tools)
@@ -186,14 +180,14 @@ def _forward(network: NamedArrays, inputs: Array) -> tuple[Array, Array]:
 
 
 def _append_outputs(concatenate: Any, inputs: Any, outputs: Any) -> Any:
-    """Append outputs (batch, outputs) to inputs (batch, inputs), and drop the first inputs to keep the width."""
+    """Append outputs to inputs, and drop the first inputs to keep the width."""
     return concatenate([inputs, outputs], -1)[:, -inputs.shape[-1] :]
 
 
 def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
-    """Return a program whose state is the inputs; all steps get the same network.
+    """Return a program whose state is the inputs; the network stays the same.
 
-    If `placed`, the function `predict` is already compiled. Several devices share the examples.
+    If `placed`, `predict` is already compiled.
     """
     return Program(
         state=inputs,
@@ -206,11 +200,11 @@ def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool
 
 
 def _jax_network(parameters: Mlp.Parameters, network: NamedArrays, tools: Tools) -> tuple[Any, Any]:
-    """Return (graph, weights) of the network, as nnx.split does, where the weights have the values of `network`."""
+    """Return (graph, weights) of the network, with the values of `network`."""
     from flax import nnx
 
     def build() -> nnx.Sequential:
-        """Create the network; under `eval_shape` no weights are drawn, so the seed does not matter."""
+        """Create the network; `eval_shape` draws no weights, so the seed does not matter."""
         rngs = nnx.Rngs(0)
         return nnx.Sequential(
             nnx.Linear(parameters.inputs, parameters.hidden, rngs=rngs),
@@ -271,11 +265,7 @@ def _jax_training_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Too
 def _torch_program(
     parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a program with torch.nn that trains or, for `work: predict`, predicts.
-
-    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, unless `compiled` is
-    `nothing`.
-    """
+    """Return a program with torch.nn that trains or, for `work: predict`, predicts."""
     import torch
 
     train = parameters.work == "train"
@@ -302,7 +292,8 @@ def _torch_program(
         return torch.nn.functional.mse_loss(model(batch["inputs"]), batch["targets"])
 
     def export_weights(tensors: training.Tensors) -> dict[str, Any]:
-        """Return the tensors with the names and layouts of the reference; "0" and "2" are the linear layers."""
+        """Return the tensors with the names and layouts of the reference."""
+        # 0 and 2 are the linear layers.
         values = (tensors["0.weight"].T, tensors["0.bias"], tensors["2.weight"].T, tensors["2.bias"])
         return dict(zip(NAMES, values, strict=True))
 
