@@ -81,7 +81,7 @@ ENTRIES = (
     Entry("env.NVIDIA_VISIBLE_DEVICES", None),
     Entry("env.NVIDIA_DRIVER_CAPABILITIES", None),
 )
-"""Entries that are not simply a group of their own, as any other entry is."""
+"""Special entries; any other entry is a group of its own name."""
 
 GROUPS = tuple(dict.fromkeys(entry.group for entry in ENTRIES if entry.group))
 

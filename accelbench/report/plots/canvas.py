@@ -92,7 +92,7 @@ def draw(name: str, description: str, make: Callable[[int], "Figure"]) -> Plot:
 
 
 def standalone(plot: Plot) -> str:
-    """Return the wide drawing as an SVG file with its own colours."""
+    """Return the wide drawing as an SVG file with the page's colours."""
     css = files("accelbench.report").joinpath("page", "report.css").read_text(encoding="utf-8")
     colours = css[: css.index("* {")]  # the style sheet begins with the definitions of the colours
     style = f"<style>{colours}text {{ font-family: var(--font) }}</style>"
