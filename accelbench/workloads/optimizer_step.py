@@ -52,19 +52,16 @@ class OptimizerStep(Workload):
         return Measure(parity_units=3)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw parameters p0, p1, ... of shape (size,), and gradients with the same names.
-
-        Gradients have magnitudes from 0.5 to 1.5, so that their squares do not vanish in a narrow type.
-        """
+        """Draw parameters p0, p1, ... (size,), and gradients with the same names."""
         names = [f"p{index}" for index in range(parameters.tensors)]
         gradients = {}
         for name in names:
             signs = rng.choice((-1.0, 1.0), parameters.size)
-            gradients[name] = signs * rng.uniform(0.5, 1.5, parameters.size)
+            gradients[name] = signs * rng.uniform(0.5, 1.5, parameters.size)  # squares do not vanish in narrow types
         return Arrays(state={name: rng.standard_normal(parameters.size) for name in names}, batches=(gradients,))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Apply `units` steps of Adam in NumPy, in the paper's form; return parameters and moments m and v."""
+        """Apply `units` steps of Adam in NumPy; return parameters and moments."""
         import numpy as np
 
         outputs: dict[str, Array] = {}
@@ -88,7 +85,7 @@ class OptimizerStep(Workload):
         return Cost(flops=14.0 * size, bytes=7.0 * size * float_bytes)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use optax.adam and optax.apply_updates, without donation: the old state stays in memory beside the new."""
+        """Use optax.adam and optax.apply_updates, without donation."""
         return _jax_program(parameters, arrays, tools)
 
     @variant("jax/jit-donated")
@@ -115,19 +112,19 @@ class OptimizerStep(Workload):
 
 
 def _jax_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose state is (weights, optimizer state), and whose batch is the gradients by name."""
+    """Return a program whose state is (weights, optimizer state). A batch is the gradients by name."""
     import optax
 
     adam = optax.adam(parameters.learning_rate, b1=BETA1, b2=BETA2, eps=EPSILON)
 
     def step(state: Any, gradients: Any) -> tuple[Any, None]:
-        """Apply one step of Adam; return the next (weights, optimizer state), and no output."""
+        """Apply one step of Adam; return the next state."""
         weights, optimizer_state = state
         updates, optimizer_state = adam.update(gradients, optimizer_state, weights)
         return (optax.apply_updates(weights, updates), optimizer_state), None
 
     def export(state: Any, _: Any) -> dict[str, Any]:
-        """Return weights and moments with the names of the reference; optax names the moments mu and nu."""
+        """Return weights and moments with the names of the reference."""
         weights, (moments, *_) = state
         return _arrays_by_name(weights, moments.mu, moments.nu)
 
@@ -136,9 +133,9 @@ def _jax_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: To
 
 
 def _torch_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: Tools, **options: bool) -> Program:
-    """Return a program whose state is (weights, optimizer), and whose batch is the gradients by name.
+    """Return a program whose state is (weights, optimizer).
 
-    `options` are arguments of torch.optim.Adam that choose its implementation, such as `fused`.
+    `options` are arguments of torch.optim.Adam, such as `fused`.
     """
     import torch
 

@@ -35,7 +35,7 @@ class RetraceTraps(Workload):
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a batch for each call: in call i, from 0, the first i + 1 numbers of x are 1, the others -1."""
+        """Return a batch for each call: in call i, i + 1 numbers are positive."""
         del rng
         import numpy as np
 
@@ -44,14 +44,14 @@ class RetraceTraps(Workload):
         return Arrays(state={}, batches=batches)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use one function for all calls; zeros replace the numbers that are not above 0, so the shape is fixed."""
+        """Replace the numbers that are not above 0 by zeros, which keeps the shape."""
         del parameters
         import jax.numpy as jnp
 
         return _program(lambda x: jnp.where(x > 0, x, 0), arrays, tools)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use one function for all calls; zeros replace the numbers that are not above 0, so the shape is fixed."""
+        """Replace the numbers that are not above 0 by zeros, which keeps the shape."""
         del parameters
         import torch
 
@@ -130,7 +130,7 @@ class RetraceTraps(Workload):
 
 
 def _call_with_positive_numbers(jitted: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function of x that calls `jitted` with those numbers of x that are above 0.
+    """Return a function that calls `jitted` with the positive numbers of x.
 
     NumPy selects them, which compiles nothing.
     """
@@ -144,7 +144,10 @@ def _call_with_positive_numbers(jitted: Callable[[Any], Any]) -> Callable[[Any],
 
 
 def _program(function: Callable[[Any], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
-    """Return a program that calls `function` with the x of each batch; if `placed`, the adapter does not compile it."""
+    """Return a program that calls `function` with each batch's x.
+
+    If `placed`, the adapter does not compile `function`.
+    """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
         return state, function(batch["x"])

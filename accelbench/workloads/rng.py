@@ -46,7 +46,7 @@ class Rng(Workload):
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a state with a random seed and ones (size,) for dropout, and an empty batch for each call."""
+        """Return a random seed, ones (size,) for dropout, and empty batches."""
         import numpy as np
 
         seed = np.asarray(rng.integers(2**31))
@@ -132,7 +132,7 @@ class Rng(Workload):
             thread_keys = [jax.random.fold_in(key, thread) for thread in range(parameters.threads)]
 
             def draw_mask(thread: int) -> Any:
-                """Split the thread's key into its next key and one for this mask; draw the mask."""
+                """Split the thread's key, and draw a mask with the new key."""
                 thread_keys[thread], mask_key = jax.random.split(thread_keys[thread])
                 return mask_of(mask_key)
 
@@ -143,9 +143,9 @@ class Rng(Workload):
 
 
 def _draw_in_threads(parameters: Rng.Parameters, draw_mask: Callable[[int], Any]) -> list[Any]:
-    """Return the masks of all threads in one list, thread by thread, with `draws` masks from each.
+    """Draw `draws` masks in each thread; return all masks in one list.
 
-    A barrier makes the threads start at the same time. `draw_mask` is a function of the thread's number, from 0.
+    A barrier makes the threads start at the same time.
     """
     barrier = Barrier(parameters.threads)
 
@@ -162,17 +162,16 @@ def _draw_in_threads(parameters: Rng.Parameters, draw_mask: Callable[[int], Any]
 def _jax_program(
     parameters: Rng.Parameters, arrays: Arrays, tools: Tools, *, splits: bool, detects_reuse: bool = False
 ) -> Program:
-    """Return a program whose calls each draw one mask; its state is (key, ones).
+    """Return a program whose calls each draw one mask.
 
-    If `splits`, each call draws with a new key, split from the state's; otherwise all calls draw with the same key. If
-    `detects_reuse`, JAX raises an error for a key that is used twice.
+    If `splits`, each call has a new key; otherwise all share one.
     """
     import jax
 
     mask_of = jax.jit(lambda key: jax.random.bernoulli(key, KEEP, (parameters.size,)))
 
     def step(state: Any, _batch: Any) -> tuple[Any, Any]:
-        """Draw one mask; return the next state and the mask. Unless `splits`, the next key is the same key."""
+        """Draw one mask; return the next state and the mask."""
         key, ones = state
         with jax.debug_key_reuse(detects_reuse):
             next_key, mask_key = jax.random.split(key) if splits else (key, key)
@@ -184,6 +183,6 @@ def _jax_program(
 
 
 def _observe_masks(outs: Sequence[Any]) -> dict[str, Any]:
-    """Return how many different masks the calls returned, and whether all are the same; ignore failed calls."""
+    """Return how many different masks there are, and whether all are the same."""
     distinct_masks = len({out.tobytes() for out in outs if out is not None})
     return {"distinctMasks": distinct_masks, "masksAlike": distinct_masks == 1}

@@ -39,7 +39,7 @@ class Selu(Workload):
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a batch for each call: two fixed numbers, two random vectors of equal length, a random matrix."""
+        """Return a batch for each call: two numbers, two random vectors, a random matrix."""
         import numpy as np
 
         numbers = [np.array(1.234), np.array(5.678)]

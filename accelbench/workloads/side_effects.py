@@ -48,11 +48,11 @@ class SideEffects(Workload):
 
 
 def _program(arrays: Arrays, tools: Tools) -> Program:
-    """Return a program whose step appends to a list; the length of the list is observed after all calls."""
+    """Return a program whose step appends to a list; observe the list's length."""
     side_effects: list[str] = []
 
     def step(x: Any, _batch: Any) -> tuple[Any, Any]:
-        """Append to the list, the side effect; return x + 1 as the next state."""
+        """Append to the list; return x + 1 as the next state."""
         side_effects.append("called")
         return x + 1, None
 

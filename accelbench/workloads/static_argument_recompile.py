@@ -32,7 +32,7 @@ class StaticArgumentRecompile(Workload):
         return Measure(protocol="observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return a random x (100 k,), and a length for each call: 10, 20, ..., 10 k, all twice; k is `values`."""
+        """Return a random x, and a length for each call: 10, 20, ... twice."""
         import numpy as np
 
         lengths = [10 * (1 + call % parameters.values) for call in range(2 * parameters.values)]
@@ -68,7 +68,10 @@ def _slice(x: Any, size: int) -> Any:
 
 
 def _program(function: Callable[[Any, int], Any], arrays: Arrays, tools: Tools, *, placed: bool = False) -> Program:
-    """Return a program that calls `function` with x and each length; if `placed`, the adapter does not compile it."""
+    """Return a program that calls `function` with x and each length.
+
+    If `placed`, the adapter does not compile `function`.
+    """
 
     def step(x: Any, size: int) -> tuple[Any, Any]:
         return x, function(x, size)

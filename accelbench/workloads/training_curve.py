@@ -68,10 +68,9 @@ class TrainingCurve(Workload):
         return Measure(protocol="observe", unit="epoch", differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw weights (in, out) and biases (out,), and a batch for each epoch.
+        """Draw weights and biases, and for each epoch shuffled mini-batches and the test examples.
 
-        An epoch's mini-batches are inputs (steps, batch, in) and labels (steps, batch). The test examples, the same in
-        all epochs, are held-out inputs (examples, in) and labels (examples,).
+        Inputs are (steps, batch, in), labels (steps, batch).
         """
         p = parameters
         inputs, labels = _digits() if p.data == "digits" else _mnist1d()
@@ -166,7 +165,7 @@ def _digits() -> tuple[Array, Array]:
 
 
 def _mnist1d() -> tuple[Array, Array]:
-    """Return signals (5000, 40) of mean 0 and standard deviation 1, and labels (5000,), made with a fixed seed."""
+    """Return signals (5000, 40) and labels (5000,), made with a fixed seed."""
     import numpy as np
     from mnist1d.data import make_dataset
 
@@ -183,11 +182,7 @@ def _jax_program(
     epoch_of: Callable[[Any], Any],
     arrange_mini_batches: Arrange,
 ) -> Program:
-    """Return a program with optax.
-
-    `epoch_of` maps the step for one mini-batch to a function that trains an epoch. `arrange_mini_batches` maps arrays
-    that stack an epoch's mini-batches to the form that this function takes.
-    """
+    """Return a program with optax. `epoch_of` maps the step for one mini-batch to a function that trains an epoch."""
     import jax
     import jax.numpy as jnp
     import optax
@@ -209,7 +204,7 @@ def _jax_program(
     compiled_accuracy = jax.jit(accuracy)
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train for one epoch; return the state, the mean loss and the accuracy on the test examples."""
+        """Train for one epoch; return the state, the mean loss and the test accuracy."""
         state, loss = train_epoch(state, batch["mini_batches"])
         network, _optimizer_state = state
         test_inputs, test_labels = batch["test"]
@@ -238,7 +233,7 @@ def _torch_program(
     train_mini_batch = training.torch_step(torch.compile(cross_entropy) if compiled else cross_entropy)
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
-        """Train for one epoch; return the state, the mean loss and the accuracy on the test examples."""
+        """Train for one epoch; return the state, the mean loss and the test accuracy."""
         losses = []
         for mini_batch in batch["mini_batches"]:
             state, loss = train_mini_batch(state, mini_batch)
@@ -261,19 +256,16 @@ def _program(
     tools: Tools,
     arrange_mini_batches: Arrange,
 ) -> Program:
-    """Return a program that calls `step` with the mini-batches of each epoch and with the test examples.
-
-    `arrange_mini_batches` maps arrays that stack an epoch's mini-batches to the form that `step` takes.
-    """
+    """Return a program that calls `step` with each epoch's mini-batches and the test examples."""
     batches = []
     for epoch in arrays.batches:
         mini_batches = arrange_mini_batches({"inputs": epoch["inputs"], "labels": epoch["labels"]})
         batches.append({"mini_batches": mini_batches, "test": (epoch["held_out_inputs"], epoch["held_out_labels"])})
 
     def observe(outs: Sequence[Any]) -> dict[str, Any]:
-        """Return the losses, the last accuracy, and the losses' largest relative difference from a training in NumPy.
+        """Return losses, test accuracy, and the largest difference from a training in NumPy.
 
-        Both trainings leave out failed epochs, whose out is None. If all failed, return an empty dictionary.
+        The out of a failed epoch is None.
         """
         finished_outs, finished_epochs = [], []
         for out, epoch in zip(outs, arrays.batches, strict=True):
@@ -295,10 +287,7 @@ def _program(
 
 
 def reference_losses(network: NamedArrays, epochs: Sequence[NamedArrays], learning_rate: float) -> list[float]:
-    """Train in NumPy and float64 by Adam (Kingma and Ba 2015); return the mean loss of each epoch.
-
-    Gradients come from the chain rule, written by hand.
-    """
+    """Train in NumPy by Adam (Kingma and Ba 2015); return each epoch's mean loss."""
     import numpy as np
 
     w = dict(network)

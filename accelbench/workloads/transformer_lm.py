@@ -99,9 +99,9 @@ class TransformerLm(Workload):
         return Measure(parity_units=3, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw the weights, by the names of `_decoder.shapes`, and random tokens with their targets (batch, sequence).
+        """Draw the weights, and random tokens with their targets (batch, sequence).
 
-        The target of a token is the token after it.
+        A token's target is the next token.
         """
         text = rng.integers(parameters.vocabulary, size=(parameters.batch, parameters.sequence + 1))
         batch = {"tokens": text[:, :-1], "targets": text[:, 1:]}
@@ -114,7 +114,7 @@ class TransformerLm(Workload):
         return Arrays(state=weights, batches=({"tokens": text, "targets": text},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Train in NumPy for `units` steps, with gradients by the chain rule; return the weights and the last loss."""
+        """Train in NumPy for `units` steps; return the weights and the last loss."""
         weights, loss = decoder.train(arrays.state, arrays.batches[0], parameters, parameters.learning_rate, units)
         return {**weights, "loss": loss}
 
@@ -138,9 +138,9 @@ class TransformerLm(Workload):
         return 3.0 * decoder.count_weights(parameters) * float_bytes
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the matrix products of blocks and head, without those of attention, which may be one kernel.
+        """Count the matrix products of blocks and head, without those of attention.
 
-        None if a side of a product is below `SMALLEST_PRODUCT`: a compiler may turn it into sums.
+        Attention may be one kernel; compilers may turn small products into sums.
         """
         p = parameters
         if min(p.batch * p.sequence, p.width, p.vocabulary) < SMALLEST_PRODUCT:
@@ -169,7 +169,7 @@ class TransformerLm(Workload):
 
 
 def _jax_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, scanned: bool) -> Program:
-    """Return a training program with Flax nnx; if `scanned`, the layers run in a scan, whose body is one layer."""
+    """Return a training program with Flax nnx; if `scanned`, layers run in a scan."""
     from accelbench.workloads import _decoder_flax as flax_decoder
 
     dtype = tools.put(arrays.state["gain"]).dtype  # `put` converts to the type of the precision policy
@@ -190,7 +190,7 @@ def _jax_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, s
 
 
 def _torch_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
-    """Return a training program with torch.nn; if `compiled`, forward pass and loss are under torch.compile."""
+    """Return a training program with torch.nn."""
     import torch
 
     from accelbench.workloads import _decoder_torch as torch_decoder

@@ -63,9 +63,9 @@ class VariableLength(Workload):
         return Measure(protocol="episode" if parameters.asks == "time" else "observe", unit="call")
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return zeros (batch, width) as the mean before the first call, and a batch of texts for each call.
+        """Return a mean of zeros (batch, width), and texts (batch, length, width).
 
-        Texts are (batch, length, width). The first batch also has the weights of both blocks.
+        The first batch also has the weights of both blocks.
         """
         import numpy as np
 
@@ -77,10 +77,7 @@ class VariableLength(Workload):
         return Arrays(state={"mean": np.zeros((p.batch, p.width))}, batches=batches)
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Compute `units` calls in NumPy, without padding.
-
-        Each call adds one mean (batch, width) to all its tokens: the result of the previous call.
-        """
+        """Compute `units` calls in NumPy, without padding."""
         del parameters
         mean = arrays.state["mean"]
         texts, blocks = _texts_and_blocks(arrays)
@@ -107,9 +104,9 @@ class VariableLength(Workload):
         """Keep every length; jit compiles a program for each."""
 
         def step(previous_mean: Any, batch: Any) -> tuple[Any, Any]:
-            """Apply the blocks to texts of one length; return the mean over the tokens twice, as state and output.
+            """Apply the blocks to texts; return the mean over tokens as state and output.
 
-            The previous mean is added to all tokens, so that each call needs the result of the one before.
+            The previous mean makes each call depend on the one before.
             """
             text, blocks = batch  # text is (batch, length, width), each mean is (batch, width)
             x = text + previous_mean[:, None]
@@ -138,9 +135,9 @@ class VariableLength(Workload):
         del parameters
 
         def step(previous_mean: Any, batch: Any) -> tuple[Any, Any]:
-            """Apply the blocks to texts of one length; return the mean over the tokens twice, as state and output.
+            """Apply the blocks to texts; return the mean over tokens as state and output.
 
-            The previous mean is added to all tokens, so that each call needs the result of the one before.
+            The previous mean makes each call depend on the one before.
             """
             text, blocks = batch  # text is (batch, length, width), each mean is (batch, width)
             x = text + previous_mean[:, None]
@@ -153,7 +150,7 @@ class VariableLength(Workload):
 
 
 def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array]]]:
-    """Return the text of each batch (batch, length, width), and the weights of each block, from the first batch."""
+    """Return the text of each batch (batch, length, width), and each block's weights."""
     texts = [batch["text"] for batch in arrays.batches]
     weights = {name: array for name, array in arrays.batches[0].items() if name != "text"}
     return texts, [transformer.block_weights(weights, layer) for layer in range(LAYERS)]
@@ -162,7 +159,7 @@ def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array
 def _unpadded_program(arrays: Arrays, tools: Tools, step: Any, block_of: Callable[[Any], Any]) -> Program:
     """Return a program whose batches are (text, blocks) without padding.
 
-    `block_of` maps the weights of one block, on the device, to what `step` takes as a block.
+    `block_of` creates a block from its weights.
     """
     texts, blocks = _texts_and_blocks(arrays)
     device_blocks = [block_of(weights) for weights in tools.put(blocks)]
@@ -171,18 +168,18 @@ def _unpadded_program(arrays: Arrays, tools: Tools, step: Any, block_of: Callabl
 
 
 def _padded_program(arrays: Arrays, tools: Tools, padded_length: Callable[[int], int]) -> Program:
-    """Return a program under jit whose batches are (text with padding, mask (length,), blocks).
+    """Return a program under jit whose texts are padded.
 
-    The mask is False for padding. `padded_length` maps the length of a text to its length with padding.
+    `padded_length` maps a text's length to its length with padding.
     """
     import jax
     import jax.numpy as jnp
     import numpy as np
 
     def step(previous_mean: Any, batch: Any) -> tuple[Any, Any]:
-        """Apply the blocks to padded texts; return the mean over their tokens twice, as state and output.
+        """Apply the blocks to texts; return the mean over tokens as state and output.
 
-        The previous mean is added to all tokens, so that each call needs the result of the one before.
+        The previous mean makes each call depend on the one before.
         """
         text, valid, blocks = batch  # text is (batch, length, width), valid is (length,), each mean is (batch, width)
         x = text + previous_mean[:, None]
@@ -205,9 +202,9 @@ def _padded_program(arrays: Arrays, tools: Tools, padded_length: Callable[[int],
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any, batches: Sequence[Any], lengths: Sequence[int]) -> Program:
-    """Return a program that observes the share of padding among all tokens and the number of distinct lengths.
+    """Return a program that observes the share of padding and the number of lengths.
 
-    `lengths` are the lengths of the texts with their padding, one for each batch.
+    `lengths` has each batch's length with padding.
     """
     text_tokens = sum(batch["text"].shape[1] for batch in arrays.batches)
 

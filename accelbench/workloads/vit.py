@@ -88,7 +88,7 @@ class Vit(Workload):
         return Measure(parity_units=3 if train else 1, differentiates=train)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Draw images (batch, image, image, 3), all weights and, for training, labels (batch,).
+        """Draw images (batch, image, image, 3), all weights and, for training, labels.
 
         Training changes the weights; prediction changes the images.
         """
@@ -108,10 +108,7 @@ class Vit(Workload):
         return Arrays(state=weights, batches=({"images": images, "labels": rng.integers(p.classes, size=p.batch)},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Run `units` steps in NumPy; return what the programs export.
-
-        For `work: predict`, these are the changed images and the last logits; else the weights and the last loss.
-        """
+        """Train or predict in NumPy for `units` steps; return what the programs export."""
         import numpy as np
 
         if parameters.work == "predict":
@@ -155,9 +152,9 @@ class Vit(Workload):
         return Cost(flops=forward_and_backward + update, bytes=float(2 * weights + images) * float_bytes)
 
     def operations(self, parameters: Parameters) -> Operations | None:
-        """Count the matrix products of embedding and blocks, without those of attention, which may be one kernel.
+        """Count the matrix products of embedding and blocks, without those of attention.
 
-        None if a side of a product is below `SMALLEST_PRODUCT`: a compiler may turn it into sums.
+        Attention may be one kernel; compilers may turn small products into sums.
         """
         p = parameters
         if min(p.batch * p.tokens, p.width) < SMALLEST_PRODUCT:
@@ -213,10 +210,9 @@ class Vit(Workload):
 def _jax_program(
     parameters: Vit.Parameters, arrays: Arrays, tools: Tools, apply_blocks: Any, *, stacked: bool
 ) -> Program:
-    """Return a program that predicts, for `work: predict`, or trains.
+    """Return a program that trains or, for `work: predict`, predicts.
 
-    `apply_blocks` is a function (x, weights of the blocks) -> x. If `stacked`, each array of these weights stacks all
-    blocks; otherwise the weights are a list with an item for each block.
+    If `stacked`, the blocks' weights are stacked; otherwise they are a list.
     """
     import jax.numpy as jnp
     import optax
@@ -230,7 +226,7 @@ def _jax_program(
         return transformer.jax_normalise(x[:, 0], outside["gain"], outside["gain_bias"]) @ outside["head"]
 
     def split_and_put(weights: NamedArrays) -> Any:
-        """Split the weights into those outside the blocks and those of the blocks; place them on the device."""
+        """Split the weights, and place them on the device."""
         return tools.put(shared.split_stacked(weights) if stacked else shared.split_blocks(weights, parameters.layers))
 
     if parameters.work == "predict":
@@ -262,11 +258,7 @@ def _jax_program(
 def _torch_program(
     parameters: Vit.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a program with torch.nn that predicts, for `work: predict`, or trains.
-
-    `compiled` says what of a training is under torch.compile. A prediction is compiled as a whole, unless `compiled` is
-    `nothing`.
-    """
+    """Return a program with torch.nn that trains or, for `work: predict`, predicts."""
     import torch
 
     predict = parameters.work == "predict"
@@ -300,12 +292,12 @@ def _torch_program(
 
 @cache
 def _torch_model_class() -> Any:
-    """Create the model's class; cached, because torch.compile would compile again for a second class."""
+    """Create the model's class once: torch.compile would compile a second class again."""
     import torch
 
     class Model(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, weights: Any, parameters: Vit.Parameters) -> None:
-            """Create the layers from a list: the weights outside the blocks, then the weights of each block."""
+            """Create the layers from the weights outside the blocks and of each block."""
             super().__init__()
             outside, *blocks = weights
             self.patch = parameters.patch
@@ -328,9 +320,9 @@ def _torch_model_class() -> Any:
 
 
 def _prediction_program(arrays: Arrays, tools: Tools, logits_of: Callable[[Any, Any], Any], weights: Any) -> Program:
-    """Return a program whose state is the images; every step gets the same weights.
+    """Return a program whose state is the images; the weights stay the same.
 
-    A step adds NUDGE times the mean logit to the images, so that no step can reuse the result of the one before.
+    Each step changes the images a little, so that no step repeats another.
     """
 
     def step(images: Any, w: Any) -> tuple[Any, Any]:

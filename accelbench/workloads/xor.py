@@ -66,7 +66,7 @@ class Xor(Workload):
         return Measure(unit="epoch", parity_units=parameters.compared_epochs, differentiates=True)
 
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
-        """Return random weights (out, in) and biases (out,) of both layers, and inputs (4, 2) and targets (4, 1)."""
+        """Return random weights (out, in) and biases, and inputs (4, 2) and targets (4, 1)."""
         import numpy as np
 
         del parameters
@@ -80,7 +80,7 @@ class Xor(Workload):
         return Arrays(state=state, batches=({"inputs": inputs, "targets": targets},))
 
     def reference(self, parameters: Parameters, arrays: Arrays, units: int) -> NamedArrays:
-        """Train in NumPy for `units` epochs; return weights, biases and the losses (4,) of the last epoch."""
+        """Train in NumPy for `units` epochs; return the network and the last losses."""
         import numpy as np
 
         w1, b1, w2, b2 = (arrays.state[name].copy() for name in ("weights1", "biases1", "weights2", "biases2"))
@@ -219,7 +219,7 @@ class Xor(Workload):
         read, rate = shared.loss_reader(parameters), parameters.learning_rate  # `read` makes losses Python numbers
 
         def train_epochs(layers: Any, samples: Any) -> Any:
-            """Train for all epochs; return the layers and the losses (epochs, samples), all on the device."""
+            """Train for all epochs; return the layers and the losses (epochs, samples)."""
 
             def train_epoch(layers: Any, _: None) -> Any:
                 return jax.lax.scan(lambda layers, sample: train(layers, *sample, rate), layers, samples)
@@ -229,7 +229,7 @@ class Xor(Workload):
         compiled = jax.jit(train_epochs)
 
         def train_and_read(layers: Any, samples: Any) -> Any:
-            """Train for all epochs; return the layers and, for `losses: read`, the losses as Python numbers."""
+            """Train for all epochs; return the layers and the losses."""
             layers, losses = compiled(layers, samples)
             return layers, read(losses)
 
@@ -266,7 +266,7 @@ def _torch_model(arrays: Arrays, tools: Tools) -> Any:
 def _torch_tensors_program(
     parameters: Xor.Parameters, arrays: Arrays, tools: Tools, compiler: "Callable[[Any], Any]"
 ) -> Program:
-    """Return a program that trains without torch.nn; `compiler` is applied to the step for one sample."""
+    """Return a program that trains without torch.nn. `compiler` wraps the step for one sample."""
     import torch
 
     @compiler
@@ -303,7 +303,7 @@ def _torch_program(
     train: Any,
     weights_and_biases: "Callable[[Any], Iterable[Any]]",
 ) -> Program:
-    """Return a program that calls `train` (state, x, y) -> (state, loss) for each sample.
+    """Return a program that calls `train` for each sample.
 
     `weights_and_biases` maps the state to its tensors, in the order of the layers.
     """
@@ -325,7 +325,10 @@ def _torch_program(
 
 
 def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train: Any) -> Program:
-    """Return a program that calls `train` (layers, x, y, learning rate) -> (layers, loss) for each sample."""
+    """Return a program that calls `train` for each sample.
+
+    `train` maps (layers, x, y, learning rate) to (layers, loss).
+    """
     import jax
 
     layers, rate = tools.put(shared.layers(arrays)), parameters.learning_rate
