@@ -19,7 +19,7 @@ _HOUR = 3600
 def significant(value: float, digits: int = 3) -> str:
     """Format `value` with `digits` significant digits, including zeros at the end: `2.00`.
 
-    All digits of a longer integer part are shown: `1,234` with three digits. Zero is `0`.
+    A longer integer part keeps all digits: `1,234`.
     """
     if value == 0:
         return "0"
@@ -29,13 +29,13 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def _decimal_places(value: float, digits: int) -> int:
-    """Return the number of decimal places that `value` needs for `digits` significant digits; at least 0."""
+    """Return how many decimal places show `digits` significant digits of `value`."""
     exponent = math.floor(math.log10(abs(value)))
     return max(0, digits - 1 - exponent)
 
 
 def seconds(value: float, digits: int = _DIGITS[0]) -> str:
-    """Format seconds in the largest unit that they reach, from s to ns: `14.1 s`, `117 ms`, `8.31 µs`."""
+    """Format seconds in a fitting unit: `14.1 s`, `117 ms`, `8.31 µs`."""
     for unit_seconds, unit in _TIMES:
         # With three digits 0.9995 s is rounded to 1.00 s, which is shorter than 1,000 ms.
         if abs(value) >= unit_seconds * 0.9995:
@@ -46,14 +46,9 @@ def seconds(value: float, digits: int = _DIGITS[0]) -> str:
 def digits_that_agree(
     quotients: Iterable[tuple[float, float, float]], show: Callable[[float, int], str] = seconds
 ) -> int:
-    """Return how many digits two times need so that the quotient of the shown times is the speedup shown beside them.
+    """Return with how many digits the shown times give the shown speedups.
 
-    Args:
-        quotients: For each speedup the two times, dividend and divisor, and the speedup itself.
-        show: Function (time, digits) -> text.
-
-    Returns:
-        The smallest number from 3 to 7 that is enough for all quotients; 3 if none is.
+    Each quotient is (dividend, divisor, speedup).
     """
     all_quotients = tuple(quotients)
     for digits in _DIGITS:
@@ -63,7 +58,7 @@ def digits_that_agree(
 
 
 def _agrees(dividend: float, divisor: float, ratio: float, digits: int, show: Callable[[float, int], str]) -> bool:
-    """Return True if the quotient of the two times, as shown with `digits`, equals the shown ratio up to rounding."""
+    """Return True if the shown times divide to the shown ratio, up to rounding."""
     shown_ratio = speedup(ratio)
     decimals = shown_ratio.removesuffix("x").partition(".")[2]
     unit_of_last_digit = 10.0 ** -len(decimals)
@@ -72,13 +67,13 @@ def _agrees(dividend: float, divisor: float, ratio: float, digits: int, show: Ca
 
 
 def read(text: str) -> float:
-    """Parse a text that this module has formatted: `2.04x` is 2.04, and `117 ms` is 0.117 seconds."""
+    """Parse a text of this module: `2.04x` is 2.04, and `117 ms` is 0.117."""
     number, _, unit = text.removesuffix("x").partition(" ")
     return float(number.replace(",", "")) * _UNITS.get(unit, 1.0)
 
 
 def duration(value: float) -> str:
-    """Format seconds as `45 s`, `2 min 05 s` or, from one hour, `1 h 10 min`; below 0 as `0 s`."""
+    """Format seconds as `45 s`, `2 min 05 s` or `1 h 10 min`."""
     whole_seconds = max(0, round(value))
     if whole_seconds < _MINUTE:
         return f"{whole_seconds} s"
@@ -88,10 +83,7 @@ def duration(value: float) -> str:
 
 
 def speedup(value: float, digits: int = _DIGITS[0]) -> str:
-    """Format a ratio with `digits` significant digits: `26.1x`.
-
-    From 0.9 to 1.1 it has `digits` - 1 decimals, but at least three: `0.998x`, `1.004x`.
-    """
+    """Format a ratio as a speedup: `26.1x`. Near 1 it has more digits: `0.998x`, `1.004x`."""
     is_near_one = 0.9 <= value < 1.1  # noqa: PLR2004
     if is_near_one:
         return f"{value:.{max(3, digits - 1)}f}x"
@@ -110,7 +102,7 @@ def prose(value: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """Format a ratio as a percentage, with a decimal below 10 %: `0.4 %`, `12 %`."""
+    """Format a ratio as a percentage: `0.4 %`, `12 %`."""
     percentage = ratio * 100
     if abs(percentage) < 10:  # noqa: PLR2004
         return f"{percentage:.1f} %"
@@ -118,15 +110,16 @@ def percent(ratio: float) -> str:
 
 
 def spread(ratio: float) -> str:
-    """Format `ratio`, half of (95th - 5th percentile) of some times divided by their geometric mean: `± 0.4 %`.
+    """Format the relative spread of times: `± 0.4 %`.
 
-    A ratio above 1 is `> 100 %` without `±`: a time that is more than 100 % shorter would be negative.
+    `ratio` is half of (95th - 5th percentile), divided by the geometric mean.
     """
+    # Above 1 without `±`: a time that is more than 100 % shorter would be negative.
     return f"± {percent(ratio)}" if ratio <= 1 else "> 100 %"
 
 
 def quantity(value: float, unit: str) -> str:
-    """Format a quantity with three digits and the metric prefix k, M, G, ... that fits: `4.56 TFLOP/s`, `312 MB`."""
+    """Format a quantity with a metric prefix: `4.56 TFLOP/s`, `312 MB`."""
     prefix_index = 0
     while abs(value) >= 999.5 and prefix_index < len(_PREFIXES) - 1:  # noqa: PLR2004 - 999.5 is shown as 1,000
         value /= 1000
@@ -135,14 +128,14 @@ def quantity(value: float, unit: str) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Join names with commas and a final `and`: `a`, `a and b`, `a, b and c`."""
+    """Join names: `a`, `a and b`, `a, b and c`."""
     if len(names) <= 1:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def between(lower: float, upper: float) -> str:
-    """Format an interval for a sentence: `between 0.891 and 2.08`, or one number if both ends have the same text."""
+    """Format an interval for a sentence: `between 0.891 and 2.08`."""
     lower_text, upper_text = prose(lower), prose(upper)
     if lower_text == upper_text:
         return lower_text
@@ -150,7 +143,7 @@ def between(lower: float, upper: float) -> str:
 
 
 def count(value: int, unit: str = "") -> str:
-    """Format a count, rounded to three significant digits, with its unit if it has one: `1,240 steps`, `1 step`."""
+    """Format a count with three significant digits: `1,240 steps`, `1 step`."""
     digits_to_round = max(0, len(str(value)) - 3)
     rounded = round(value, -digits_to_round)
     if not unit:

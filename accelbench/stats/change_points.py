@@ -41,12 +41,9 @@ class ChangePoint:
 def find_change_points(values: Sequence[float], *, minimum_change: float = 0.0) -> tuple[ChangePoint, ...]:
     """Return the change points of a series, in order of time.
 
-    A series with fewer than `MINIMUM_RESULTS` values has none.
-
     Args:
         values: Positive numbers in order of time.
-        minimum_change: A change is returned only if the median of a segment is more than 1 + `minimum_change` times
-            that of its neighbour.
+        minimum_change: Smaller relative changes are left out: 0.02 is 2 %.
 
     Raises:
         ImportError: ruptures is not installed.
@@ -65,7 +62,7 @@ def find_change_points(values: Sequence[float], *, minimum_change: float = 0.0) 
 
 
 def _limit_outliers(logs: Sequence[float]) -> list[float]:
-    """Limit each value to three standard deviations from the median of the five values around it."""
+    """Limit each value to three standard deviations from the median of its neighbours."""
     medians = [statistics.median(logs[max(0, index - 2) : index + 3]) for index in range(len(logs))]
     residuals = [value - median for value, median in zip(logs, medians, strict=True)]
     # 1.4826 turns a median deviation into a standard deviation. Dividing by 0.8 corrects that each value is one of the
@@ -75,9 +72,9 @@ def _limit_outliers(logs: Sequence[float]) -> list[float]:
 
 
 def _find_best_segments(logs: Sequence[float]) -> list[list[int]]:
-    """Return the ends of the segments with the smallest sum of squared residuals, for 0, 1, 2 ... change points.
+    """Return the ends of the best segments for 0, 1, 2, ... change points.
 
-    The last value always ends a segment, so the list for n change points has n + 1 ends.
+    The best have the smallest sum of squared residuals.
     """
     import numpy as np
     import ruptures
@@ -89,11 +86,7 @@ def _find_best_segments(logs: Sequence[float]) -> list[list[int]]:
 
 
 def _choose_segments(logs: Sequence[float], candidates: list[list[int]]) -> list[int]:
-    """Return the last candidate that is worth its penalty; they are tried in order, and `candidates[k]` has k changes.
-
-    A candidate replaces the one chosen so far if the sum of squares falls by more than the penalty: the number of added
-    change points times PENALTY * 2 log(n) * variance, for n results; see `_long_run_variance`.
-    """
+    """Return the last candidate that is worth its penalty. `candidates[k]` has k change points."""
     chosen, chosen_count = candidates[0], 0
     for count, candidate in enumerate(candidates[1:], start=1):
         reduction = _sum_of_squares(logs, chosen) - _sum_of_squares(logs, candidate)
@@ -115,10 +108,9 @@ def _sum_of_squares(logs: Sequence[float], ends: Sequence[int]) -> float:
 
 
 def _long_run_variance(logs: Sequence[float], ends: Sequence[int]) -> float:
-    """Return the variance of the residuals times (1 + r) / (1 - r), where r is their lag-1 correlation.
+    """Return the variance of the residuals, corrected for their lag-1 correlation.
 
-    r is limited to 0 ... `MAXIMUM_CORRELATION`. Divided by n, this is the variance of the mean of n correlated results.
-    `ends` are the ends of the segments.
+    Divided by n, this is the variance of the mean of n correlated results.
     """
     residuals = _residuals(logs, ends)
     degrees_of_freedom = len(logs) - len(ends)

@@ -49,21 +49,14 @@ class Drift:
 def log_change(values: Sequence[float]) -> float:
     """Return log(median of the second half / median of the first half).
 
-    If the number of blocks is odd, the middle block is in neither half.
-
-    Args:
-        values: Seconds per unit of at least two blocks, in the order in which they were timed, all positive.
+    `values` are seconds per unit in order of time.
     """
-    half = len(values) // 2
+    half = len(values) // 2  # a middle block is in neither half
     return math.log(statistics.median(values[-half:])) - math.log(statistics.median(values[:half]))
 
 
 def trend(values: Sequence[float]) -> float:
-    """Rank the values; return the ranks' first cosine coefficient divided by the root mean square of the next six.
-
-    The result is positive if the values grow, 0 if all values are equal, and infinite if only the next six are 0.
-    `values` has at least `MINIMUM_BLOCKS` items.
-    """
+    """Return the first cosine coefficient of the ranks, relative to the next six. It is positive if the values grow."""
     from scipy.fft import dct  # imported here, as most importers of this module do not need scipy
     from scipy.stats import rankdata
 
@@ -79,10 +72,7 @@ def trend(values: Sequence[float]) -> float:
 
 
 def launch_drift(values: Sequence[float]) -> Drift | None:
-    """Return how the block times of one launch drift; None if there are fewer than two blocks.
-
-    `values` are seconds per unit in order of time. With fewer than `MINIMUM_BLOCKS`, `evident` is unknown (None).
-    """
+    """Return how the block times of one launch drift. `values` are seconds per unit in order of time."""
     if len(values) < 2:  # noqa: PLR2004 - a half needs a block
         return None
     evident = None
@@ -92,10 +82,7 @@ def launch_drift(values: Sequence[float]) -> Drift | None:
 
 
 def common_drift(log_changes: Sequence[float]) -> float | None:
-    """Return the mean of `log_changes` if it differs significantly from 0 by Student's t test; None otherwise.
-
-    `log_changes` has a value for each launch. With fewer than `MINIMUM_LAUNCHES` values, return None.
-    """
+    """Return the mean of `log_changes` if it differs significantly from 0."""
     count = len(log_changes)
     if count < MINIMUM_LAUNCHES:
         return None

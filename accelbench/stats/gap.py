@@ -26,7 +26,7 @@ class Gap:
     launches_above: int
 
     def sentence(self, variant: str) -> str:
-        """Say that launches come in two groups or, if at most a fifth are on one side, that these are exceptions."""
+        """Say that launches come in two groups, or that a few are exceptions."""
         total = self.launches_below + self.launches_above
         factor = f"{self.above / self.below:.3g}"
         smaller_group = min(self.launches_below, self.launches_above)
@@ -41,19 +41,17 @@ class Gap:
 
 
 def gap_limit(count: int) -> float:
-    """Return the 99th percentile of (widest gap / range) in samples of `count` normal values.
+    """Return the 99th percentile of (widest gap / range) of `count` normal values.
 
-    The formula is fitted to 100,000 simulated samples of each size from 5 to 50. Its error is at most 0.05.
+    The formula is fitted to simulated samples of 5 to 50 values.
     """
     return max(1.9 / math.sqrt(count), 0.37)
 
 
 def find_gap(seconds: Sequence[float], minimum_difference: float) -> Gap | None:
-    """Return the widest gap between neighbouring launches; None if it may be chance (`gap_limit`) or is too small.
+    """Return the widest gap between launches; None if it is small or may be chance.
 
-    Args:
-        seconds: Seconds per unit of each launch, all positive. With fewer than `MINIMUM_LAUNCHES` there is no gap.
-        minimum_difference: A gap is too small if its two sides differ by at most this: 0.02 is 2 %.
+    A `minimum_difference` of 0.02 is 2 %.
     """
     if len(seconds) < MINIMUM_LAUNCHES:
         return None

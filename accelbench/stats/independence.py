@@ -20,20 +20,16 @@ def lag_one_correlation(values: Sequence[float]) -> float:
 
 
 def correlation_limit(count: int) -> float:
-    """Return the 99th percentile of the lag-1 correlation of n = `count` independent values, as if it were normal.
-
-    Its mean is -1/n, its standard deviation (n-2)/(n sqrt(n-1)): Kendall, Stuart and Ord, volume 3.
-    """
+    """Return the 99th percentile of the lag-1 correlation of `count` independent values."""
+    # The mean is -1 / count; both are from Kendall, Stuart and Ord, volume 3.
     deviation = (count - 2) / (count * math.sqrt(count - 1))
     return THRESHOLD_DEVIATIONS * deviation - 1 / count
 
 
 def effective_size(values: Sequence[float]) -> float:
-    """Return how many independent values would give the mean of the series the same variance: from 1 to its length n.
+    """Return how many independent values would estimate the mean equally well.
 
-    It is n / (1 + 2 s), where s is the sum of the autocorrelations at lags 1, 2, ... They are summed in pairs, until
-    the first pair that is not positive (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 1992,
-    section 3.3). It is n if all values are equal, or if 1 + 2 s is not positive.
+    Autocorrelations are summed in pairs until one is not positive (Geyer 1992, section 3.3).
     """
     from scipy.fft import irfft, next_fast_len, rfft  # imported here, as most importers do not need scipy
 

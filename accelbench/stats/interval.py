@@ -55,7 +55,7 @@ class Interval:
 
 
 def log_speedups(baseline: Sequence[float], variant: Sequence[float]) -> list[float]:
-    """Return the log-speedup of each round; item i of both arguments is the seconds of a launch in the same round."""
+    """Return the log-speedup of each round; both arguments are seconds, one launch per round."""
     pairs = zip(baseline, variant, strict=True)
     return [math.log(baseline_seconds) - math.log(variant_seconds) for baseline_seconds, variant_seconds in pairs]
 
@@ -63,8 +63,7 @@ def log_speedups(baseline: Sequence[float], variant: Sequence[float]) -> list[fl
 def student_interval(logs: Sequence[float], alpha: float) -> Interval | None:
     """Return Student's two-sided interval for the mean of `logs`.
 
-    If the values are normal, the interval misses the mean with probability `alpha`. Return None for fewer than two
-    values, or if the half-width exceeds `WIDEST_LOG_HALF_WIDTH`.
+    If the values are normal, it misses the mean with probability `alpha`.
     """
     if len(logs) < MINIMUM_PAIRS:
         return None
@@ -76,19 +75,9 @@ def student_interval(logs: Sequence[float], alpha: float) -> Interval | None:
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float) -> Interval | None:
-    """Return Welch's interval on the speedup of a second run over a first: above 1 the second is faster.
+    """Return Welch's interval on the speedup of a second run over a first.
 
-    The launches of two runs are not paired, and their spreads may differ (B. L. Welch, "The generalization of
-    'Student's' problem when several different population variances are involved", Biometrika 34, 1947).
-
-    Args:
-        before: Logarithms of the first run's seconds, one for each launch.
-        after: Logarithms of the second run's seconds.
-        alpha: Probability that the interval misses the ratio of geometric means, if the logarithms are normal.
-
-    Returns:
-        The interval. None if a run has no launch, if both have only one, or if the half-width exceeds
-        `WIDEST_LOG_HALF_WIDTH`.
+    `before` and `after` are logarithms of seconds. The runs' spreads may differ (Welch, Biometrika 34, 1947).
     """
     if not before or not after or max(len(before), len(after)) < MINIMUM_PAIRS:
         return None
@@ -103,13 +92,10 @@ def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float
 
 
 def _variance_and_degrees(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """Return the variance of the difference of the two means, and its degrees of freedom (Satterthwaite).
-
-    If one sample has a single value, the other sample's variance is used for both. If all values of each sample are
-    equal, the variance is 0 and the degrees of freedom are infinite.
-    """
+    """Return the variance of the difference of two means, and its degrees of freedom (Satterthwaite)."""
     samples = (before, after)
     if min(map(len, samples)) < MINIMUM_PAIRS:
+        # A single value has no variance: the other sample's is used for both.
         larger = max(samples, key=len)
         return statistics.variance(larger) * (1 + 1 / len(larger)), len(larger) - 1
     variances_of_means = [statistics.variance(sample) / len(sample) for sample in samples]

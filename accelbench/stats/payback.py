@@ -52,10 +52,9 @@ class PaybackEstimate:
 def estimate_payback(
     baseline: Sequence[LaunchCost], variant: Sequence[LaunchCost], alpha: float
 ) -> PaybackEstimate | None:
-    """Estimate after how many steps a variant is ahead of its baseline in total time; None for fewer than two rounds.
+    """Estimate after how many steps a variant is ahead of its baseline.
 
-    Item i of `baseline` and of `variant` belong to the same round. The answer follows from the signs of two means over
-    rounds: extra seconds of the first call, and seconds saved per step. The interval has confidence 1 - `alpha`.
+    Item i of both arguments is from the same round.
     """
     pairs = list(zip(baseline, variant, strict=True))
     extra_seconds = [variant_cost.first_call - baseline_cost.first_call for baseline_cost, variant_cost in pairs]
@@ -81,10 +80,9 @@ def estimate_payback(
 def _fieller_interval(
     extra_seconds: Sequence[float], saved_seconds: Sequence[float], alpha: float
 ) -> tuple[float | None, float | None]:
-    """Return Fieller's interval: the smallest and the largest number of steps N >= 0 that fit the launches.
+    """Return the lower and upper end of Fieller's interval of the steps until payback.
 
-    N fits if Student's t does not reject that the mean of `extra_seconds - N saved_seconds` is 0. Both ends are None if
-    no N fits; the upper end is None if there is no largest N.
+    The upper end is None if there is no largest number of steps.
     """
     # Scale by the largest values, because the square of a very small number would be 0. If all are 0, keep them.
     largest_extra = max(map(abs, extra_seconds)) or 1.0
@@ -99,7 +97,7 @@ def _fieller_interval(
 def _scaled_interval(
     extra_seconds: Sequence[float], saved_seconds: Sequence[float], alpha: float
 ) -> tuple[float | None, float | None]:
-    """Return the same interval as `_fieller_interval`, for seconds that are scaled to values between -1 and 1."""
+    """Return Fieller's interval for seconds that are scaled to -1 ... 1."""
     count = len(extra_seconds)
     mean_extra = math.fsum(extra_seconds) / count
     mean_saved = math.fsum(saved_seconds) / count
@@ -128,11 +126,7 @@ def _scaled_interval(
 
 
 def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
-    """Describe the estimate, as "The first call of jax/jit takes 0.06 s longer and pays back after 1 step".
-
-    `unit` is the unit of work, such as `step`. The text is empty if first calls differ by less than
-    `NEGLIGIBLE_SECONDS`.
-    """
+    """Describe the estimate in a sentence. `unit` is the unit of work, such as `step`."""
     if abs(payback.extra_seconds) < NEGLIGIBLE_SECONDS:
         return ""
     compared = "longer" if payback.extra_seconds > 0 else "less"
@@ -153,10 +147,7 @@ def payback_sentence(payback: PaybackEstimate, variant: str, unit: str) -> str:
 
 
 def may_never_pay_back(answer: Answer, lower: float | None, upper: float | None) -> bool:
-    """Return True if the answer is `after` or `never`, and the interval of steps has a lower end but no upper end.
-
-    The variant is then ahead after `lower` steps at the earliest, and perhaps never.
-    """
+    """Return True if the interval allows that the variant never pays back."""
     return answer in {"after", "never"} and lower is not None and upper is None
 
 
@@ -173,7 +164,7 @@ def whole_steps(steps: float) -> int:
 
 
 def _format_seconds(seconds: float) -> str:
-    """Format seconds with two significant digits, three from 10 s, and as whole seconds from 1,000 s."""
+    """Format seconds with two or three significant digits."""
     if seconds < 10:  # noqa: PLR2004
         return f"{seconds:.2g} s"
     if seconds < 1000:  # noqa: PLR2004
@@ -182,7 +173,7 @@ def _format_seconds(seconds: float) -> str:
 
 
 def _round_steps(steps: float) -> int:
-    """Round up to a whole step, then to the nearest number with three significant digits."""
+    """Round up to a whole step, then to three significant digits."""
     whole = whole_steps(steps)
     dropped_digits = max(0, len(str(whole)) - 3)
     return round(whole, -dropped_digits)
@@ -194,10 +185,7 @@ def _format_steps(steps: float, unit: str) -> str:
 
 
 def _format_range(payback: PaybackEstimate) -> str:
-    """Format the interval of steps, to follow the estimate: ` (1,180 to 1,310)`.
-
-    It is ` or later` without an upper end, and empty without a lower end or if both ends round to the same number.
-    """
+    """Format the interval of steps, to follow the estimate: ` (1,180 to 1,310)`."""
     if payback.upper is None:
         return " or later"
     if payback.lower is None:

@@ -33,11 +33,7 @@ class Outliers:
 
 
 def find_outliers(values: Sequence[float]) -> Outliers:
-    """Count mild and severe outliers: more than `MILD` or `SEVERE` interquartile ranges beyond a quartile.
-
-    These are Tukey's fences ("Exploratory Data Analysis", 1977). Of normal values, about 7 in 1,000 are outliers and 2
-    in a million severe ones. Fewer than `MINIMUM_VALUES` values have none.
-    """
+    """Count mild and severe outliers by Tukey's fences. Of normal values, about 7 in 1,000 are outliers."""
     if len(values) < MINIMUM_VALUES:
         return Outliers(of=len(values))
     lower_quartile, _, upper_quartile = statistics.quantiles(values, n=4, method="inclusive")
@@ -65,16 +61,9 @@ def total(counts: Iterable[Outliers]) -> Outliers:
 
 
 def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
-    """Return which share of the variance of blocks comes from differences between launches, from 0 to 1.
+    """Return which share of the blocks' variance comes from differences between launches.
 
-    The variances of the logarithms are estimated by analysis of variance for unequal numbers of blocks (Searle, Casella
-    and McCulloch, "Variance Components", 1992, section 3.6). Correlation between blocks increases the share.
-
-    Args:
-        launches: The blocks of each launch, in seconds per unit, all positive.
-
-    Returns:
-        The share; None for fewer than two launches, if no launch has two blocks, or if nothing varies.
+    `launches` has the seconds per unit of each launch's blocks.
     """
     logs = [[math.log(value) for value in blocks] for blocks in launches if blocks]
     launch_count, block_count = len(logs), sum(map(len, logs))
@@ -84,6 +73,7 @@ def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
     means = [math.fsum(blocks) / len(blocks) for blocks in logs]
     within = math.fsum((value - mean) ** 2 for blocks, mean in zip(logs, means, strict=True) for value in blocks)
     between = math.fsum(len(blocks) * (mean - grand_mean) ** 2 for blocks, mean in zip(logs, means, strict=True))
+    # For unequal numbers of blocks: Searle, Casella and McCulloch, "Variance Components", 1992, section 3.6.
     block_variance = within / (block_count - launch_count)
     between_mean_square = between / (launch_count - 1)
     blocks_per_launch = (block_count - sum(len(blocks) ** 2 for blocks in logs) / block_count) / (launch_count - 1)

@@ -36,14 +36,14 @@ class StoppingRule:
 
     @property
     def alpha(self) -> float:
-        """Return the error probability of each comparison; that of all together is 1 - confidence (Bonferroni)."""
+        """Return the error probability of each comparison (Bonferroni)."""
         return (1 - self.confidence) / self.comparisons
 
     @property
     def nominal_alpha(self) -> float:
-        """Return the alpha of each interval, made smaller because the rule is tested after every round.
+        """Return the alpha of each interval, made smaller because every round is tested.
 
-        It is `alpha` itself if the number of rounds is fixed. The module's docstring explains the formula.
+        The module's docstring explains the formula.
         """
         if self.rounds_min >= self.rounds_max:
             return self.alpha

@@ -29,9 +29,9 @@ TIME: Mapping[LaunchProtocol, str] = {
 
 
 def seconds_per_unit(blocks: Iterable[tuple[int, float]], quantity: Quantity = "median") -> float | None:
-    """Return the statistic `quantity` of a launch's seconds per unit; None without blocks.
+    """Return the median, mean or 99th percentile of a launch's seconds per unit.
 
-    Each block is a pair of units and seconds. The mean is that of units, not of blocks: total seconds / total units.
+    Each block is a pair of units and seconds.
     """
     pairs = list(blocks)
     if not pairs:
@@ -48,13 +48,7 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def quantile(values: Sequence[float], percent: int) -> float:
-    """Return the quantile at `percent`, from 1 to 99, by linear interpolation (type 7 of Hyndman and Fan, 1996).
-
-    The quantiles of a single value are that value.
-
-    Raises:
-        ValueError: The sample is empty.
-    """
+    """Return the quantile at `percent` by linear interpolation (type 7 of Hyndman and Fan)."""
     if not values:
         raise ValueError("an empty sample has no quantiles")
     if len(values) == 1:
