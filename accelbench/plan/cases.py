@@ -21,7 +21,7 @@ class TooManyCasesError(ValueError):
 
 
 def count_cases(run: BenchmarkRun) -> int:
-    """Return the number of a run's cases: the combinations of its swept values, times its compile targets."""
+    """Return the number of a run's cases: targets times combinations of swept values."""
     count = max(1, len(run.spec.accelerator.targets or ()))
     for axis in run.spec.sweep:
         count *= len(axis.values)
@@ -29,10 +29,7 @@ def count_cases(run: BenchmarkRun) -> int:
 
 
 def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
-    """Return the run with `target`, the compile target of its profile.
-
-    The run is returned unchanged if it names targets itself, or if the profile has no target (None).
-    """
+    """Return the run with its profile's compile target. If the run names targets, it keeps them."""
     accelerator = run.spec.accelerator
     if target is None or accelerator.targets:
         return run
@@ -43,12 +40,7 @@ def with_target(run: BenchmarkRun, target: str | None) -> BenchmarkRun:
 def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | None = None) -> tuple[Case, ...]:
     """Return a case for each combination of compile target and swept values.
 
-    From case to case, the last axis of the sweep changes fastest, and the target slowest.
-
-    Args:
-        run: A valid run.
-        platform: The profile's platform.
-        price_per_hour: The profile's price per hour, as `11.06 USD`.
+    `run` must be valid. `price_per_hour` is, for example, `11.06 USD`.
 
     Raises:
         TooManyCasesError: There are more than `MAXIMUM_CASES`.
@@ -76,7 +68,7 @@ def plan_cases(run: BenchmarkRun, platform: str = "cpu", price_per_hour: str | N
 def _make_case(
     run: BenchmarkRun, swept: dict[str, ParameterValue], case_count: int, accelerator: CaseAccelerator
 ) -> Case:
-    """Return the case with these swept values; `case_count` is the number of cases of the run."""
+    """Return the case with these swept values, one of `case_count` cases."""
     spec = run.spec
     identity = dict(swept)
     if accelerator.target:
@@ -103,7 +95,7 @@ def _make_case(
 
 
 def _convert_measurement(measurement: Measurement) -> CaseMeasurement:
-    """Convert the measurement settings of a run to those of a case; percentages become decimal fractions."""
+    """Convert a run's measurement settings to those of a case."""
     return CaseMeasurement(
         **{name: getattr(measurement, name) for name in MeasurementSettings.model_fields},
         rounds_min=measurement.rounds.min,

@@ -15,24 +15,19 @@ HASH_LENGTH = 10
 
 
 def slug(text: str) -> str:
-    """Convert `text` to lower case, digits and inner hyphens, as in a DNS label; may be empty."""
+    """Convert text to lower-case letters, digits and hyphens, as in a DNS label."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def digest(*texts: str) -> str:
-    """Return the first `HASH_LENGTH` hexadecimal digits of the SHA-256 of the texts.
-
-    Each text has its length before it, so that `ab`, `c` and `a`, `bc` have different hashes.
-    """
+    """Return the first `HASH_LENGTH` hexadecimal digits of the texts' SHA-256."""
+    # Without lengths, `ab`, `c` and `a`, `bc` would have the same hash.
     with_lengths = "".join(f"{len(text.encode())}:{text}" for text in texts)
     return hashlib.sha256(with_lengths.encode()).hexdigest()[:HASH_LENGTH]
 
 
 def unique_name(readable: str, *identity: str, length: int = MAXIMUM_LENGTH) -> str:
-    """Return a DNS label of at most `length` characters: a slug of `readable`, a hyphen, and the hash of `identity`.
-
-    A slug that is empty or begins with a digit gets the prefix `c-`.
-    """
+    """Return a DNS label from `readable` and a hash of `identity`."""
     slug_length = length - HASH_LENGTH - 1
     prefix = slug(readable)[:slug_length].strip("-")
     if not prefix or prefix[0].isdigit():
@@ -41,7 +36,7 @@ def unique_name(readable: str, *identity: str, length: int = MAXIMUM_LENGTH) -> 
 
 
 def case_name(swept: Mapping[str, int | str]) -> str:
-    """Return the case's name within its run: its swept values and their hash, or `all` if nothing is swept."""
+    """Return the case's name within its run: its swept values and their hash."""
     if not swept:
         return "all"
     readable = "-".join(f"{name}-{value}" for name, value in swept.items())
@@ -56,10 +51,10 @@ def attempt_name(run: str, run_uid: str, case: str, attempt: int) -> str:
 
 
 def claim_template_name(run: str, run_uid: str) -> str:
-    """Return the name of the ResourceClaimTemplate with which a run's pods claim a device."""
+    """Return the name of a run's ResourceClaimTemplate."""
     return unique_name(run, run_uid, "device")
 
 
 def result_name(run: str, run_uid: str, case: str) -> str:
-    """Return the name of a case's BenchmarkResult. It does not depend on the attempt that delivers the result."""
+    """Return the name of a case's BenchmarkResult, the same for all attempts."""
     return unique_name(f"{run}-{case}", run_uid, case, "result")

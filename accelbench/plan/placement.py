@@ -71,7 +71,7 @@ class Misfit:
 
 
 def misfits(profile: Profile, node: Node) -> tuple[Misfit, ...]:
-    """Return every reason why the node cannot take a case of that profile now; empty if there is none."""
+    """Return every reason why the node cannot take a case of that profile now."""
     return (
         *_claim_misfits(profile, node),
         *_resource_misfits(profile_requests(profile), node),
@@ -82,15 +82,12 @@ def misfits(profile: Profile, node: Node) -> tuple[Misfit, ...]:
 
 
 def fits(profile: Profile, node: Node) -> bool:
-    """Return True if the node can take a case of that profile now, or can take it when other pods end."""
+    """Return True if the node can take a case of that profile, now or later."""
     return all(misfit.cause == "occupied" for misfit in misfits(profile, node))
 
 
 def profile_requests(profile: Profile) -> Amounts:
-    """Return what a pod of this profile requests: its devices, if it has any, then CPUs and memory.
-
-    The pod requests one device of the profile's `resource`, or all chips if the profile selects a TPU slice.
-    """
+    """Return what a pod of this profile requests: devices, CPUs and memory."""
     devices = {}
     if profile.resource:
         devices[profile.resource] = Decimal(profile.slice_chips or 1)
@@ -98,7 +95,7 @@ def profile_requests(profile: Profile) -> Amounts:
 
 
 def resources_without_profile(profiles: Iterable[Profile], nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
-    """Return the nodes whose devices no profile can use, by extended resource such as `nvidia.com/gpu`."""
+    """Return the nodes whose devices no profile can use, by extended resource."""
     profiles = tuple(profiles)
     nodes_by_resource: defaultdict[str, list[Node]] = defaultdict(list)
     for node in nodes:
@@ -109,7 +106,7 @@ def resources_without_profile(profiles: Iterable[Profile], nodes: Iterable[Node]
 
 
 def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit for each label of the profile's node selector that the node lacks or has with another value."""
+    """Yield a misfit for each label of the profile that the node does not match."""
     for key, selected_value in profile.node_selector.items():
         value = node.labels.get(key)
         if value is None:
@@ -119,7 +116,7 @@ def _label_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
 
 
 def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iterator[Misfit]:
-    """Yield a misfit for each taint that keeps pods off the node, unless a toleration matches it."""
+    """Yield a misfit for each taint that keeps the profile's pods off the node."""
     for taint in node.taints:
         is_tolerated = any(_tolerates(toleration, taint) for toleration in tolerations)
         if taint.effect in REPELLING_EFFECTS and not is_tolerated:
@@ -127,9 +124,9 @@ def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iter
 
 
 def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
-    """Return True if the toleration matches the taint's key, value and effect.
+    """Return True if the toleration matches the taint.
 
-    Without a key or an effect it matches every key or effect; with the operator `Exists`, every value.
+    A toleration without a key or an effect matches all keys or effects.
     """
     matches_key = toleration.key in {None, taint.key}
     matches_value = toleration.operator == "Exists" or (toleration.value or "") == taint.value
@@ -138,10 +135,7 @@ def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
 
 
 def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit for each resource of which the node has too little, and one if it has its maximum number of pods.
-
-    The cause is `resource` if the request exceeds all that the node offers, and `occupied` if it exceeds what is free.
-    """
+    """Yield a misfit for each resource that the node lacks. The cause is `occupied` if other pods use the resource."""
     for name, amount in requests.items():
         offered = node.allocatable.get(name, Decimal(0))
         free = offered - node.requested.get(name, Decimal(0))
@@ -159,13 +153,13 @@ def _resource_misfits(requests: Amounts, node: Node) -> Iterator[Misfit]:
 
 
 def _claim_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit if the profile claims devices of a DeviceClass but no driver publishes devices of the node."""
+    """Yield a misfit if no driver publishes the devices that the profile claims."""
     if profile.device_class and not node.drivers:
         yield Misfit("resource", f"has no driver that publishes devices: none of DeviceClass {profile.device_class}")
 
 
 def _exclusion_misfits(profile: Profile, node: Node) -> Iterator[Misfit]:
-    """Yield a misfit if a case has the node to itself, or if the profile takes a whole node and the node has a case."""
+    """Yield a misfit if two cases would share a node that must not be shared."""
     if node.exclusive:
         yield Misfit("occupied", "a case has it to itself")
     elif profile.takes_whole_node and node.cases:
@@ -180,17 +174,14 @@ def format_amount(resource: str, amount: Decimal) -> str:
 
 
 def _is_device(resource: str) -> bool:
-    """Return True for an extended resource: its name has a domain, which is not Kubernetes' own."""
+    """Return True for an extended resource, such as `nvidia.com/gpu`."""
     domain, slash, _ = resource.partition("/")
     has_domain = bool(slash)
     return has_domain and not domain.endswith("kubernetes.io")
 
 
 def read_nodes(nodes: Iterable[Manifest], pods: Iterable[Manifest], slices: Iterable[Manifest]) -> tuple[Node, ...]:
-    """Build nodes, sorted by name, from the manifests of nodes, pods and ResourceSlices.
-
-    Pods that have ended are not counted.
-    """
+    """Build nodes, sorted by name, from manifests of nodes, pods and ResourceSlices."""
     pods_by_node: defaultdict[str, list[Manifest]] = defaultdict(list)
     for pod in pods:
         phase = (pod.get("status") or {}).get("phase")
@@ -207,10 +198,7 @@ def read_nodes(nodes: Iterable[Manifest], pods: Iterable[Manifest], slices: Iter
 
 
 def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]) -> Node:
-    """Build a node from its manifest, its pods, and the drivers that publish its devices.
-
-    It is `exclusive` if a case on it has the node to itself; that case's pod has an anti-affinity to other pods.
-    """
+    """Build a node from its manifest, its pods, and the drivers of its devices."""
     spec, status = body.get("spec") or {}, body.get("status") or {}
     requested: defaultdict[str, Decimal] = defaultdict(Decimal)
     for pod in pods:
@@ -226,16 +214,16 @@ def _parse_node(body: Manifest, pods: Sequence[Manifest], drivers: Iterable[str]
         allocatable={name: parse_quantity(amount) for name, amount in (status.get("allocatable") or {}).items()},
         requested=requested,
         cases=len(case_pods),
+        # The pod of a case that has a node to itself has an anti-affinity to other pods.
         exclusive=any((pod["spec"].get("affinity") or {}).get("podAntiAffinity") for pod in case_pods),
         drivers=frozenset(drivers),
     )
 
 
 def pod_requests(spec: Manifest) -> Amounts:
-    """Return the amount of each resource that the scheduler reserves for a pod; of the resource `pods` it is 1.
+    """Return the amount of each resource that the scheduler reserves for a pod.
 
-    For each resource this is the sum of all containers and sidecars, or the largest init container if that is larger;
-    the pod's overhead is added.
+    Init containers run one by one, so only the largest counts.
     """
     container_sum: defaultdict[str, Decimal] = defaultdict(Decimal)
     largest_init: defaultdict[str, Decimal] = defaultdict(Decimal)
@@ -269,7 +257,7 @@ def _is_case(pod: Manifest) -> bool:
 
 
 def parse_quantity(text: str | int) -> Decimal:
-    """Convert a Kubernetes quantity, such as `500m`, `64Gi` or `1e3`, to a number; raises ValueError."""
+    """Convert a Kubernetes quantity, such as `500m` or `64Gi`, to a number."""
     quantity = str(text)
     longest_first = sorted(SUFFIXES, key=len, reverse=True)
     suffix = next((suffix for suffix in longest_first if quantity.endswith(suffix)), "")

@@ -19,11 +19,7 @@ from accelbench.workload import ProtocolName, Workload
 
 
 def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Return the problems of the run's compile targets, or else of its workload, parameters, variants and sweep.
-
-    If a compile target is unknown, nothing else is checked. If the script is not on this machine, only the compile
-    targets are checked; the runner checks the rest.
-    """
+    """Return the problems of a run's spec. If the script is not on this machine, the runner checks it."""
     target_problems = tuple(_unknown_targets(run))
     if target_problems:
         return target_problems
@@ -38,10 +34,9 @@ def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
 def _check_workload(
     run: BenchmarkRun, check: Callable[[BenchmarkRun, Workload], Iterable[Problem]]
 ) -> tuple[Problem, ...]:
-    """Return the problems that `check` finds in the run.
+    """Return the problems that `check` finds in the run's workload.
 
-    If the workload is unknown, or if a user's workload raises an exception, that is the only problem; an exception of a
-    built-in workload is not caught. A script that is not on this machine has no problem.
+    An exception of a user's workload is a problem; one of a built-in workload is raised.
     """
     reference = run.spec.workload
     if reference.script and script.path() is None:
@@ -71,9 +66,9 @@ def _unknown_targets(run: BenchmarkRun) -> Iterator[Problem]:
 
 
 def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
-    """Return the problems of a run's precision, profile and expectations with its compile targets.
+    """Return the problems of a run's settings with its compile targets.
 
-    The profile must have no device. If it has a target, `with_target` has already added the target to the run.
+    `with_target` has already added the profile's target.
     """
     precision = run.spec.measurement.precision
     target_names = run.spec.accelerator.targets or ()
@@ -93,12 +88,9 @@ def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
 def _check_expectation_of_targets(
     path: str, expectation: Expectation, target_names: Sequence[str]
 ) -> Iterator[Problem]:
-    """Yield a problem if the run lacks the expectation's target, and one if compiling cannot decide the expectation.
+    """Yield the problems of an expectation in a run with these compile targets.
 
-    Args:
-        path: Path of the expectation in the manifest.
-        expectation: The expectation.
-        target_names: The run's compile targets.
+    `path` leads to the expectation in the manifest.
     """
     if expectation.target is not None and expectation.target not in target_names:
         message = "the run has no compile target"
@@ -116,10 +108,7 @@ def _check_expectation_of_targets(
 
 
 def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Problem, ...]:
-    """Return a problem for the precision, and for each variant, that the profile's platform does not support.
-
-    A run with compile targets is not checked, nor is a variant whose framework is unknown here.
-    """
+    """Return a problem for each setting that the profile's platform does not support."""
     if run.spec.accelerator.targets:
         return ()
     precision = run.spec.measurement.precision
@@ -137,10 +126,7 @@ def check_platform(run: BenchmarkRun, platform: platforms.Platform) -> tuple[Pro
 
 
 def _check_spec(run: BenchmarkRun, workload: Workload) -> Sequence[Problem]:
-    """Return the problems of the run's parameters, variants, sweep and expectations.
-
-    Cases and expectations are checked only if there is no other problem and at most `MAXIMUM_CASES` cases.
-    """
+    """Return the problems of the run's parameters, variants, sweep and expectations."""
     reference = run.spec.workload
     parameters = Fields("parameter", workload.name, workload.Parameters)
     problems = list(parameters.check("spec.workload.parameters", reference.parameters))
@@ -159,7 +145,7 @@ def _check_variants(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 
 
 def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Problem]:
-    """Yield a problem if a sweep's axis is not a parameter, and one for each of its values that is invalid."""
+    """Yield the problems of a sweep's axis: an unknown name or invalid values."""
     if axis.name not in parameters.model.model_fields:
         yield Problem(f"{path}.name", parameters.describe_unknown_field(axis.name))
         return
@@ -173,7 +159,7 @@ def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Pr
 
 
 def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[Problem]:
-    """Yield a problem if the workload does not offer the variant; if it does, one for each invalid option."""
+    """Yield a problem if the variant is unknown, or for each invalid option."""
     kind = workload.variants().get(variant.use)
     if kind is None:
         yield Problem(f"{path}.use", _why_no_variant(workload, variant.use))
@@ -183,10 +169,7 @@ def _check_variant(path: str, workload: Workload, variant: Variant) -> Iterator[
 
 
 def _why_no_variant(workload: Workload, use: str) -> str:
-    """Describe why the workload has no variant `use`.
-
-    The framework is unknown, the workload does not offer framework or mode, or the mode is missing or unknown.
-    """
+    """Describe why the workload has no variant `use`."""
     framework, _, mode = use.partition("/")
     variants = workload.variants().values()
     uses = ", ".join(variant.use for variant in variants)
@@ -203,10 +186,9 @@ def _why_no_variant(workload: Workload, use: str) -> str:
 
 
 def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
-    """Yield the problems of each case: invalid parameters, and expectations that its protocol cannot decide.
+    """Yield the problems of each case's parameters and expectations.
 
-    Problems of expectations are yielded for the first case that has any, after which no case is checked. For a compile
-    target, expectations are not checked here.
+    Problems of expectations are yielded only for one case.
     """
     for case in plan_cases(run):
         try:
@@ -227,9 +209,9 @@ def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
 
 
 def _check_expectations(run: BenchmarkRun, workload: Workload, protocol: ProtocolName) -> Iterator[Problem]:
-    """Yield a problem for each expectation of a value that a case with this protocol does not have.
+    """Yield a problem for each expectation that a case of this protocol cannot decide.
 
-    A timed case has metrics and no observations. An observed case has the workload's observations and no metrics.
+    A timed case has metrics, an observed case observations.
     """
     known_observations = observations.names(workload)
     is_observed = protocol == "observe"
@@ -268,10 +250,7 @@ class Fields:
     """Model of all parameters or options."""
 
     def check(self, path: str, values: Mapping[str, ParameterValue]) -> Iterator[Problem]:
-        """Yield a problem for each invalid field, and for each violated rule over several fields.
-
-        A field's problem has the path `path.FIELD`, a rule's problem has `path`.
-        """
+        """Yield a problem for each invalid field or violated rule. A rule over several fields has the path `path`."""
         try:
             self.model.model_validate(dict(values))
         except ValidationError as error:
@@ -283,13 +262,13 @@ class Fields:
                     yield Problem(path, _pydantic_message(detail))
 
     def describe_unknown_field(self, name: str) -> str:
-        """Describe an unknown field, with the nearest known name, or all known names if none is near."""
+        """Describe an unknown field, with the nearest known name."""
         if not self.model.model_fields:
             return f"{self.owner} takes no {self.kind}s"
         return describe_unknown(self.kind, name, self.model.model_fields)
 
     def _describe_error(self, name: str, detail: ErrorDetails) -> str:
-        """Describe pydantic's error in the field `name`: unknown field, unknown value, out of bounds, or another."""
+        """Describe pydantic's error in the field `name`."""
         value, error_type = detail["input"], detail["type"]
         if error_type == "extra_forbidden":
             return self.describe_unknown_field(name)
@@ -302,6 +281,6 @@ class Fields:
 
 
 def _pydantic_message(detail: ErrorDetails) -> str:
-    """Return pydantic's message without its prefix for a ValueError, and with a lower-case first letter."""
+    """Return pydantic's message without prefix, starting with a lower-case letter."""
     message = detail["msg"].removeprefix("Value error, ")
     return message[:1].lower() + message[1:]

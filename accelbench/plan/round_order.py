@@ -12,10 +12,9 @@ from collections.abc import Sequence
 
 
 def round_order(variants: Sequence[str], *, seed: int, case: str, round_number: int) -> tuple[str, ...]:
-    """Return the variants in the order of a round; the first round has the number 1.
+    """Return the variants in the order of a round, numbered from 1.
 
-    An odd round has a random order, and all orders are equally likely. An even round reverses the order of the round
-    before it, so that a steady drift of the machine favours no variant.
+    An even round reverses the round before it, so that drift favours no variant.
     """
     pair_index, index_in_pair = divmod(round_number - 1, 2)
     shuffle_seed = hashlib.sha256(f"{seed}/{case}/{pair_index}".encode()).digest()
