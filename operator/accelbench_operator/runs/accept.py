@@ -153,7 +153,7 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
     try:
         # The operator writes the status and reads it elsewhere, so a damaged status is no reason to refuse the spec.
         run = BenchmarkRun.model_validate({key: value for key, value in manifest.items() if key != "status"})
-        # With the CRD of this release, the API server has already pruned the fields that this refuses.
+        # The API server prunes unknown fields, but only with the CRD of this release.
         PodTemplate.model_validate(run.spec.pod_template)
         runner = choose_runner(run)
         profile = runner.profile

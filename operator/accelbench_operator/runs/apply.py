@@ -168,7 +168,6 @@ class Applier:
                 self._put_job(stored, metadata.uid)
 
     async def _ensure_claim_template(self, plan: Plan) -> None:
-        """Create the run's ResourceClaimTemplate unless it exists."""
         template = build_claim_template(plan.run, plan.profile)
         metadata = template["metadata"]
         try:

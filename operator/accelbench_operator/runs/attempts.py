@@ -189,7 +189,7 @@ def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetim
     limit = wait.limit.maximum_time(plan.policy)
     deadline = since + limit if limit else None
     pending = explain_suspended(job, report)
-    # Until the queue was read after the deadline, this is the deadline at the latest.
+    # After the deadline, the queue is read once more before a failure is suspected.
     read_at = next_read_time(since, report, deadline)
     if now >= read_at:
         return AttemptState(AttemptPhase.WAITING, now, pending_reason=pending, reads_queue=True)

@@ -125,7 +125,7 @@ class Cluster:
 
     async def _list_kueue_objects(self, plural: str, namespace: str, query: dict[str, str]) -> list[Manifest]:
         """List Kueue's objects of one kind; raise NotFoundError without Kueue."""
-        # Use the version that this cluster's Kueue prefers: the fields that the operator reads are the same in each.
+        # Any version will do: all have the fields that the operator reads.
         group = await self._api.get(f"/apis/{KUEUE}")
         kind = Kind(plural, plural, group["preferredVersion"]["groupVersion"])
         items: list[Manifest] = (await self._api.get(kind.path(namespace), query))["items"]

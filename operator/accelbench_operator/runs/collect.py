@@ -69,7 +69,7 @@ def read_headline(case: Case, message: str) -> Headline | None:
         headline = Headline.model_validate_json(message)
     except ValidationError:
         return None
-    # A runner that cannot read its case refuses it without a name.
+    # A runner that cannot read its case does not know the name.
     is_refusal = (headline.case, headline.attempt, headline.state) == ("", 0, "failed")
     is_of_attempt = (headline.case, headline.attempt) == (case.name, case.origin.attempt)
     return headline if is_refusal or is_of_attempt else None
@@ -175,5 +175,4 @@ def _remedy(problems: Sequence[str]) -> str:
 
 
 def _with_notes(result: Result, *notes: str) -> Result:
-    """Return the result with more notes."""
     return result.model_copy(update={"notes": (*result.notes, *notes)}) if notes else result

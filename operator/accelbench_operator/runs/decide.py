@@ -279,7 +279,6 @@ def _without_job(attempt: Attempt, reason: AttemptReason, message: str) -> Attem
 
 
 def _next_attempt(previous: Attempt, plan: Plan, now: datetime) -> Attempt:
-    """Return the next attempt at the case."""
     number = previous.number + 1
     metadata = plan.metadata
     # Only a failure sets `not_before`; after a suspension, an attempt is no retry.
@@ -404,7 +403,6 @@ def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], n
 
 
 def _maximum_active_time(plan: Plan) -> timedelta:
-    """Return the maximum active time of a run."""
     limit = Wait.ACTIVE.limit.maximum_time(plan.policy)
     if limit is not None:
         return limit

@@ -79,7 +79,7 @@ class EventMessages:
     async def _read(self, namespace: str, now: datetime) -> _NamespaceEvents:
         """Read the latest Event about each object of a namespace."""
         events: dict[str, EventSummary] = {}
-        # Only people read the messages: without one, a case waits all the same.
+        # Only people read the messages, so an error changes nothing for a case.
         with suppress(ApiError):
             async for event in self._cluster.list_events(namespace):
                 uid = event["involvedObject"].get("uid", "")

@@ -78,7 +78,7 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
         claim_device(template["spec"], run)
     template = add_defaults(merge_pod_template(template, run.spec.pod_template), runner.pod_template)
     (container,) = template["spec"]["containers"]
-    # The result records the image; only the merged template has it, because the run may set another.
+    # The runner writes the image into its result; only the merged template has the final one.
     container["env"] = [*container["env"], {"name": "ACCELBENCH_IMAGE", "value": container["image"]}]
     return {
         "apiVersion": "batch/v1",
@@ -202,7 +202,6 @@ def script_of(source: Case | WorkloadReference) -> ConfigMapKey | None:
 
 
 def _script_volume(script: ConfigMapKey) -> Manifest:
-    """Return the volume with the script."""
     return {
         "name": SCRIPT,
         # The kubelet starts the container only once this ConfigMap exists.
@@ -211,7 +210,6 @@ def _script_volume(script: ConfigMapKey) -> Manifest:
 
 
 def _script_mount(script: ConfigMapKey) -> Manifest:
-    """Return the mount of the script."""
     return {
         "name": SCRIPT,
         "mountPath": f"{SCRIPT_DIRECTORY}/{script.key}",
@@ -229,7 +227,7 @@ def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str
     values |= {
         "ACCELBENCH_TERMINATION_LOG": TERMINATION_LOG,
         "ACCELBENCH_WORK_DIRECTORY": WORK_DIRECTORY,
-        # Frameworks write caches into the home directory, and that of the image is read-only.
+        # Frameworks write caches into the home directory, and the image's is read-only.
         "HOME": WORK_DIRECTORY,
     }
     return [{"name": name, "value": value} for name, value in values.items()]

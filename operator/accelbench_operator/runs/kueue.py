@@ -101,7 +101,6 @@ def _queue_name(job: ObservedJob) -> str:
 
 
 def _explain_missing_queue(job: ObservedJob, queue_names: Sequence[str]) -> str:
-    """Explain that the Job's queue is missing."""
     if not job.queue:
         return (
             f"Job {job.key.name} is suspended and names no queue: apply the run under another name with the label "
@@ -115,7 +114,6 @@ def _explain_missing_queue(job: ObservedJob, queue_names: Sequence[str]) -> str:
 
 
 def _conditions(workload: Manifest) -> dict[str, Manifest]:
-    """Return the Workload's conditions by type."""
     return {condition["type"]: condition for condition in (workload.get("status") or {}).get("conditions") or ()}
 
 
@@ -155,6 +153,5 @@ def _why_not_admitted_yet(workload: Manifest) -> str:
 
 
 def _describe_check(check: Manifest) -> str:
-    """Return name, state and message of an admission check."""
     message = f": {check['message']}" if check.get("message") else ""
     return f"admission check {check['name']} is {check['state']}{message}"

@@ -67,7 +67,7 @@ class RunMemory:
         self._obstacles[job, wait] = obstacle
 
     def clear(self, job: str, wait: Wait) -> None:
-        """Remove the obstacle of this wait of the Job, if there is one."""
+        """Remove the Job's obstacle in this wait, if there is one."""
         self._obstacles.pop((job, wait), None)
 
     def is_final(self, job: str, wait: Wait, now: datetime) -> bool:

@@ -110,7 +110,7 @@ def _parse_start(text: str | None) -> datetime | None:
 def observe_job(body: Manifest) -> ObservedJob | None:
     """Reduce a Job to the fields that decisions need."""
     owner = controller_of(body).get("uid", "")
-    # Without a controller, its labels do not make it the Job of a run.
+    # Labels alone do not make an object the Job of a run.
     if not owner:
         return None
     metadata, status = body["metadata"], body.get("status") or {}
@@ -155,7 +155,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
         waiting = scheduling
     return ObservedPod(
         key=Key.of(POD.name, body),
-        # Its label names the run, because the Job that controls the pod may be deleted before it.
+        # The label names the run even after the pod's Job was deleted.
         owner=run_uid_of(metadata),
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
         job=controller_of(body).get("name", ""),

@@ -126,7 +126,7 @@ class Reconciler:
         write_at = self._delay_write_until(known, now)
         is_up_to_date = write_at is not None or await self._write_changes(key, known)
         if not is_up_to_date or (decision.actions and not known.is_confirmed):
-            # The run has changed. Or it may have, because its version comes from an event: read it before acting.
+            # The run may have changed: read it again before acting.
             self._known.drop(key.uid)
             return 0.0
         try:

@@ -279,14 +279,12 @@ def _shortcomings(progress: RunProgress, results: list[Summary]) -> Iterable[tup
 
 
 def _explain_incomplete(result: Summary) -> str:
-    """Return a sentence about a result that is not complete."""
     cause = result.shortcoming.rstrip(". ")
     measured = f"measured in part: {cause}" if cause else "measured in part"
     return f"{result.case}: {measured}; see BenchmarkResult {result.name} and its Job's log"
 
 
 def _why_invalid(result: Summary) -> str:
-    """Return why a result is not valid."""
     if result.failed_checks:
         reason = f"{', '.join(dict.fromkeys(result.failed_checks))} failed"
     elif result.rounds:

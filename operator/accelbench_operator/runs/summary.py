@@ -100,7 +100,7 @@ class Summary:
 
     @property
     def only_noisy(self) -> bool:
-        """Return True if noise alone keeps comparisons from a verdict."""
+        """Return True if every missing verdict is due to noise."""
         return self.noisy and all(comparison.verdict or comparison.noisy for comparison in self.comparisons)
 
     def outcome(self, comparison: Comparison) -> str:
@@ -188,7 +188,6 @@ def summarize(
 
 
 def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSummary:
-    """Return the summary of a variant."""
     reason = variant.failure.reason if variant.failure else None
     numbers: dict[str, float] = {}
     for field_name, number in MEASURED.items():
