@@ -10,7 +10,7 @@ UNSEEN = "unseen.npz"
 
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
-    """Turn complex arrays (...) into real arrays (..., 2)."""
+    """Split complex arrays into real and imaginary parts along a new last axis."""
     import numpy as np
 
     real_arrays = dict(arrays)

@@ -165,7 +165,7 @@ def other_processes() -> processes.Reading:
 def other_threads_seconds() -> float:
     """Return the CPU time of this process's other threads and of its children.
 
-    A child counts until this process waits for it.
+    A child that this process has waited for is left out.
     """
     return time.process_time() - time.thread_time() + _children_seconds()
 
@@ -194,7 +194,7 @@ def _times_of_allowed_processors() -> list[Any]:
 def _pressure_seconds() -> float:
     """Return how long some task of the control group waited for a CPU."""
     group = cgroup.find("cpu")
-    files = [Path("/proc/pressure/cpu")]
+    files = [Path("/proc/pressure/cpu")]  # of the whole machine
     if group and group.version == 2:  # noqa: PLR2004 - version 1 reports no pressure
         files.insert(0, group.directory / "cpu.pressure")
     for file in files:

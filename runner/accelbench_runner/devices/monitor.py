@@ -56,18 +56,18 @@ class DeviceMonitor:
 
     # Memory and caches.
     def peak_bytes(self, host_bytes: int) -> int | None:  # noqa: ARG002 - the CPUs' monitor returns it
-        """Return the program's peak memory on the device; None if unknown.
+        """Return the program's peak memory on the device, if known.
 
         `host_bytes` is its peak on the host.
         """
         return None
 
     def room_bytes(self) -> int | None:
-        """Return the bytes that this process may still allocate on the device."""
+        """Return the bytes that this process may still allocate on the device, if known."""
         return None
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the device's last-level cache."""
+        """Return the size of the device's last-level cache, if known."""
         return None
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:

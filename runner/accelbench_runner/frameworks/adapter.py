@@ -163,7 +163,7 @@ class Execution(ABC):
         ...
 
     def overwrite(self, size: int) -> Callable[[], None] | None:  # noqa: ARG002 - an override may read it
-        """Return a call that writes `size` bytes of device memory and waits."""
+        """Return a call that writes `size` bytes of device memory, if there is one."""
         return None
 
     def out_of_memory(self, error: BaseException) -> bool:
@@ -183,49 +183,46 @@ class Accounting:
         return Compilations()
 
     def compile_cache(self) -> CompileCache | None:
-        """Return the hits and misses of the compile cache on disk."""
+        """Return the hits and misses of the compile cache on disk, if known."""
         return None
 
     def constants(self) -> list[str]:
-        """Describe the arrays that the compiled program contains as constants."""
+        """Describe the arrays that the compiled program contains as constants, if known."""
         return []
 
     def executable_size(self) -> ExecutableSize | None:
-        """Return the size of what was compiled ahead."""
+        """Return the size of what was compiled ahead, if known."""
         return None
 
     # Operations of a call.
     def operations(self, work: Work) -> CountedOperations | None:  # noqa: ARG002 - an override may read it
-        """Count the matrix products and convolutions of one call after optimisation.
-
-        An override may make a call.
-        """
+        """Count the matrix products and convolutions of one call, if possible."""
         return None
 
     def arithmetic(self, work: Work) -> Arithmetic:  # noqa: ARG002 - an override may read it
-        """Count the floating-point operations of one call."""
+        """Count the floating-point operations of one call, if possible."""
         return Arithmetic()
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call, and count by name the operations that it runs."""
+        """Make the call, and count its operations by name, if possible."""
         call()
         return {}
 
     # Device and memory.
     def peak_memory_bytes(self) -> int | None:
-        """Return the peak of device memory that arrays occupied."""
+        """Return the peak of device memory that arrays occupied, if known."""
         return None
 
     def reserved_memory_bytes(self) -> int | None:
-        """Return the peak of device memory that the allocator reserved."""
+        """Return the peak of device memory that the allocator reserved, if known."""
         return None
 
     def cache_bytes(self) -> int | None:
-        """Return the size of the device's last-level cache."""
+        """Return the size of the device's last-level cache, if known."""
         return None
 
     def device_id(self) -> str | None:
-        """Return the UUID or index by which a monitor finds the device."""
+        """Return the UUID or index by which a monitor finds the device, if known."""
         return None
 
     def describe_emulation(self) -> str:
@@ -234,11 +231,11 @@ class Accounting:
 
     # Host.
     def threads(self) -> int | None:
-        """Return how many threads the framework uses."""
+        """Return how many threads the framework uses, if known."""
         return None
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return host seconds over device seconds of each block so far."""
+        """Return host seconds over device seconds of each block so far, if known."""
         return []
 
 

@@ -172,9 +172,9 @@ class Jax(Adapter):
             self.compiled.executable = self.compiled.lowered.compile()
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Copy arrays to the host; floats become float64."""
+        """Copy arrays to the host; floats become float64, as NumPy has no bfloat16."""
         converted = {}
-        for name, array in arrays.items():  # NumPy has no bfloat16
+        for name, array in arrays.items():
             is_floating = jnp.issubdtype(array.dtype, jnp.floating)
             converted[name] = np.asarray(array).astype(np.float64) if is_floating else np.asarray(array)
         return converted

@@ -76,7 +76,7 @@ class CountingArray(np.ndarray[Any, Any]):
         return self.counting_view(result)
 
     def _add_operations(self, dtype: Any, operations: int) -> None:
-        """Add operations, if they are floating-point."""
+        """Add operations, if their type is floating-point."""
         if np.issubdtype(dtype, np.floating):
             self.arithmetic[np.dtype(dtype).name] += operations
 

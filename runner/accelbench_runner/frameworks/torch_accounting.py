@@ -105,7 +105,7 @@ class TorchAccounting(Accounting):
             return None  # the profiler misses products that Inductor generates from templates
         state = work.fresh()
         profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
-        # A TorchDispatchMode would make compiled functions run eagerly.
+        # Not a TorchDispatchMode: compiled functions run eagerly under one.
         with profile() as profiled:
             work.call(state, work.batches)
         self._backend.synchronise()

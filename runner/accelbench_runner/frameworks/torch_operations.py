@@ -67,7 +67,7 @@ def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any],
     formula = flop_formulas().get(packet)
     if formula is not None:
         return float(formula(*arguments, **keywords, out_val=result))
-    numbers = max(_count_floats(result), _count_floats(arguments))
+    numbers = max(_count_floats(result), _count_floats(arguments))  # a reduction has more operands than results
     return float(FUSED.get(packet.__name__, 1) * numbers)
 
 
@@ -75,9 +75,8 @@ def _count_floats(values: Any) -> int:
     """Return the number of elements of the largest floating-point tensor."""
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
     nested = isinstance(values, tuple | list) and any(isinstance(value, tuple | list) for value in values)
-    # A fused optimizer updates every tensor of a list.
     sizes = [tensor.numel() for tensor in tensors]
-    return sum(sizes) if nested else max(sizes, default=0)
+    return sum(sizes) if nested else max(sizes, default=0)  # a fused optimizer updates every tensor of a list
 
 
 def _float_types(values: Any) -> set[str]:
@@ -109,7 +108,7 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
         """Run and count the operation, or the operations that it consists of."""
         keywords = keywords or {}
         packet = getattr(operation, "overloadpacket", None)
-        # Autograd has decomposed `matmul` and the like before, but inference mode has not.
+        # In inference mode, `matmul` and the like arrive here undecomposed.
         if packet is not None and packet not in self._formulas:
             with self:  # the operations that it consists of are dispatched here too
                 result = operation.decompose(*arguments, **keywords)

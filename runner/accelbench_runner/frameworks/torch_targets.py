@@ -159,7 +159,7 @@ class DeviceAccount(DispatchCounter):
     def peak_bytes(self, before: Mapping[int, Allocation], excluded: frozenset[int] = frozenset()) -> int:
         """Return the peak of allocated bytes since `begin_call`.
 
-        `before` are the allocations at the begin; `excluded` are serial numbers to leave out.
+        `before` are the allocations at its start; `excluded` are serial numbers to leave out.
         """
         current = sum(allocation.rounded_bytes for serial, allocation in before.items() if serial not in excluded)
         peak = current

@@ -101,9 +101,9 @@ def _count_instruction(  # noqa: PLR0911 - one return for each kind of instructi
 
 
 def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
-    """Count 2 operations for each pair of numbers that is multiplied.
+    """Count 2 operations for each multiplication in a product or a convolution.
 
-    `shape` is the result's.
+    `shape` is that of the result.
     """
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0

@@ -159,7 +159,7 @@ def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | 
 
 
 def count_stablehlo(operation: Any) -> int:
-    """Count the operations in an MLIR operation, itself included.
+    """Count the operations in an MLIR operation, without `STRUCTURE`.
 
     Each function and each loop body counts once.
     """

@@ -97,7 +97,7 @@ def inspect(text: str) -> ProgramContents | None:
 
 def _collectives(module: Module) -> Iterator[Instruction]:
     """Yield one instruction for each collective, such as `all-reduce`."""
-    # A TPU's program lists a collective up to three times (start, update, done), with one channel.
+    # A TPU's program lists a collective up to three times (start, update, done), with the same channel.
     yielded_channels = set()
     for instruction in _walk(module, module.entry):
         if instruction.opcode.removesuffix("-start") not in ALL_KINDS:
