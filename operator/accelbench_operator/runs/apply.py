@@ -112,7 +112,7 @@ class Applier:
     async def load_missing_results(self, plan: Plan, measured_cases: Iterable[str], observed: Observed) -> bool:
         """Load results that the store lacks; return True if there were any.
 
-        The watches of a new leader may be behind the API server.
+        Call this before a run finishes: the store may be behind the API server.
         """
         has_loaded = False
         for case in measured_cases:
@@ -347,7 +347,7 @@ class Applier:
         return stored is not None
 
     def _put_job(self, body: Manifest, run_uid: str) -> None:
-        """Put a Job that the API server returned into the store."""
+        """Put a Job from an API response into the store."""
         job = observe_job(body)
         if job is None or not is_controlled_by(body, run_uid):
             name = body["metadata"]["name"]
@@ -364,7 +364,7 @@ class Applier:
             self._store.put(pod, fresh=True)
 
     def _put_result(self, body: Manifest, run_uid: str) -> None:
-        """Put a result that the API server returned into the store."""
+        """Put a result from an API response into the store."""
         name = body["metadata"]["name"]
         try:
             summary = observe_result(body)

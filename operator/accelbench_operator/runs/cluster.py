@@ -134,7 +134,7 @@ class Cluster:
     def _must_lead(self) -> None:
         """Raise NotLeadingError unless this replica leads.
 
-        Call this right before each write.
+        Call this right before each write: another replica may lead by now.
         """
         if not self._leading():
             raise NotLeadingError("another replica leads")

@@ -40,7 +40,7 @@ def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, is_last: bool
     headline = read_headline(case, pod.message)
     log_state = _describe_log(log, documents)
     result = _delivered_result(case, headline, documents)
-    # At its deadline, a pod has used all its time, so its incomplete result counts.
+    # At its deadline, a pod has used all its time, so an incomplete result is accepted.
     was_interrupted = result is not None and not result.complete and pod.pod_reason != DEADLINE_EXCEEDED
     if was_interrupted:
         failure = pod_interrupted(pod)

@@ -247,7 +247,6 @@ class NotServedError(ApiError):
     """Report that the cluster does not serve ResourceClaimTemplates, which the profile needs."""
 
     def __init__(self, profile: Profile, answer: str) -> None:
-        """Explain that the profile cannot be used; `answer` is the API server's message."""
         super().__init__(
             404,
             f"profile {profile.name} claims a device of DeviceClass {profile.device_class}, but this cluster does not "

@@ -103,7 +103,7 @@ class KnownRuns:
 def read_status(run: Manifest) -> BenchmarkRunStatus:
     """Return the run's status, without fields that this release does not define.
 
-    Raise UnreadableStatusError if it is invalid: an empty status would restart a finished run.
+    Raise UnreadableStatusError if the status is invalid, so that no finished run starts again.
     """
     try:
         status = BenchmarkRunStatus.model_validate(run.get("status") or {}, extra="ignore")

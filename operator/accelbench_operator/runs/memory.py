@@ -57,8 +57,8 @@ class RunMemory:
         return {job: obstacle for (job, _), obstacle in self._obstacles.items()}
 
     def record(self, job: str, wait: Wait, message: str, now: datetime) -> None:
-        """Count one more try in this wait of the Job, and keep its message."""
-        # Removed and added again, so that the latest obstacle is last.
+        """Count one more try in this wait of the Job, and keep the message."""
+        # Remove and add the obstacle, so that the latest is last.
         earlier = self._obstacles.pop((job, wait), None)
         if earlier:
             obstacle = replace(earlier, tries=earlier.tries + 1, message=message)

@@ -49,7 +49,7 @@ class RunObjects:
         store.subscribe(self._on_change)
 
     def observed(self, run: Key, memory: RunMemory | None = None) -> Observed:
-        """Return the objects of a run, with what `memory` has about it."""
+        """Return a run's objects, and what this process remembers of the run."""
         jobs: dict[str, ObservedJob] = {}
         pods: defaultdict[str, tuple[ObservedPod, ...]] = defaultdict(tuple)
         results: dict[str, Summary] = {}

@@ -77,7 +77,7 @@ class Reconciler:
         """The latest phase of each run."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
-        """Note a run that a watch reports; return True if it needs a step."""
+        """Note a run that a watch reports; return True if the run needs a step."""
         if not self._is_of_this_operator(manifest, key.uid):
             self.deleted(key)
             return False
@@ -338,7 +338,7 @@ class Reconciler:
 def status_manifest(key: Key, version: str, status: Manifest) -> dict[str, Any]:
     """Return the body of a request that writes a run's status.
 
-    The API server refuses it if `version` is outdated.
+    The API server refuses the request if `version` is outdated.
     """
     metadata = {"namespace": key.namespace, "name": key.name, "uid": key.uid, "resourceVersion": version}
     return {"apiVersion": API_VERSION, "kind": RUN.name, "metadata": metadata, "status": dict(status)}
