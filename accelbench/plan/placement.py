@@ -57,7 +57,7 @@ class Node:
 
     @property
     def devices(self) -> Mapping[str, int]:
-        """Return the number of devices of each extended resource that the node offers."""
+        """Return the number of devices that the node offers, by extended resource."""
         return {name: int(amount) for name, amount in self.allocatable.items() if _is_device(name) and amount > 0}
 
 
@@ -124,10 +124,7 @@ def _taint_misfits(tolerations: Sequence[ProfileToleration], node: Node) -> Iter
 
 
 def _tolerates(toleration: ProfileToleration, taint: Taint) -> bool:
-    """Return True if the toleration matches the taint.
-
-    A toleration without a key or an effect matches all keys or effects.
-    """
+    """Return True if the toleration matches the taint. No key or no effect matches all."""
     matches_key = toleration.key in {None, taint.key}
     matches_value = toleration.operator == "Exists" or (toleration.value or "") == taint.value
     matches_effect = toleration.effect in {None, taint.effect}

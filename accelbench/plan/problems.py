@@ -27,7 +27,7 @@ def check_run(run: BenchmarkRun) -> tuple[Problem, ...]:
 
 
 def check_variants(run: BenchmarkRun) -> tuple[Problem, ...]:
-    """Return the problems of the run's variants, without a check of its other fields."""
+    """Return the problems of the run's variants alone."""
     return _check_workload(run, _check_variants)
 
 
@@ -73,7 +73,7 @@ def check_targets(run: BenchmarkRun, profile: Profile) -> tuple[Problem, ...]:
     precision = run.spec.measurement.precision
     target_names = run.spec.accelerator.targets or ()
     target_platforms = [platforms.find(targets.find(name).platform) for name in target_names]
-    # Why platforms lack the precision, each reason once; None for a platform that has it.
+    # Reasons why platforms lack the precision; None for a platform that has it.
     reasons = dict.fromkeys(platform.lacks.get(precision) for platform in target_platforms)
     problems = [Problem("spec.measurement.precision", f"{precision} is {reason}") for reason in reasons if reason]
     profile_has_device = profile.platform != "cpu" or profile.resource or profile.device_class
@@ -152,7 +152,7 @@ def _check_axis(path: str, parameters: "Fields", axis: SweepAxis) -> Iterator[Pr
     for index, value in enumerate(axis.values):
         value_path = f"{path}.values[{index}]"
         for problem in parameters.check(value_path, {axis.name: value}):
-            # A rule over several fields is checked on the cases, which have values for all of them.
+            # Rules over several fields are checked later, on the cases.
             is_of_this_field = problem.path.endswith(f".{axis.name}")
             if is_of_this_field:
                 yield Problem(value_path, problem.message)
@@ -188,7 +188,7 @@ def _why_no_variant(workload: Workload, use: str) -> str:
 def _check_cases(run: BenchmarkRun, workload: Workload) -> Iterator[Problem]:
     """Yield the problems of each case's parameters and expectations.
 
-    Problems of expectations are yielded only for one case.
+    The check ends at the first case with problems of expectations.
     """
     for case in plan_cases(run):
         try:

@@ -65,8 +65,8 @@ def _limit_outliers(logs: Sequence[float]) -> list[float]:
     """Limit each value to three standard deviations from the median of its neighbours."""
     medians = [statistics.median(logs[max(0, index - 2) : index + 3]) for index in range(len(logs))]
     residuals = [value - median for value, median in zip(logs, medians, strict=True)]
-    # 1.4826 turns a median deviation into a standard deviation. Dividing by 0.8 corrects that each value is one of the
-    # five in its median, which makes residuals smaller.
+    # 1.4826 turns a median deviation into a standard deviation. 0.8: each value is one of
+    # the five in its median, which makes residuals smaller.
     limit = 3 * 1.4826 * statistics.median(map(abs, residuals)) / 0.8
     return [median + max(-limit, min(limit, residual)) for median, residual in zip(medians, residuals, strict=True)]
 

@@ -41,7 +41,7 @@ def effective_size(values: Sequence[float]) -> float:
     covariances = irfft(spectrum.real**2 + spectrum.imag**2, length)[:count].tolist()
     if covariances[0] <= 0:
         return float(count)
-    # The first pair contains lag 0, whose autocorrelation is 1. It is added twice, but counts once: begin at -1.
+    # The first pair contains lag 0, whose autocorrelation 1 counts only once: begin at -1.
     inflation = -1.0
     for lag in range(0, count - 1, 2):
         pair = (covariances[lag] + covariances[lag + 1]) / covariances[0]

@@ -30,7 +30,7 @@ class Interval:
 
     @property
     def estimate(self) -> float:
-        """Return the estimated ratio, which is a ratio of geometric means."""
+        """Return the estimated ratio, a ratio of geometric means."""
         return math.exp(self.log_estimate)
 
     @property
@@ -45,12 +45,12 @@ class Interval:
 
     @property
     def relative_half_width(self) -> float:
-        """Return (upper - lower) / 2 / estimate, which is sinh(log_half_width)."""
+        """Return (upper - lower) / 2 / estimate."""
         return math.sinh(self.log_half_width)
 
     @property
     def inverse(self) -> "Interval":
-        """Return the interval of the inverse ratio: variant and baseline are swapped."""
+        """Return the interval of the inverse ratio."""
         return Interval(-self.log_estimate, self.log_half_width, self.pairs)
 
 

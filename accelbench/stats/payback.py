@@ -101,8 +101,8 @@ def _scaled_interval(
     count = len(extra_seconds)
     mean_extra = math.fsum(extra_seconds) / count
     mean_saved = math.fsum(saved_seconds) / count
-    # N is in the interval if a N² - 2 b N + c <= 0. Each coefficient is a product of two means, minus t² times the
-    # variance or covariance of these means; `factor` is t² / (n - 1) / n.
+    # N is in the interval if a N² - 2 b N + c <= 0. Each coefficient is a product of two means, minus t² times their
+    # covariance.
     factor = student_quantile(1 - alpha / 2, count - 1) ** 2 / (count - 1) / count
     a = mean_saved**2 - factor * math.fsum((value - mean_saved) ** 2 for value in saved_seconds)
     products = [(x - mean_extra) * (y - mean_saved) for x, y in zip(extra_seconds, saved_seconds, strict=True)]
@@ -120,7 +120,7 @@ def _scaled_interval(
         return 0.0, None  # the inequality holds for N = 0, so the interval begins there
     if a == 0:  # the inequality is c <= 2 b N
         return (c / (2 * b), None) if b > 0 else (None, None)
-    # a < 0 < c: the roots have opposite signs, so the numbers N >= 0 in the interval begin at the larger root.
+    # a < 0 < c: one root is negative, so the interval begins at the larger root.
     larger_root = max((b - math.sqrt(discriminant)) / a, (b + math.sqrt(discriminant)) / a)
     return max(0.0, larger_root), None
 

@@ -133,7 +133,7 @@ class Training:
         """Create the decoder's graph and the optimizer, without weights."""
         decoder.check_type(str(dtype))
         self._sizes, self._scanned = sizes, scanned
-        # eval_shape computes only the shapes of weights: random initial values would be overwritten.
+        # eval_shape computes only shapes: random weights would be overwritten.
         self._graph, self._weight_shapes = nnx.split(
             nnx.eval_shape(lambda: Decoder(sizes, dtype, scanned=scanned, recomputed=recomputed))
         )
@@ -160,7 +160,7 @@ class Training:
             return PartitionSpec(None, *layer_axes) if is_stacked else PartitionSpec(*layer_axes)
 
         weights = self._tree_of_weights(axes_of)
-        # Moments are sharded like their weights; all else in the optimizer state, as the step count, is replicated.
+        # Moments are sharded like their weights. The rest, such as the step count, is replicated.
         moments = optax.tree_utils.tree_map_params(
             self._optimizer,
             lambda _, axes: axes,

@@ -70,7 +70,7 @@ class Decoder(nn.Module):  # type: ignore[misc]
 def build(sizes: decoder.Sizes, arrays: Mapping[str, Any], put: Callable[[Any], Any], *, recomputed: bool) -> Decoder:
     """Build the decoder with weights named as in `decoder.shapes`. `put` places an array on the device."""
     decoder.check_type(str(put(arrays["gain"]).dtype))
-    # On the device `meta`, no random weights are drawn, which would be overwritten.
+    # The device `meta` draws no random weights: they would be overwritten.
     with torch.device("meta"):
         model = Decoder(sizes, recomputed=recomputed)
     for name in decoder.IN_BLOCKS:

@@ -232,7 +232,7 @@ def torch_linear(weights: Any, bias: Any = None) -> Any:
     """Return torch.nn.Linear with these weights (in, out) and this bias (out,)."""
     import torch
 
-    # On the device `meta`, no random weights are drawn, which would be overwritten.
+    # The device `meta` draws no random weights: they would be overwritten.
     linear = torch.nn.Linear(*weights.shape, bias=bias is not None, device="meta")
     linear.weight = torch.nn.Parameter(weights.T.contiguous())
     if bias is not None:

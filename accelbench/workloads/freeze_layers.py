@@ -125,6 +125,6 @@ def _torch_program(
 
     loss_of = torch.compile(mean_squared_error) if compiled else mean_squared_error
     trained = model[frozen_modules:].parameters()
-    # An optimizer clears only the gradients of parameters that it trains; those of frozen layers would grow.
+    # The optimizer clears only the gradients of trained layers; those of frozen layers would grow.
     clear_all = requires_grad
     return network.torch_training(model, trained, loss_of, parameters.learning_rate, arrays, tools, clear_all=clear_all)

@@ -199,7 +199,7 @@ def _program(
 
         def step(carry: Any, batch: Any) -> tuple[Any, Any]:
             sums = all_sums(carry, batch["x"])
-            # The next loop begins with the last sum divided by n: it needs this one, and its numbers stay small.
+            # The next loop needs the last sum of this one. The division keeps numbers small.
             return sums[-1] / parameters.length, sums
 
     elif last_sine:

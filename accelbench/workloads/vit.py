@@ -146,7 +146,7 @@ class Vit(Workload):
         if p.work == "predict":
             moved = weights + 2 * images + p.batch * p.classes
             return Cost(flops=embed + blocks_and_head, bytes=float(moved) * float_bytes)
-        # Backward takes twice the products of forward; once for the embedding, as images need no gradient.
+        # Backward takes twice the products of forward, but once for the embedding: images need no gradient.
         forward_and_backward = 2 * embed + 3 * blocks_and_head
         update = 2.0 * weights
         return Cost(flops=forward_and_backward + update, bytes=float(2 * weights + images) * float_bytes)
@@ -162,7 +162,7 @@ class Vit(Workload):
         in_blocks = p.layers * (transformer.PRODUCTS - 2)  # without attention's: scores, and the sum of values
         if p.work == "predict":
             return Operations(products=in_blocks + 1)
-        # Backward has two products for each of the blocks', but one for the embedding: images need no gradient.
+        # Backward has twice as many in blocks, but one for the embedding: images need no gradient.
         return Operations(products=3 * in_blocks + 2)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
