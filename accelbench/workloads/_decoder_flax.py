@@ -151,7 +151,7 @@ class Training:
         return weights, self._optimizer.init(weights)
 
     def axes(self) -> tuple[Any, Any]:
-        """Return the mesh axes of each array in `state`, as the same tree."""
+        """Return the tree of `state` with mesh axes instead of arrays."""
 
         def axes_of(name: str, layer: int | None) -> PartitionSpec:
             is_stacked = layer is None and name in decoder.IN_BLOCKS
@@ -221,7 +221,7 @@ class Training:
 
 
 def _attribute(name: str) -> str:
-    """Return the attribute of an nnx layer that holds the weights of this name."""
+    """Return the name of the weights' attribute in an nnx layer."""
     if name in ("embed", "positions"):
         return "embedding"
     return "scale" if name in SCALES else "kernel"

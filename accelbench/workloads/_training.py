@@ -83,7 +83,7 @@ def torch_program(
     if compiled == "whole":
 
         def loss_of_tensors(tensors: Tensors, batch: Any) -> Any:
-            """Return the loss of the model with these tensors in place of its parameters."""
+            """Return the model's loss with these tensors as its parameters."""
 
             def apply_model(inputs: Any) -> Any:
                 return torch.func.functional_call(model, dict(tensors), (inputs,))

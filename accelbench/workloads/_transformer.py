@@ -41,7 +41,7 @@ def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
 
 
 def block_weights(weights: Mapping[str, Any], layer: int) -> dict[str, Any]:
-    """Return the weights of one block from arrays that stack all blocks."""
+    """Return the weights of one block from stacked arrays."""
     return {name: stacked[layer] for name, stacked in weights.items()}
 
 

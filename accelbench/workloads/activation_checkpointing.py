@@ -143,7 +143,7 @@ def _jax_scanned_program(
         return apply_layers(x, _unstack(segment, segment_layers))
 
     def loss_of(state: Any, batch: Any) -> Any:
-        """Return the mean squared error after the scanned segments and the last layers."""
+        """Return the mean squared error after the scan and the last layers."""
         stacked, last_layers = state
         x, _ = jax.lax.scan(checkpoint(apply_segment), batch["inputs"], stacked)
         x, _ = checkpoint(apply_layers)(x, last_layers)

@@ -79,7 +79,7 @@ def _program(compiler: Callable[[Any], Any], arrays: Arrays, tools: Tools) -> Pr
     add = compiler(lambda x: x + global_values["a"])
 
     def step(x: Any, a: float) -> tuple[Any, Any]:
-        """Set the global to `a`; return x unchanged as the state, and x + a."""
+        """Set the global to `a`; return x and x + a."""
         global_values["a"] = a
         return x, add(x)
 

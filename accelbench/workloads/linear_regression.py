@@ -135,7 +135,7 @@ def _jax_step(parameters: LinearRegression.Parameters) -> Any:
     import jax
 
     def step(w: Any, batch: Any) -> tuple[Any, Any]:
-        """Return w after one step of gradient descent, and the loss before it."""
+        """Return w after one step of gradient descent, and the loss."""
         loss, gradient = jax.value_and_grad(_jax_loss)(w, batch)
         return w - parameters.rate * gradient, loss
 

@@ -68,7 +68,7 @@ class Rng(Workload):
         return _jax_program(parameters, arrays, tools, splits=False, detects_reuse=True)
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Use PyTorch's global generator, which is seeded once; each draw changes the generator's state."""
+        """Seed PyTorch's global generator once; each draw changes its state."""
         del parameters
         import torch
 
@@ -150,7 +150,7 @@ def _draw_in_threads(parameters: Rng.Parameters, draw_mask: Callable[[int], Any]
     barrier = Barrier(parameters.threads)
 
     def draw_masks(thread: int) -> list[Any]:
-        """Wait until all threads have started, then draw the masks of one thread."""
+        """Wait until all threads have started, then draw this thread's masks."""
         barrier.wait()
         return [draw_mask(thread) for _ in range(parameters.draws)]
 

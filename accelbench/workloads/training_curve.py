@@ -151,7 +151,7 @@ Arrange = Callable[[NamedArrays], Any]
 
 
 def _split_into_mini_batches(stacked: NamedArrays) -> list[dict[str, Array]]:
-    """Return a list of mini-batches from arrays that stack them along the first axis."""
+    """Split stacked arrays into a list of mini-batches."""
     steps = len(stacked["labels"])
     return [{name: array[step] for name, array in stacked.items()} for step in range(steps)]
 
@@ -218,7 +218,7 @@ def _jax_program(
 def _torch_program(
     parameters: TrainingCurve.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False
 ) -> Program:
-    """Return a program with torch.nn; if `compiled`, forward pass and loss are under torch.compile."""
+    """Return a program with torch.nn, under torch.compile if `compiled`."""
     import torch
 
     w1, b1, w2, b2 = tools.put([arrays.state[name] for name in ("weights1", "biases1", "weights2", "biases2")])

@@ -202,10 +202,7 @@ def _padded_program(arrays: Arrays, tools: Tools, padded_length: Callable[[int],
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any, batches: Sequence[Any], lengths: Sequence[int]) -> Program:
-    """Return a program that observes the share of padding and the number of lengths.
-
-    `lengths` has each batch's length with padding.
-    """
+    """Return a program that observes padding and lengths. `lengths` has each batch's length with padding."""
     text_tokens = sum(batch["text"].shape[1] for batch in arrays.batches)
 
     def observe(_outs: Sequence[Any]) -> dict[str, Any]:
