@@ -34,7 +34,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Channel = Literal["messages", "stdout", "stderr"]
-Reason = Literal["limit", "dismissed", "interrupted"]
+Reason = Literal["limit", "did-not-exit", "interrupted"]
 
 
 class UnkillableError(Exception):
@@ -210,20 +210,20 @@ def _wait(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, started: float
 ) -> Reason | None:
     """Read the pipes until the process ends or must be killed; return the reason to kill it."""
-    dismissed_at = math.inf  # when the process has to have exited by itself
+    must_exit_at = math.inf  # finite once the listener expects the process to exit by itself
     kill_at = math.inf  # finite once SIGABRT was sent
     while True:
         now = time.monotonic()
         grace_seconds = listener.grace_seconds()
         if grace_seconds is not None:
-            dismissed_at = min(dismissed_at, now + grace_seconds)
+            must_exit_at = min(must_exit_at, now + grace_seconds)
         was_aborted = kill_at < math.inf
-        wake_at = kill_at if was_aborted else min(dismissed_at, now + listener.seconds_left(now - started))
+        wake_at = kill_at if was_aborted else min(must_exit_at, now + listener.seconds_left(now - started))
         if now >= wake_at:
             if was_aborted:
                 return "limit"
-            if dismissed_at < math.inf:
-                return "dismissed"
+            if must_exit_at < math.inf:
+                return "did-not-exit"
             kill_at = now + DUMP_SECONDS  # SIGABRT lets the process write its stacks
             os.kill(pid, signal.SIGABRT)
             continue

@@ -96,11 +96,12 @@ def interpret(
         if child_exit.killed_for == "interrupted":
             return Outcome(unfinished="interrupted")
         probe = running_probe(listener, Path(request.directory))
-        if probe is not None and child_exit.killed_for != "dismissed":
+        if probe is not None and child_exit.killed_for != "did-not-exit":
             return _outcome_ended_by_probe(probe, listener, child_exit, request)
         is_case_over = child_exit.killed_for == "limit" and listener.allowance.nearest_limit == "case"
         if is_case_over and not memory_events.kills:
             return Outcome(unfinished="time-limit")
+    # The failure is None if the launch succeeded.
     return Outcome(failure=_failure(listener, child_exit, request, memory_events, others_share))
 
 
@@ -164,7 +165,7 @@ def _failure(  # noqa: PLR0911 - one return for each reason
         return failure(*_describe_timeout(listener, memory_events, others_share))
     if listener.protocol_error:
         return failure(FailureReason.INVALID_OUTPUT, listener.protocol_error)
-    if child_exit.killed_for == "dismissed":
+    if child_exit.killed_for == "did-not-exit":
         return failure(FailureReason.INVALID_OUTPUT, "it closed its pipe without an answer and did not end")
     last_line = _last_line(listener.stderr_tail)
     error = f": {last_line}" if last_line else ""
