@@ -24,7 +24,7 @@ WORKERS = 16
 """Objects that are reconciled at the same time."""
 RETRY_UNLISTED_SECONDS = 10.0
 """Seconds until an object is due again if the objects that it may own have not been listed yet."""
-PRUNE_SECONDS = 1800.0
+MISSED_DELETIONS_SECONDS = 1800.0
 """Seconds between lists that detect missed deletions; reflectors list as often."""
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Media type of a list without specs and status: ten thousand runs have a hundred megabytes, their metadata a few."""
@@ -45,7 +45,7 @@ class Controller(Protocol):
         """Handle an object from a watch; return True if it must be reconciled."""
 
     def deleted(self, key: Key) -> None:
-        """Forget an object that was deleted."""
+        """Handle the deletion of an object: forget the object."""
 
     async def reconcile(self, key: Key) -> float | None:
         """Take the next step for an object.
@@ -123,7 +123,7 @@ class Controllers:
             self.queue.add(key)
 
     def deleted(self, key: Key) -> None:
-        """Forget an object that was deleted."""
+        """Handle the deletion of an object: forget it, here and in its controller."""
         self.keys.pop(key.uid, None)
         self.queue.discard(key)
         self._controllers[key.kind].deleted(key)
@@ -136,10 +136,13 @@ class Controllers:
             self.queue.add(key)
 
     async def run(self) -> None:
-        """Reconcile objects until cancelled; call this after the reflectors have listed their objects."""
+        """Reconcile objects, and find missed deletions, until cancelled.
+
+        Call this after the reflectors have listed their objects.
+        """
         async with asyncio.TaskGroup() as group:
             group.create_task(self.queue.run(WORKERS))
-            group.create_task(self._prune())
+            group.create_task(self._find_missed_deletions())
 
     async def _reconcile(self, key: Key) -> float | None:
         """Reconcile the object. Return the seconds until its next reconcile, or None to wait for a change."""
@@ -163,10 +166,13 @@ class Controllers:
         if owner is not None:
             self.queue.add(owner)
 
-    async def _prune(self) -> None:
-        """Forget deleted objects, at regular times. kopf reports no deletion that happens between two watches."""
+    async def _find_missed_deletions(self) -> None:
+        """List the objects at regular times, and forget those that no longer exist.
+
+        kopf reports no deletion that happens between two watches.
+        """
         while True:
-            await asyncio.sleep(PRUNE_SECONDS)
+            await asyncio.sleep(MISSED_DELETIONS_SECONDS)
             for kind in self.kinds:
                 known_keys = [key for key in self.keys.values() if key.kind == kind.name]
                 existing_uids: set[str] = set()
