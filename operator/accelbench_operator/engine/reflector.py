@@ -126,6 +126,7 @@ class Reflector:
                 self._store.remove(self._kind, (metadata.get("namespace", ""), metadata["name"]))
             elif event["type"] in {"ADDED", "MODIFIED"}:
                 stored = self._observe(item)
+                # The previous version of an unreadable object stays in the store until the next list.
                 if stored is not None:
                     self._store.put(stored)
             # A BOOKMARK event has nothing but a newer version.
@@ -133,7 +134,10 @@ class Reflector:
         return version
 
     def _observe(self, item: Mapping[str, Any]) -> StoredObject | None:
-        """Return what to store of an object; None to ignore the object."""
+        """Convert an object to what the store holds of it; None if the object cannot be read.
+
+        An immutable object that is in the store already is not converted again.
+        """
         key = Key.of(self._kind, item)
         stored = self._store.get(self._kind, (key.namespace, key.name))
         if self._owned.immutable and stored is not None and stored.key.uid == key.uid:

@@ -133,8 +133,9 @@ class LiveCases:
         last_read_time = None
         while True:
             if last_read_time is not None:
-                # Resume where the last request ended: a log may be longer than one request may read. The API takes
-                # whole seconds. Ask for one more: repeated lines do no harm.
+                # Ask for the lines since the last read line, in whole seconds, and for one second more: repeated lines
+                # do no harm. If `limitBytes` ended the request, older lines that it left out are never read. Later
+                # events correct the progress.
                 elapsed = self._api.clock() - last_read_time
                 query["sinceSeconds"] = math.ceil(elapsed.total_seconds()) + 1
             with contextlib.suppress(ApiError):

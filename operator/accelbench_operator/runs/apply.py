@@ -92,7 +92,7 @@ class Applier:
         self._memories.pop(run_uid, None)
 
     def forget_all(self) -> None:
-        """Forget all runs, because another replica may have acted."""
+        """Forget all runs when this replica starts to lead: another may have acted on them."""
         self._memories.clear()
 
     async def apply(self, action: Action, plan: Plan, observed: Observed) -> None:

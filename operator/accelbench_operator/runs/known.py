@@ -95,7 +95,7 @@ class KnownRuns:
         self._versions.pop(uid, None)
 
     def forget_all(self) -> None:
-        """Drop all runs and versions, because another replica may have written."""
+        """Drop all runs and versions when this replica starts to lead: another may have changed the runs."""
         self._runs.clear()
         self._versions.clear()
 

@@ -330,7 +330,7 @@ class Reconciler:
         self.phases.pop(key, None)
 
     def reset(self) -> None:
-        """Forget all runs, because another replica may have acted."""
+        """Forget all runs when this replica starts to lead: another may have acted on them."""
         self._known.forget_all()
         self._applier.forget_all()
 
