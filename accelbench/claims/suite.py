@@ -25,9 +25,9 @@ def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: i
     subject = condition(majority)
     outcomes, readings = [], []
     for result in results:
-        logs = _log_speedups(result, majority.variant, majority.over)
-        reason = _why_unusable(majority, result, len(logs))
-        interval = None if reason else student_interval(logs, _alpha(result, majority_count))
+        logarithms = _log_speedups(result, majority.variant, majority.over)
+        reason = _why_unusable(majority, result, len(logarithms))
+        interval = None if reason else student_interval(logarithms, _alpha(result, majority_count))
         if interval is None:
             reason = reason or "the rounds say nothing"
             return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {reason}.")
@@ -43,29 +43,29 @@ def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: i
     return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=True)
 
 
-def with_baseline(result: Result, over: str) -> Result:
-    """Return the result with all variants compared with `over`."""
-    if result.case.baseline == over or _find_variant(result, over) is None:
+def with_baseline(result: Result, baseline: str) -> Result:
+    """Return the result with all variants compared with `baseline`; unchanged if it has no such variant."""
+    if result.case.baseline == baseline or _find_variant(result, baseline) is None:
         return result
-    comparisons = tuple(_compare(result, variant.name, over) for variant in result.variants if variant.name != over)
-    return result.model_copy(
-        update={"case": result.case.model_copy(update={"baseline": over}), "comparisons": comparisons}
-    )
+    others = [variant.name for variant in result.variants if variant.name != baseline]
+    case = result.case.model_copy(update={"baseline": baseline})
+    comparisons = tuple(_compare(result, variant, baseline) for variant in others)
+    return result.model_copy(update={"case": case, "comparisons": comparisons})
 
 
-def _compare(result: Result, variant: str, over: str) -> Comparison:
+def _compare(result: Result, variant: str, baseline: str) -> Comparison:
     """Compare two variants over the rounds that both have."""
-    logs = _log_speedups(result, variant, over)
-    blocking_checks = tuple(checks_against_verdict(result.certificate, variant, over))
+    logarithms = _log_speedups(result, variant, baseline)
+    blocking_checks = tuple(checks_against_verdict(result.certificate, variant, baseline))
     comparison = Comparison(
         variant=variant,
-        baseline=over,
-        rounds=len(logs),
+        baseline=baseline,
+        rounds=len(logarithms),
         confidence=result.case.measurement.confidence,
         invalid=blocking_checks,
         sentence="",
     )
-    interval = None if blocking_checks else student_interval(logs, _alpha(result, result.case.comparisons_in_run))
+    interval = None if blocking_checks else student_interval(logarithms, _alpha(result, result.case.comparisons_in_run))
     if interval is None:
         return comparison
     return comparison.model_copy(
@@ -83,10 +83,10 @@ def condition(majority: Majority) -> str:
     return f"most speedups of {majority.variant} over {majority.over} {bounds}"
 
 
-def _log_speedups(result: Result, variant: str, over: str) -> list[float]:
+def _log_speedups(result: Result, variant: str, baseline: str) -> list[float]:
     """Return the logarithm of the variant's speedup for each common round."""
     variant_seconds = _seconds_by_round(result, variant)
-    baseline_seconds = _seconds_by_round(result, over)
+    baseline_seconds = _seconds_by_round(result, baseline)
     rounds = sorted(baseline_seconds.keys() & variant_seconds.keys())
     return log_speedups([baseline_seconds[number] for number in rounds], [variant_seconds[number] for number in rounds])
 
