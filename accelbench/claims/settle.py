@@ -203,7 +203,10 @@ def _expectation_findings(cases: MeasuredCases) -> list[ClaimFinding]:
 
 
 def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
-    """Describe the measured speedup of an expectation; empty if there is none."""
+    """Describe the speedup by which an expectation was met or not.
+
+    Empty if the expectation is not about a speedup, or no valid measurement decided it.
+    """
     expectation = outcome.expectation
     if expectation.metric != "speedup" or not outcome.sound:
         return ""
@@ -211,7 +214,7 @@ def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
     comparison = next((comparison for comparison in result.comparisons if comparison.variant == variant), None)
     if comparison is None:
         return ""
-    # A sound outcome has all three values; `or 1` is for the type checker.
+    # A comparison that decided an outcome has all three values; `or 1` is for the type checker.
     speedup = float(comparison.speedup or 1)
     lower = float(comparison.lower or 1)
     upper = float(comparison.upper or 1)

@@ -363,7 +363,10 @@ def _why_stopped(result: Result, stopped: StopReason) -> str:
 
 
 def measurement_summary(result: Result) -> str:
-    """Summarize the measurement, as `8 rounds (target met), 1 discarded, 42 s`."""
+    """Summarize the measurement: its rounds, discarded rounds, confidence and duration.
+
+    For example `8 rounds (target met), 1 discarded, 95 % confidence over all comparisons, 42 s`.
+    """
     texts = [_describe_rounds(result)]
     if result.quarantined:
         texts.append(f"{len(result.quarantined)} discarded")

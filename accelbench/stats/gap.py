@@ -48,18 +48,19 @@ def gap_limit(count: int) -> float:
     return max(1.9 / math.sqrt(count), 0.37)
 
 
-def find_gap(seconds: Sequence[float], minimum_difference: float) -> Gap | None:
-    """Return the widest gap between launches; None if it is small or may be chance.
+def find_gap(launch_seconds: Sequence[float], minimum_difference: float) -> Gap | None:
+    """Return the widest gap between the sorted durations of launches; None if it is small or may be chance.
 
-    A `minimum_difference` of 0.02 is 2 %.
+    A gap is small up to `minimum_difference`: 0.02 is 2 %.
     """
-    if len(seconds) < MINIMUM_LAUNCHES:
+    if len(launch_seconds) < MINIMUM_LAUNCHES:
         return None
-    values = sorted(seconds)
-    logs = [math.log(value) for value in values]
-    widths = [after - before for before, after in itertools.pairwise(logs)]
+    values = sorted(launch_seconds)
+    logarithms = [math.log(value) for value in values]
+    widths = [after - before for before, after in itertools.pairwise(logarithms)]
     widest = widths.index(max(widths))
-    maximum_by_chance = gap_limit(len(values)) * (logs[-1] - logs[0])
+    # By chance, one sample in a hundred has a wider gap.
+    maximum_by_chance = gap_limit(len(values)) * (logarithms[-1] - logarithms[0])
     if widths[widest] <= max(math.log1p(minimum_difference), maximum_by_chance):
         return None
     return Gap(

@@ -1,1 +1,1 @@
-"""Decide verdicts from clean certificates, redact invalid results, and check expectations."""
+"""Decide verdicts from certificates without failed checks, redact invalid results, and check expectations."""
