@@ -144,10 +144,13 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_mapping_node(anchor)
         previous_keys = set()
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in previous_keys:
+            if not isinstance(key, yaml.ScalarNode):  # a list or map as a key is refused later
+                continue
+            type_and_text = (key.tag, key.value)
+            if type_and_text in previous_keys:
                 message = f'"{key.value}" is given twice'
                 raise yaml.composer.ComposerError(problem=message, problem_mark=key.start_mark)
-            previous_keys.add((key.tag, str(key.value)))
+            previous_keys.add(type_and_text)
         return node
 
     def construct_integer(self, node: yaml.ScalarNode) -> int:

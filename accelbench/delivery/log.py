@@ -231,9 +231,9 @@ class LogDocuments:
     problems: tuple[str, ...] = ()
 
     def latest(self, kind: DocumentKind, digest: str | None = None) -> Result | None:
-        """Return the last valid result of this kind, and of `digest` if it is not None."""
+        """Return the last valid result of this kind, with `digest` if that is given; None if there is none."""
         for document in reversed(self.documents):
-            if document.kind != kind or digest not in {None, document.digest}:
+            if document.kind != kind or (digest is not None and document.digest != digest):
                 continue
             try:
                 return Result.model_validate_json(document.text)

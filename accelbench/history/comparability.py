@@ -9,6 +9,7 @@ refuse. A variable or a parameter that one side lacks was not set, which is a di
 docs/adr/0012-what-must-match-to-compare-runs.md gives the reasons.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -210,10 +211,10 @@ def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Diff
     before_identities = list(map(identity, before))
     after_identities = list(map(identity, after))
     unequal = []
-    for name in dict.fromkeys(name for entries in (*before_identities, *after_identities) for name in entries):
+    for name in dict.fromkeys(itertools.chain(*before_identities, *after_identities)):
         entry = find_entry(name)
-        before_values = _distinct_values(entry, name, before_identities)
-        after_values = _distinct_values(entry, name, after_identities)
+        before_values = _distinct_values(name, entry.absent, before_identities)
+        after_values = _distinct_values(name, entry.absent, after_identities)
         # A variant that only one side has is compared with nothing.
         one_sided = not (before_values and after_values) and entry.group not in {None, "variants"}
         if len({*before_values, *after_values}) > 1 or one_sided:
@@ -221,9 +222,9 @@ def differences(before: Iterable[Result], after: Iterable[Result]) -> tuple[Diff
     return sort_differences(unequal)
 
 
-def _distinct_values(entry: Entry, name: str, identities: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return the different values of `name`, without empty ones."""
-    values = (entries.get(name, entry.absent) for entries in identities)
+def _distinct_values(name: str, absent: str, identities: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """Return the different values of `name`, without empty ones; `absent` is its value where it is missing."""
+    values = (values_by_name.get(name, absent) for values_by_name in identities)
     return tuple(dict.fromkeys(value for value in values if value != ""))
 
 

@@ -83,12 +83,12 @@ def read(path: Path) -> LoadedResults:
 
 
 def _read_without_record(path: Path) -> LoadedResults:
-    """Read a file with results; their expectations are unknown."""
+    """Read a file with results, whose expectations are unknown; only a single result has launches."""
     results = tuple(read_file(path))
-    launches_of_results: tuple[tuple[str, ...], ...] = ((),) * len(results)
+    launches_of_results: list[tuple[str, ...]] = [() for _ in results]
     if len(results) == 1:  # its launches are in the file next to it
-        launches_of_results = (load_launches(path),)
-    return LoadedResults(measured=tuple((result, ()) for result in results), launches=launches_of_results)
+        launches_of_results = [load_launches(path)]
+    return LoadedResults(measured=tuple((result, ()) for result in results), launches=tuple(launches_of_results))
 
 
 def read_all(name: str) -> tuple[Result, ...]:
