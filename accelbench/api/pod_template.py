@@ -41,8 +41,10 @@ FIELD_SCHEMAS: dict[str, dict[str, Any]] = {
 def refuse_fields(**names_by_type: str) -> ConfigDict:
     """Return the configuration of a model that refuses these fields of Kubernetes.
 
+    It declares them, because the API server drops an undeclared field before a rule could refuse it.
+
     Args:
-        **names_by_type: field names, separated by spaces, for each key of `FIELD_SCHEMAS`.
+        **names_by_type: names of fields by their type in `FIELD_SCHEMAS`, as `boolean="stdin tty"`.
     """
 
     def add_fields(schema: dict[str, Any]) -> None:

@@ -187,6 +187,7 @@ class Training:
         weights, _optimizer_state = state
         tree = nnx.to_pure_dict(weights)
         blocks = tree["blocks"]
+        # A decoder with tied embeddings has no head.
         exported = {name: tree[name][_attribute(name)] for name in decoder.OUTSIDE if name in tree}
         for name in decoder.IN_BLOCKS:
             attribute = _attribute(name)
