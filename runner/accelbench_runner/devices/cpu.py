@@ -192,7 +192,10 @@ def _times_of_allowed_processors() -> list[Any]:
 
 
 def _pressure_seconds() -> float:
-    """Return how long some task of the control group waited for a CPU."""
+    """Return the seconds in which at least one task waited for a CPU; 0 if the kernel does not count them.
+
+    The tasks are those of the control group, or else of the machine.
+    """
     group = cgroup.find("cpu")
     files = [Path("/proc/pressure/cpu")]  # of the whole machine
     if group and group.version == 2:  # noqa: PLR2004 - version 1 reports no pressure

@@ -250,7 +250,7 @@ class Targets(ABC):
         return nullcontext()
 
     def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
-        """Run `build` with shapes in place of arrays, if the framework can."""
+        """Run `build` with shapes in place of arrays if a subclass can; this default keeps the real arrays."""
         return build()
 
     @abstractmethod

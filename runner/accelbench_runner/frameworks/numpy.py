@@ -115,7 +115,7 @@ class NumPyAccounting(Accounting):
         self.counting = False
         """True while calls are made with counting arrays."""
         self._counter = np.zeros(0).view(CountingArray)
-        """Holds the counters to which all counting views add."""
+        """An empty array, whose counters all counting views share."""
 
     def counting_views(self, arrays: Any) -> Any:
         """Replace each array by a view that counts the operations on it."""

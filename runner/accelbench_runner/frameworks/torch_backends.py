@@ -46,7 +46,7 @@ class HostBackend:
         self.device = torch.device(name)
 
     def start(self, *, compiles: bool) -> None:
-        """Find the CPU's vector instructions if the variant compiles."""
+        """If the variant compiles, let Inductor detect the CPU's vector instructions now, and not while it compiles."""
         if compiles:
             _detect_vector_instructions()
 
@@ -154,7 +154,7 @@ def find(name: str) -> HostBackend:
 
 
 def _detect_vector_instructions() -> None:
-    """Let Inductor find the CPU's vector instructions before anything is compiled.
+    """Let Inductor detect the CPU's vector instructions, and keep them for the time when it compiles.
 
     This takes 10 s, which must not count as compile time.
     """

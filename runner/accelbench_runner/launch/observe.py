@@ -43,21 +43,20 @@ def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[st
 
 
 def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Call], Any]:
-    """Make a call for each batch; return the calls and the final state.
+    """Make a call for each batch, or one call with all batches if a call has several steps.
 
-    After a call that raises, the next call starts from the same state.
+    Return the calls and the final state. After a call that raises, the next call starts from the same state.
     """
     state = work.fresh()
     work.synchronise(state)
     calls: list[Call] = []
-    # With several steps in a call, one call takes all batches.
-    batch_of_call = program.batches if program.inner == 1 else (work.batches,)
-    for batch in batch_of_call:
+    inputs_of_calls = program.batches if program.inner == 1 else (work.batches,)
+    for inputs in inputs_of_calls:
         compilations_before = len(adapter.accounting.compilations().causes)
         out: Any = None
         raised: Exception | None = None
         try:
-            result = work.call(state, batch)
+            result = work.call(state, inputs)
             work.check(result)
             next_state, out = result
             work.synchronise((next_state, out))

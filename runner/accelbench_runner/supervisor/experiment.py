@@ -347,7 +347,7 @@ class Supervisor:
         return False
 
     def _store_round(self, counted_launches: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
-        """Add the judge's parity to the round's launches, and write them to the log."""
+        """Store the round's launches with the judge's parity, as counted or discarded, and write them to the log."""
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
             key = f"{launch.round}/{launch.variant}"
