@@ -35,20 +35,26 @@ def tail(result: Result) -> Table | None:
 
 
 def first_calls(result: Result) -> Table | None:
-    """Return a table of first calls: their times, and when they pay back."""
-    answers = {comparison.variant: comparison.pays_back for comparison in result.comparisons if comparison.pays_back}
-    if not answers and not any(variant.warm_phases for variant in result.variants):
+    """Return a table of the times of first calls, and after how many steps their extra time is made up for.
+
+    The result is None if neither the paybacks nor the times with a warm cache are known.
+    """
+    payback_by_variant = {
+        comparison.variant: comparison.pays_back for comparison in result.comparisons if comparison.pays_back
+    }
+    if not payback_by_variant and not any(variant.warm_phases for variant in result.variants):
         return None
     rows = []
     for variant in view.baseline_first(result):
         if not variant.phases:
             continue
-        text = ""
-        if answers and variant.name == result.case.baseline:
-            text = "baseline"
-        elif variant.name in answers:
-            text = pays_back(answers[variant.name], result.unit)
-        rows.append((variant.name, text, _first_call_seconds(variant.phases), _first_call_seconds(variant.warm_phases)))
+        payback_cell = ""
+        if payback_by_variant and variant.name == result.case.baseline:
+            payback_cell = "baseline"
+        elif variant.name in payback_by_variant:
+            payback_cell = payback_text(payback_by_variant[variant.name], result.unit)
+        cold_seconds, warm_seconds = _first_call_seconds(variant.phases), _first_call_seconds(variant.warm_phases)
+        rows.append((variant.name, payback_cell, cold_seconds, warm_seconds))
     columns = (
         TableColumn("variant"),
         TableColumn("pays back", kind="sentence"),
@@ -58,24 +64,25 @@ def first_calls(result: Result) -> Table | None:
     return make_table("First call (compiling included)", columns, rows)
 
 
-def pays_back(answer: Payback, unit: str) -> str:
-    """Return when the first call pays back, as `after 1,240 steps (1,180 to 1,310)`."""
-    if abs(float(answer.extra_seconds)) < NEGLIGIBLE_SECONDS:
+def payback_text(payback: Payback, unit: str) -> str:
+    """Return when faster steps make up for the first call's extra time: `after 1,240 steps (1,180 to 1,310)`."""
+    if abs(float(payback.extra_seconds)) < NEGLIGIBLE_SECONDS:
         return "costs nothing more"
-    if may_never_pay_back(answer.answer, answer.lower, answer.upper):
-        return f"after {figures.count(answer.lower or 1, unit)} at the earliest, if ever"
-    match answer.answer:
+    # `or 1` is for the type checker: here `lower` is not None, and for `after` and `until` `steps` is not.
+    if may_never_pay_back(payback.answer, payback.lower, payback.upper):
+        return f"after {figures.count(payback.lower or 1, unit)} at the earliest, if ever"
+    match payback.answer:
         case "never" | "at-once":
-            return answer.answer.replace("-", " ")
-        case _:
-            return f"{answer.answer} {figures.count(answer.steps or 1, unit)}{_interval_of_steps(answer)}"
+            return payback.answer.replace("-", " ")
+        case "after" | "until":
+            return f"{payback.answer} {figures.count(payback.steps or 1, unit)}{_interval_of_steps(payback)}"
 
 
-def _interval_of_steps(answer: Payback) -> str:
+def _interval_of_steps(payback: Payback) -> str:
     """Return the interval as ` (1,180 to 1,310)`, if it has two different ends."""
-    if answer.lower is None or answer.upper is None or answer.lower == answer.upper:
+    if payback.lower is None or payback.upper is None or payback.lower == payback.upper:
         return ""
-    return f" ({figures.count(answer.lower)} to {figures.count(answer.upper)})"
+    return f" ({figures.count(payback.lower)} to {figures.count(payback.upper)})"
 
 
 def _first_call_seconds(phases: Iterable[PhaseTime]) -> str:

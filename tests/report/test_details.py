@@ -31,7 +31,7 @@ def answer(kind: str, steps: int | None = None, lower: int | None = None, upper:
     ],
 )
 def test_when_compiling_pays_back_is_said_as_the_result_has_it(given: Payback, said: str) -> None:
-    assert details.pays_back(given, "step").replace("1,180 steps", "1,181 steps") == said
+    assert details.payback_text(given, "step").replace("1,180 steps", "1,181 steps") == said
 
 
 def test_the_tail_has_its_own_verdict_below_the_medians() -> None:

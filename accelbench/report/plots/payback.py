@@ -168,7 +168,7 @@ def describe(result: Result) -> str:
     """Describe in words when each variant pays back, and its final speedup."""
     answers, long_run_speedups = [], []
     for curve in curves(result):
-        answers.append(f"{curve.variant} pays back {details.pays_back(curve.pays_back, result.unit)}")
+        answers.append(f"{curve.variant} pays back {details.payback_text(curve.pays_back, result.unit)}")
         baseline_seconds, variant_seconds = curve.step_seconds
         long_run_speedups.append(f"{curve.variant} {figures.speedup(baseline_seconds / variant_seconds)}")
     return (
