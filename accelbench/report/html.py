@@ -94,17 +94,17 @@ class _CasePage:
         self.expectations = case.expectations
         self._series = case.series
         self._all_plots = all_plots
-        self._compiled = targets.is_compiled(case.result)
+        self._is_compile_only = targets.is_compile_only(case.result)
 
     @property
     def when(self) -> str:
         """Return when the case was measured or compiled, to the minute."""
-        return f"{'compiled' if self._compiled else 'measured'} {self.result.started[:16].replace('T', ' ')} UTC"
+        return f"{'compiled' if self._is_compile_only else 'measured'} {self.result.started[:16].replace('T', ' ')} UTC"
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """Return the sentences about what was compiled or measured."""
-        return targets.sentences(self.result) if self._compiled else view.sentences(self.result)
+        return targets.sentences(self.result) if self._is_compile_only else view.sentences(self.result)
 
     @property
     def failure_lines(self) -> tuple[str, ...]:
@@ -112,19 +112,19 @@ class _CasePage:
 
         The sentences of a compiled case already contain its failures.
         """
-        return () if self._compiled else certificate.failure_lines(self.result)
+        return () if self._is_compile_only else certificate.failure_lines(self.result)
 
     @property
     def table_heading(self) -> str:
         """Return the heading of the first table."""
-        if self._compiled:
+        if self._is_compile_only:
             return "Compiled, not run"
         return "Observations" if self.result.observations else "Verdict"
 
     @property
     def first_table(self) -> Table | None:
         """Return the first table: verdicts, observations, or whether compiled programs fit."""
-        if self._compiled:
+        if self._is_compile_only:
             return targets.memory([self.result])
         if observation_table := view.observation_table(self.result):
             return observation_table
@@ -132,8 +132,8 @@ class _CasePage:
 
     @property
     def footnotes(self) -> str:
-        """Return sentences about rounds, confidence and the meaning of the times."""
-        if self._compiled:
+        """Return sentences about rounds, confidence and times; for a compile-only case, about estimates instead."""
+        if self._is_compile_only:
             texts = targets.footnotes([self.result])
         else:
             texts = (view.measurement_summary(self.result), *view.time_notes(self.result))
@@ -142,12 +142,12 @@ class _CasePage:
     @property
     def work(self) -> Table | None:
         """Return a table of work and memory."""
-        return targets.sizes([self.result]) if self._compiled else details.work(self.result)
+        return targets.sizes([self.result]) if self._is_compile_only else details.work(self.result)
 
     @property
     def programs(self) -> Table | None:
         """Return a table of what the compiled programs contain."""
-        return targets.programs([self.result]) if self._compiled else details.programs(self.result)
+        return targets.programs([self.result]) if self._is_compile_only else details.programs(self.result)
 
     @property
     def work_note(self) -> str:
@@ -278,7 +278,7 @@ def overview_sentences(results: Sequence[Result]) -> tuple[str, ...]:
     """Return the sentences at the top of the page."""
     if not results:
         return ("No case has a result.",)
-    if all(map(targets.is_compiled, results)):
+    if all(map(targets.is_compile_only, results)):
         headlines = [f"{compiled.headline}." for result in results for compiled in result.compiled]
         return tuple(headlines[: view.MAXIMUM_SENTENCES])
     if len(results) == 1:
@@ -302,7 +302,7 @@ def overview_table(results: Sequence[Result]) -> Table | None:
     """Return a row for each case and a column for each compared variant."""
     if len(results) < 2:  # noqa: PLR2004 - a single case needs no overview
         return None
-    if all(map(targets.is_compiled, results)):
+    if all(map(targets.is_compile_only, results)):
         return targets.memory(results)
     variants = list(dict.fromkeys(comparison.variant for result in results for comparison in result.comparisons))
     rows = []

@@ -95,8 +95,8 @@ def stop_condition(case: Case) -> str:
 
 def failure_text(reason: FailureReason, case: Case | None) -> str:
     """Return `failed: REASON` or `not compiled: REASON`."""
-    is_compiled = case is not None and bool(case.accelerator.target)
-    return f"{'not compiled' if is_compiled else 'failed'}: {reason}"
+    is_compile_only = case is not None and bool(case.accelerator.target)
+    return f"{'not compiled' if is_compile_only else 'failed'}: {reason}"
 
 
 class Lines:

@@ -22,9 +22,9 @@ def report(name: str, measured: Sequence[tuple[Result, Sequence[ExpectationOutco
     if not measured:
         paragraphs.append("No case has a result.")
     for result, outcomes in measured:
-        if not targets.is_compiled(result):
+        if not targets.is_compile_only(result):
             paragraphs += _case_section(result, outcomes)
-    compiled = [(result, outcomes) for result, outcomes in measured if targets.is_compiled(result)]
+    compiled = [(result, outcomes) for result, outcomes in measured if targets.is_compile_only(result)]
     if compiled:
         paragraphs += _compiled_section(compiled)
     return "\n\n".join(paragraphs) + "\n"

@@ -34,7 +34,7 @@ KINDS = (
 )
 
 
-def is_compiled(result: Result) -> bool:
+def is_compile_only(result: Result) -> bool:
     """Return True if the case was compiled for a target instead of measured."""
     return result.case.accelerator.target is not None
 

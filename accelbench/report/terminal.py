@@ -89,8 +89,8 @@ class TerminalReport:
 
 def report(result: Result, expectations: Sequence[ExpectationOutcome] = ()) -> RenderableType:
     """Return the report of one case."""
-    if targets.is_compiled(result):
-        return Group(*_compiled([(result, expectations)]))
+    if targets.is_compile_only(result):
+        return Group(*_compile_only_report([(result, expectations)]))
     return TerminalReport(result, expectations)
 
 
@@ -289,7 +289,7 @@ def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> R
     measured_reports: list[RenderableType] = []
     compiled_cases = []
     for result, outcomes in results:
-        if targets.is_compiled(result):
+        if targets.is_compile_only(result):
             compiled_cases.append((result, outcomes))
             continue
         if measured_reports:
@@ -297,10 +297,10 @@ def reports(results: Iterable[tuple[Result, Sequence[ExpectationOutcome]]]) -> R
         measured_reports.append(report(result, outcomes))
     if not compiled_cases:
         return Group(*measured_reports)
-    return Group(*measured_reports, *_compiled(compiled_cases))
+    return Group(*measured_reports, *_compile_only_report(compiled_cases))
 
 
-def _compiled(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> Iterable[RenderableType]:
+def _compile_only_report(cases: Sequence[tuple[Result, Sequence[ExpectationOutcome]]]) -> Iterable[RenderableType]:
     """Yield the report of cases that were compiled for targets."""
     results = [result for result, _ in cases]
     yield Text(view.title(results[0].case, all_cases=True), style="bold")

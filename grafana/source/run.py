@@ -233,7 +233,7 @@ COLLECTIVES = {
 """Columns of compiled programs by the query's name: metric and heading."""
 
 
-def _compiled(title: str, description: str, columns: dict[str, tuple[str, str]], empty: str) -> Table:
+def _compiled_table(title: str, description: str, columns: dict[str, tuple[str, str]], empty: str) -> Table:
     """Build a table of each variant and its target."""
     by = "max by (namespace, series, case, accelerator, variant)"
     heads = {"case": "Case", "accelerator": "Target", "variant": "Variant"}
@@ -250,7 +250,7 @@ def _compiled(title: str, description: str, columns: dict[str, tuple[str, str]],
 
 def programs() -> Table:
     """Build the table of compiled programs."""
-    return _compiled(
+    return _compiled_table(
         "Programs",
         "What the compiler says about each program, on one device: whether it fits the target's memory, and what "
         "it consists of. A program compiled for a target did not run, so it has no time.",
@@ -261,7 +261,7 @@ def programs() -> Table:
 
 def collectives() -> Table:
     """Build the table of collectives between devices."""
-    return _compiled(
+    return _compiled_table(
         "Collectives",
         "What each program exchanges between devices in a step: how many collectives, how many bytes, and with "
         "which collective. A program for one device exchanges nothing.",

@@ -244,9 +244,9 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
         workload = catalogue.find(case.workload)
         parameters = catalogue.parse_parameters(workload, case.parameters)
         # The pod's limit does not apply to a case that is only compiled.
-        only_compiled = case.accelerator.target is not None and workload.has_shapes()
+        is_compile_only = case.accelerator.target is not None and workload.has_shapes()
         try:
-            refusal = memory.refusal(workload, parameters, None if only_compiled else limit)
+            refusal = memory.refusal(workload, parameters, None if is_compile_only else limit)
         except Exception as error:  # noqa: BLE001 - the cost is a workload author's code
             cause = workload_checks.describe(error)
             yield Problem("spec.workload", f"{workload.name}: the workload's cost cannot be computed: {cause}")
