@@ -108,7 +108,7 @@ If a run has no status at all, no operator serves it: none is installed, or it s
 `spec.className`. `kubectl wait --for=condition=Finished` returns for every run, unless its user has suspended it or it
 waits in a queue without a `startDeadlineSeconds`. [Reasons](../reference/reasons.md) explains every reason in a status.
 """
-STARTING = """While a case waits, the message of `Finished` gives the reason. `{words}` come from the
+STARTING = """While a case waits, the message of `Finished` gives the reason. `{cluster_message}` comes from the
 cluster: from the scheduler, the kubelet, the API server, or the events of the Job or pod."""
 ADVICE = """If the cluster's words contain these, the message gives this advice instead of the advice above."""
 FAILED = """The reason is in `status.attempts[]`, and after the last attempt also in the message of `Succeeded`.
@@ -173,7 +173,7 @@ def reasons() -> str:
 def troubleshooting() -> str:
     """Write the messages of waiting cases, the ends of attempts, the limits of waits, and messages seen in tests."""
     causes = [(each.sentence, _sentence(each.remedy), each.wait.awaited) for each in Cause]
-    advice = [(each.words, _sentence(each.remedy)) for each in Advice]
+    advice = [(each.contained_text, _sentence(each.remedy)) for each in Advice]
     waits = [(each.awaited, _limit(each.limit), each.ends_with or "the run continues") for each in Wait]
     failures = [
         (each.value, each.meaning, _sentence(each.remedy), "yes" if each.retried else "") for each in AttemptReason

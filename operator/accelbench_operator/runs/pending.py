@@ -14,7 +14,7 @@ from accelbench_operator.runs.waits import Wait
 
 IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 BETWEEN_PULLS = re.compile(r'^ImagePullBackOff: Back-off pulling image "[^"]*": (?=\S)')
-"""Beginning of the kubelet's message between two pulls. It is removed: the reason then stays the same during a pull."""
+"""Beginning of the kubelet's message between two pulls. What follows it is the message of a failed pull."""
 CONFIGURATION_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
 
@@ -22,11 +22,15 @@ PREPARING_REASONS = {"ContainerCreating", "PodInitializing"}
 class Cause(Enum):
     """Define why a container does not run: the wait, a sentence, and the remedy if no `Advice` applies.
 
-    In a sentence, {words} stands for the cluster's message.
+    In a sentence, {cluster_message} stands for the cluster's message.
     """
 
     BEING_CREATED = (Wait.CREATE_JOB, "Its Job is being created", "")
-    JOB_REFUSED = (Wait.CREATE_JOB, "Its Job cannot be created: {words}", "Have that changed, or ask for less")
+    JOB_REFUSED = (
+        Wait.CREATE_JOB,
+        "Its Job cannot be created: {cluster_message}",
+        "Have that changed, or ask for less",
+    )
     NO_POD = (
         Wait.POD,
         "Job {job} has no pod yet",
@@ -34,28 +38,32 @@ class Cause(Enum):
     )
     POD_REFUSED = (
         Wait.POD,
-        "Job {job} has no pod yet: {words}",
+        "Job {job} has no pod yet: {cluster_message}",
         "kubectl describe job {job} says more",
     )
     GATED = (
         Wait.START,
-        "Pod {pod} is held by a scheduling gate: {words}",
+        "Pod {pod} is held by a scheduling gate: {cluster_message}",
         "Ask the owner of the scheduling gate to remove it",
     )
     UNSCHEDULABLE = (
         Wait.START,
-        "No node takes the pod: {words}",
+        "No node takes the pod: {cluster_message}",
         "kubectl describe pod and accelbench profiles {profile} say more",
     )
     IMAGE = (
         Wait.START,
-        "The image cannot be pulled ({words})",
+        "The image cannot be pulled ({cluster_message})",
         (
             "Check profile {profile}'s image, by default the chart's images.runner, and "
             "spec.podTemplate.spec.imagePullSecrets"
         ),
     )
-    CONTAINER = (Wait.START, "The container cannot be created ({words})", "Check what spec.podTemplate refers to")
+    CONTAINER = (
+        Wait.START,
+        "The container cannot be created ({cluster_message})",
+        "Check what spec.podTemplate refers to",
+    )
     PREPARING = (
         Wait.START,
         "The node is preparing the pod",
@@ -63,10 +71,10 @@ class Cause(Enum):
     )
     PREPARING_EVENT = (
         Wait.START,
-        "The node is preparing the pod: {words}",
+        "The node is preparing the pod: {cluster_message}",
         "Images with both frameworks are large",
     )
-    OTHER = (Wait.START, "The pod waits: {words}", "kubectl describe pod {pod} says more")
+    OTHER = (Wait.START, "The pod waits: {cluster_message}", "kubectl describe pod {pod} says more")
 
     def __init__(self, wait: Wait, sentence: str, remedy: str) -> None:
         self.wait = wait
@@ -75,7 +83,7 @@ class Cause(Enum):
 
 
 class Advice(Enum):
-    """Define remedies for messages of the cluster that contain `words`; they replace the remedy of the `Cause`."""
+    """Define remedies for messages of the cluster that contain a text; they replace the remedy of the `Cause`."""
 
     QUOTA = ("exceeded quota", "Wait for others to end, have the quota raised, or ask for less")
     PRIORITY = ("no PriorityClass", "Create that PriorityClass, or correct spec.podTemplate.spec.priorityClassName")
@@ -118,14 +126,14 @@ class Advice(Enum):
         "Profile {profile} selects no nodes, but spec.podTemplate does: check its nodeSelector and affinity",
     )
 
-    def __init__(self, words: str, remedy: str) -> None:
-        self.words = words
+    def __init__(self, contained_text: str, remedy: str) -> None:
+        self.contained_text = contained_text
         self.remedy = remedy
 
 
 def explain_refused(message: str) -> str:
     """Explain why the API server refuses the Job."""
-    return _sentence(Cause.JOB_REFUSED, _advice_on_refusal(message), words=message)
+    return _sentence(Cause.JOB_REFUSED, advice=_advice_on_refusal(message), cluster_message=message)
 
 
 def explain_pending(
@@ -143,7 +151,9 @@ def explain_pending(
         return _sentence(Cause.BEING_CREATED)
     if pod is None:
         cause = Cause.POD_REFUSED if event_message else Cause.NO_POD
-        return _sentence(cause, _advice_on_refusal(event_message), job=job.key.name, words=event_message)
+        return _sentence(
+            cause, advice=_advice_on_refusal(event_message), job=job.key.name, cluster_message=event_message
+        )
     return _explain_pod(pod, profile, script, event_message)
 
 
@@ -159,32 +169,34 @@ def _explain_pod(pod: ObservedPod, profile: Profile, script: ConfigMapKey | None
     reason, _, message = pod.waiting.partition(": ")
     if reason == "Unschedulable":
         advice = next(_advice_on_scheduling(message, profile), None)
-        return _sentence(Cause.UNSCHEDULABLE, advice, profile, words=message)
+        return _sentence(Cause.UNSCHEDULABLE, advice=advice, profile=profile, cluster_message=message)
     if reason == "SchedulingGated":
-        return _sentence(Cause.GATED, pod=pod.key.name, words=message)
+        return _sentence(Cause.GATED, pod=pod.key.name, cluster_message=message)
     if reason in IMAGE_REASONS:
-        return _sentence(Cause.IMAGE, None, profile, words=BETWEEN_PULLS.sub("", pod.waiting))
+        # Without this beginning, the explanation is the same between two pulls as directly after a failed one.
+        pull_message = BETWEEN_PULLS.sub("", pod.waiting)
+        return _sentence(Cause.IMAGE, profile=profile, cluster_message=pull_message)
     if reason in CONFIGURATION_REASONS:
-        return _sentence(Cause.CONTAINER, _advice_on_missing_object(message), words=pod.waiting)
-    return _sentence(Cause.OTHER, pod=pod.key.name, words=pod.waiting)
+        return _sentence(Cause.CONTAINER, advice=_advice_on_missing_object(message), cluster_message=pod.waiting)
+    return _sentence(Cause.OTHER, pod=pod.key.name, cluster_message=pod.waiting)
 
 
 def _explain_preparing(script: ConfigMapKey | None, event_message: str) -> str:
     """Explain that the node is preparing the pod."""
     cause = Cause.PREPARING_EVENT if event_message else Cause.PREPARING
-    sentence = _sentence(cause, _advice_on_missing_object(event_message), words=event_message)
+    sentence = _sentence(cause, advice=_advice_on_missing_object(event_message), cluster_message=event_message)
     if script is None:
         return sentence
     return f"{sentence} If that lasts, check that ConfigMap {script.name} exists and has the key {script.key}."
 
 
-def _sentence(cause: Cause, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
+def _sentence(cause: Cause, *, advice: Advice | None = None, profile: Profile | None = None, **facts: str) -> str:
     """Return the cause's sentence and a remedy.
 
     `profile` and `facts` replace the placeholders in both.
     """
-    if "words" in facts:
-        facts["words"] = facts["words"].rstrip(". ")
+    if "cluster_message" in facts:
+        facts["cluster_message"] = facts["cluster_message"].rstrip(". ")
     if profile:
         facts |= _facts(profile)
     remedy = advice.remedy if advice else cause.remedy
@@ -209,7 +221,7 @@ def _facts(profile: Profile) -> dict[str, str]:
 def _advice_on_refusal(message: str) -> Advice | None:
     """Return the most specific advice on a refusal by the API server."""
     for advice in (Advice.QUOTA, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY):
-        if advice.words in message:
+        if advice.contained_text in message:
             return advice
     return None
 
@@ -217,7 +229,7 @@ def _advice_on_refusal(message: str) -> Advice | None:
 def _advice_on_missing_object(message: str) -> Advice | None:
     """Return the advice on a missing ConfigMap or Secret."""
     for advice in (Advice.CONFIG_MAP, Advice.SECRET):
-        if advice.words in message and "not found" in message:
+        if advice.contained_text in message and "not found" in message:
             return advice
     return None
 
@@ -232,12 +244,12 @@ def _advice_on_scheduling(message: str, profile: Profile) -> Iterator[Advice]:
         yield Advice.DEVICES
     if lacking_resources:
         yield Advice.AMOUNTS
-    if Advice.TURN.words in message:
+    if Advice.TURN.contained_text in message:
         yield Advice.TURN
     has_selector_mismatch = "node affinity" in message or "node selector" in message or "nodeSelector" in message
     if has_selector_mismatch and profile.node_selector:
         yield Advice.SELECTOR
-    if Advice.TAINT.words in message:
+    if Advice.TAINT.contained_text in message:
         yield Advice.TAINT
     if has_selector_mismatch:
         yield Advice.OWN_SELECTOR
