@@ -20,7 +20,7 @@ class Telemetry(Collector):
         """Create the metrics. No registry: `collect` exports them."""
         self.reconcile = Histogram(
             "accelbench_operator_reconcile_seconds",
-            "How long reconciling one run took once, with its requests.",
+            "Duration of one reconciliation of a run, including its API requests.",
             buckets=RECONCILE_BUCKETS,
             registry=None,
         )
@@ -43,6 +43,7 @@ class Telemetry(Collector):
             buckets=WAIT_BUCKETS,
             registry=None,
         )
+        # Dashboards and alerts know failed attempts as `attempts_lost`, so the exported name stays.
         self.failed_attempts = Counter(
             "accelbench_attempts_lost",
             "Failed attempts at a case, by reason; retried says whether the case will be tried again.",
