@@ -77,8 +77,8 @@ class Supervisor:
     _assessment: Assessment | None = None
     _digest: str | None = None
     """Digest of the last checkpoint or result in the log."""
-    _skipped: dict[Probe, str] = field(default_factory=dict)
-    """Why a probe hung or crashed; later launches leave it out."""
+    _skip_reasons: dict[Probe, str] = field(default_factory=dict)
+    """Why a probe hung or crashed, by probe; later launches skip these probes."""
     _judge_seconds: float = 0.0
     _round_seconds: list[float] = field(default_factory=list)
     """Seconds of each complete round, without launches that failed."""
@@ -230,19 +230,19 @@ class Supervisor:
     def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
         """Launch `variant`. If a probe ends the launch, repeat it without the probe.
 
-        Raises ProbeError if a skipped probe ends the launch.
+        Raises ProbeError if a probe that the launch was told to skip ends it before the measurement is complete.
         """
         while True:
             record = self._launch_once(variant, round_number, position, directories)
             probe = record.ended_by
             if probe is None or record.unfinished in {"interrupted", "time-limit"}:
                 return record
-            was_told_to_skip = probe in self._skipped
-            self._skipped[probe] = record.unchecked[probe]
+            was_told_to_skip = probe in self._skip_reasons
+            self._skip_reasons[probe] = record.unchecked[probe]  # the reason why the probe gave no answer
             if record.unfinished is None:  # the measurement was complete before the probe ended the launch
                 return record
             if was_told_to_skip:
-                raise ProbeError(f"{self._skipped[probe]}, although it was to be left out")
+                raise ProbeError(f"{self._skip_reasons[probe]}, although it was to be left out")
             if self.clock() >= self._deadline:
                 return record.model_copy(update={"unfinished": "time-limit"})
             self._discarded.append(record)
@@ -279,7 +279,7 @@ class Supervisor:
             directory=directory,
             limit=limit,
             case_seconds=remaining_seconds,
-            skip=self._skipped,
+            skip=self._skip_reasons,
             forward=forward,
             phase_reached=phase_reached,
         )
@@ -334,10 +334,13 @@ class Supervisor:
         successful_variants = [launch.variant for launch in counted_launches if not launch.failure]
         launches = [*self._launches, *counted_launches]
         outputs = {f"{round_number}/{variant}": directories[variant] for variant in successful_variants}
+        # `assess` returns None only if a signal interrupts it; the signal also makes the next try the last. Without a
+        # signal it returns an assessment or raises.
         is_last_try = False
         while not is_last_try:
             began = self.clock()
             is_last_try = self.interruption.signal is not None
+            # Near and after the case's deadline, the judge still has `JUDGE_SECONDS`.
             limit_seconds = LAST_JUDGE_SECONDS if is_last_try else max(JUDGE_SECONDS, self._deadline - began)
             assessment = self.judge.assess(self.case, launches, outputs, limit_seconds=limit_seconds)
             self._judge_seconds += self.clock() - began
