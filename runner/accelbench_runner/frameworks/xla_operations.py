@@ -190,7 +190,7 @@ def is_product_call(line: str) -> bool:
 def is_convolution_call(line: str) -> bool:
     """Return True if an HLO custom call is a convolution or its gradient."""
     match = TARGET.search(line)
-    # fmha is fused attention.
+    # A name with "fmha" means fused multi-head attention, even if it also contains "conv".
     return match is not None and "conv" in match[1].lower() and "fmha" not in match[1].lower()
 
 

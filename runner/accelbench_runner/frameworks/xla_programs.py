@@ -168,8 +168,10 @@ def result_bytes(instruction: Instruction) -> int:
     match = RESULT.search(instruction.line)
     if match is None:
         return 0
-    result_type = LAYOUT_OR_NOTE.sub("", LAYOUT_OR_NOTE.sub("", match[1]))  # twice: a layout may contain braces
-    # The type is a tuple of operand, result and context, but for `all-reduce-start` it is the result itself.
+    # A layout may contain inner braces: the first pass removes those, the second pass the rest of the layout.
+    result_type = LAYOUT_OR_NOTE.sub("", LAYOUT_OR_NOTE.sub("", match[1]))
+    # An instruction that starts a collective returns a tuple of operand, result and perhaps more; only
+    # `all-reduce-start` returns the result itself.
     if instruction.opcode.endswith("-start") and instruction.opcode != "all-reduce-start":
         elements = _tuple_elements(result_type)
         result_type = elements[1] if len(elements) > 1 else result_type
@@ -193,6 +195,7 @@ def _tuple_elements(tuple_type: str) -> list[str]:
 
 def _array_bytes(dtype: str, dimensions: str) -> int:
     """Return the bytes of an array of a type such as `bf16`, with dimensions such as `2,3`."""
-    bits = 8 if dtype == "pred" else int(WIDTH.search(dtype)[0])  # type: ignore[index]  # `SHAPE` matches digits only
+    # Types come from `SHAPE`, which matches only `pred` and names with digits, so `search` finds a width.
+    bits = 8 if dtype == "pred" else int(WIDTH.search(dtype)[0])  # type: ignore[index]
     elements = math.prod(int(dimension) for dimension in dimensions.split(",") if dimension)
     return math.ceil(elements * bits / 8)
