@@ -24,33 +24,35 @@ def find(controller: str, proc: Path = Path("/proc/self")) -> ControlGroup | Non
     """Return this process's control group for a controller, such as `cpu` or `memory`."""
     try:
         memberships = (proc / "cgroup").read_text().splitlines()
-        mounts = (proc / "mountinfo").read_text().splitlines()
+        mount_lines = (proc / "mountinfo").read_text().splitlines()
     except OSError:
         return None
     unified_path = None
     for membership in memberships:
         _, controllers, path = membership.split(":", 2)
         if controller in controllers.split(","):
-            return _find_mounted(mounts, path, controller)
+            return _find_mounted(mount_lines, path, controller)
         if not controllers:  # the hierarchy of cgroup v2
             unified_path = path
-    return None if unified_path is None else _find_mounted(mounts, unified_path, None)
+    return None if unified_path is None else _find_mounted(mount_lines, unified_path, None)
 
 
-def _find_mounted(mounts: list[str], path: str, controller: str | None) -> ControlGroup | None:
-    """Return the group at `path` in the mounted hierarchy of a controller.
+def _find_mounted(mount_lines: list[str], path: str, controller: str | None) -> ControlGroup | None:
+    """Return the group at `path` in the mounted hierarchy of a controller; without one, in that of cgroup v2.
 
-    Without a controller, the hierarchy is that of cgroup v2.
+    `mount_lines` are the lines of /proc/self/mountinfo.
     """
     version = 2 if controller is None else 1
-    for mount in mounts:
-        general_fields, _, filesystem_fields = mount.partition(" - ")
+    for line in mount_lines:
+        general_fields, _, filesystem_fields = line.partition(" - ")
         filesystem, _, options = filesystem_fields.split(" ", 2)
         if filesystem != ("cgroup2" if controller is None else "cgroup"):
             continue
         if controller is not None and controller not in options.split(","):
             continue
-        root, mount_point = general_fields.split(" ")[3:5]  # the group `root` is mounted
+        # The fields before the dash begin with mount ID, parent ID, device, root and mount point; `root` is the group
+        # that is mounted.
+        root, mount_point = general_fields.split(" ")[3:5]
         path_below_root = path if root == "/" else path.removeprefix(root)
         directory = Path(mount_point) / path_below_root.lstrip("/")
         if not directory.is_dir():  # in a container the mount point can be the group itself
