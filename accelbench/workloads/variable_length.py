@@ -65,7 +65,7 @@ class VariableLength(Workload):
     def arrays(self, parameters: Parameters, rng: "Generator") -> Arrays:
         """Return a mean of zeros (batch, width), and texts (batch, length, width).
 
-        The first batch also has the weights of both blocks.
+        The weights of both blocks are inputs that no step changes, so they are in a batch; only the first has them.
         """
         import numpy as np
 
@@ -89,9 +89,9 @@ class VariableLength(Workload):
         return {"mean": mean}
 
     def cost(self, parameters: Parameters, float_bytes: int) -> Cost:
-        """Count the matrix products of both blocks, without padding; return the mean over all lengths.
+        """Return the operations and bytes of a call without padding, as the mean over all lengths.
 
-        Text and weights are read once.
+        Operations are those of both blocks' matrix products; bytes are the text and the weights, read once.
         """
         p = parameters
         lengths = [length // p.shortening for length in LENGTHS]
@@ -150,7 +150,10 @@ class VariableLength(Workload):
 
 
 def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array]]]:
-    """Return the text of each batch (batch, length, width), and each block's weights."""
+    """Return the text of each batch (batch, length, width), and each block's weights.
+
+    `arrays` puts the weights only into the first batch, because all batches use the same ones.
+    """
     texts = [batch["text"] for batch in arrays.batches]
     weights = {name: array for name, array in arrays.batches[0].items() if name != "text"}
     return texts, [transformer.block_weights(weights, layer) for layer in range(LAYERS)]

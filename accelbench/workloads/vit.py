@@ -76,7 +76,7 @@ class Vit(Workload):
 
         @property
         def pixels(self) -> int:
-            """Return how many numbers a patch has: three colours for each pixel."""
+            """Return how many numbers a patch has, which is three times its pixels: one number for each colour."""
             return self.patch**2 * shared.COLOURS
 
     def measure(self, parameters: Parameters) -> Measure:
