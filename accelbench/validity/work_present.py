@@ -94,11 +94,14 @@ def _idle_doubt(launch: LaunchRecord) -> str:
 
 
 def _unit_doubt(launch: LaunchRecord) -> str:
-    """Return a doubt if half as many units give the same outputs; else ""."""
+    """Return a doubt if the outputs cannot show how many units a step did; else "".
+
+    If operations are declared, `_judge_declared` shows it instead: it expects those of all units.
+    """
     units = launch.facts.units_per_step
     if isinstance(units, Unreadable) or units == 1 or is_reported(launch.facts.operations):
         return ""
-    if launch.parity is None or launch.parity.counts_units:
+    if launch.parity is None or launch.parity.counts_units:  # then half as many units would give other outputs
         return ""
     return f"a step claims to do {units} units, and half as many give the same outputs"
 
