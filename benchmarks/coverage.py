@@ -53,12 +53,12 @@ class Ended:
         return np.abs(self.means - truth) <= self.half_widths + ROUNDING
 
 
-def stop(logs: Floats, rule: StoppingRule) -> Ended:
+def stop(log_ratios: Floats, rule: StoppingRule) -> Ended:
     """Apply the product's rule to (experiments, rounds) log-speedups at once."""
-    counts = np.arange(1, logs.shape[1] + 1)
-    centre = logs.mean(axis=1, keepdims=True)
-    means = np.cumsum(logs - centre, axis=1) / counts
-    squares = np.cumsum((logs - centre) ** 2, axis=1) - counts * means**2
+    counts = np.arange(1, log_ratios.shape[1] + 1)
+    centre = log_ratios.mean(axis=1, keepdims=True)
+    means = np.cumsum(log_ratios - centre, axis=1) / counts
+    squares = np.cumsum((log_ratios - centre) ** 2, axis=1) - counts * means**2
     from_first_look = slice(rule.rounds_min - 1, None)
     counts, means = counts[from_first_look], means[:, from_first_look] + centre
     errors = np.sqrt(np.maximum(squares[:, from_first_look], 0) / (counts - 1) / counts)
@@ -66,7 +66,7 @@ def stop(logs: Floats, rule: StoppingRule) -> Ended:
     enough = widths <= math.asinh(rule.target)
     enough[:, -1] = True
     look = enough.argmax(axis=1)
-    rows = np.arange(len(logs))
+    rows = np.arange(len(log_ratios))
     fixed = np.median(stdtrit(counts - 1, 1 - rule.alpha / 2) * errors, axis=0)
     ratios = widths[rows, look] / np.maximum(fixed[look], 1e-300)
     return Ended(counts[look], means[rows, look], widths[rows, look], float(np.median(ratios)))
@@ -96,8 +96,8 @@ def check_against_the_product(orders: Orders, rng: Generator) -> None:
         ended = stop(speedups(seconds), DEFAULT)
         for index, launches in enumerate(seconds):
             for rounds in range(DEFAULT.rounds_min, DEFAULT.rounds_max + 1):
-                logs = log_speedups(launches[:rounds, 0].tolist(), launches[:rounds, 1].tolist())
-                interval = student_interval(logs, DEFAULT.nominal_alpha)
+                log_ratios = log_speedups(launches[:rounds, 0].tolist(), launches[:rounds, 1].tolist())
+                interval = student_interval(log_ratios, DEFAULT.nominal_alpha)
                 assert interval is not None
                 if DEFAULT.should_stop(rounds=rounds, relative_half_width=interval.relative_half_width):
                     break
@@ -133,8 +133,8 @@ def reported_doubts(name: str, model: Model, orders: Orders, experiments: int, r
     for sigma in (0.004, 0.01):
         drawn = orders.drawn(rng, experiments, DEFAULT.rounds_max)
         seconds = simulate(model, 1.0, sigma, drawn, rng)
-        logs = speedups(seconds)
-        ended = stop(logs, DEFAULT)
+        log_ratios = speedups(seconds)
+        ended = stop(log_ratios, DEFAULT)
         missed = ~ended.covered(0.0)
         edge = math.log1p(0.02)
         wrong = np.abs(ended.means) - ended.half_widths > edge
@@ -143,7 +143,7 @@ def reported_doubts(name: str, model: Model, orders: Orders, experiments: int, r
             sides = seconds[index, :rounds].T.tolist()
             gap[index] = any(find_gap(side, DEFAULT.target) for side in sides)
             refused[index] = rounds >= MINIMUM_ROUNDS and (
-                lag_one_correlation(logs[index, :rounds].tolist()) > correlation_limit(rounds)
+                lag_one_correlation(log_ratios[index, :rounds].tolist()) > correlation_limit(rounds)
             )
         told = gap | refused
         cells = [(~missed).mean(), gap.mean(), refused.mean(), (missed & ~told).mean(), (wrong & ~told).mean()]
@@ -172,9 +172,9 @@ def other_settings(experiments: int, rng: Generator) -> None:
         coverages = []
         for target in np.geomspace(0.1, 4, 12):
             rule = StoppingRule(rounds_min=least, rounds_max=most, target=target, confidence=confidence)
-            logs = rng.standard_normal((experiments, most))
-            naive = float(stop(logs, Naive(**vars(rule))).covered(0.0).mean())
-            coverages.append((float(stop(logs, rule).covered(0.0).mean()), naive))
+            log_ratios = rng.standard_normal((experiments, most))
+            naive = float(stop(log_ratios, Naive(**vars(rule))).covered(0.0).mean())
+            coverages.append((float(stop(log_ratios, rule).covered(0.0).mean()), naive))
         corrected, naive = (100 * min(shares) for shares in zip(*coverages, strict=True))
         cells = f"{100 * confidence:g} % | {rule.nominal_alpha:.2g} | {naive:.2f} | {corrected:.2f}"
         print(f"| {least} to {most} | {cells} |", flush=True)

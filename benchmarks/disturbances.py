@@ -289,7 +289,7 @@ def percent(log: float) -> str:
 def row(name: str, quiet: dict[int, Any], disturbed: dict[int, Any]) -> str:
     """Format a line of the table; `quiet` and `disturbed` by block."""
     common = sorted(quiet.keys() & disturbed.keys())
-    logs = [
+    log_ratios = [
         [math.log(side[block]["baseline"] / side[block]["variant"]) for block in common] for side in (quiet, disturbed)
     ]
     medians = {
@@ -302,7 +302,7 @@ def row(name: str, quiet: dict[int, Any], disturbed: dict[int, Any]) -> str:
     ]
     shares = " | ".join(f"{100 * share:.1f} %" for share in medians.values())
     cells = f"| {name} | {shares} | {slower[0]:.2f}x, {slower[1]:.2f}x "
-    measured = effect(*logs)
+    measured = effect(*log_ratios)
     if name == QUIET or measured is None:
         return f"{cells}| | | |"
     lower, upper = measured.bias - measured.half_width, measured.bias + measured.half_width

@@ -48,9 +48,9 @@ def shape(name: str, blocks: int) -> Floats:
     return courses[name]
 
 
-def seconds(logs: Floats) -> list[float]:
+def seconds(logarithms: Floats) -> list[float]:
     """Return the block times of one launch."""
-    return [float(value) for value in 0.01 * np.exp(logs)]
+    return [float(value) for value in 0.01 * np.exp(logarithms)]
 
 
 def false_alarms(series: int, rng: Generator) -> float:
@@ -76,8 +76,8 @@ def variants_accused(cases: int, blocks: int, memory: float, rng: Generator) -> 
     """Return the share of stationary variants that the check rejects at any look."""
     accused = 0
     for _ in range(cases):
-        logs = SIGMA * stationary(rng, ROUNDS, blocks, memory)
-        drifts = [drift for row in logs if (drift := launch_drift(seconds(row)))]
+        logarithms = SIGMA * stationary(rng, ROUNDS, blocks, memory)
+        drifts = [drift for row in logarithms if (drift := launch_drift(seconds(row)))]
         accused += any(
             judge_drifts(drifts[:count], maximum=MATTERS).outcome == "failed" for count in range(2, ROUNDS + 1)
         )
@@ -89,8 +89,8 @@ def detected(drift: float, name: str, launches: int, cases: int, rng: Generator)
     course = math.log1p(drift) * shape(name, 100)
     accused = 0
     for _ in range(cases):
-        logs = SIGMA * stationary(rng, launches, 100, 0.3) + course
-        drifts: list[Drift] = [each for row in logs if (each := launch_drift(seconds(row)))]
+        logarithms = SIGMA * stationary(rng, launches, 100, 0.3) + course
+        drifts: list[Drift] = [each for row in logarithms if (each := launch_drift(seconds(row)))]
         accused += judge_drifts(drifts, maximum=MATTERS).outcome == "failed"
     return accused / cases
 

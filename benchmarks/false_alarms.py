@@ -90,8 +90,8 @@ def drawn(variant: str, rng: Generator) -> tuple[Block, ...]:
     for index, innovation in enumerate(innovations):
         value = MEMORY * value + innovation
         series[index] = value
-    logs = LAUNCH_NOISE * rng.standard_normal() + BLOCK_NOISE * series
-    return tuple(Block(units=4, seconds=float(each)) for each in HONEST[variant].call_seconds * np.exp(logs))
+    logarithms = LAUNCH_NOISE * rng.standard_normal() + BLOCK_NOISE * series
+    return tuple(Block(units=4, seconds=float(each)) for each in HONEST[variant].call_seconds * np.exp(logarithms))
 
 
 def add_counts(all_counts: Iterable[Counts]) -> Counts:

@@ -159,11 +159,11 @@ def rounded(rng: Generator, orders: Orders, sigma: float) -> Logs:
 
 def correlated(rng: Generator, orders: Orders, sigma: float) -> Logs:
     """Give the variant's launches a lag-1 correlation of 0.7, and the baseline hardly any noise."""
-    logs = normal(rng, orders, sigma)
-    logs[..., 0] *= 0.1
-    for number in range(1, logs.shape[1]):
-        logs[:, number, 1] = 0.7 * logs[:, number - 1, 1] + math.sqrt(1 - 0.49) * logs[:, number, 1]
-    return logs
+    logarithms = normal(rng, orders, sigma)
+    logarithms[..., 0] *= 0.1
+    for number in range(1, logarithms.shape[1]):
+        logarithms[:, number, 1] = 0.7 * logarithms[:, number - 1, 1] + math.sqrt(1 - 0.49) * logarithms[:, number, 1]
+    return logarithms
 
 
 def one_side(model: Model) -> Model:

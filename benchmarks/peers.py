@@ -100,10 +100,10 @@ class Pyperf:
 
 def ratio(ours: list[float], theirs: list[float]) -> tuple[str, bool]:
     """Return the ratio of the medians with its interval, and whether that lies within the margin."""
-    logs = [math.log(one / other) for one, other in zip(ours, theirs, strict=True)]
-    interval = student_interval(logs, ALPHA)
+    log_ratios = [math.log(one / other) for one, other in zip(ours, theirs, strict=True)]
+    interval = student_interval(log_ratios, ALPHA)
     if interval is None:
-        return f"{math.exp(statistics.fmean(logs)):.4f}", False
+        return f"{math.exp(statistics.fmean(log_ratios)):.4f}", False
     within = interval.lower >= 1 / (1 + MARGIN) and interval.upper <= 1 + MARGIN
     cell = f"{interval.estimate:.4f} ({interval.lower:.4f} to {interval.upper:.4f})"
     return cell, within

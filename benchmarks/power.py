@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from accelbench.api.result import Certificate, Check
 from accelbench.stats.interval import Interval
-from accelbench.verdict.rule import INDISPENSABLE, Clean
+from accelbench.verdict.rule import INDISPENSABLE, ValidMeasurement
 
 MARGIN = 0.02
 ENOUGH = 0.95
@@ -48,10 +48,10 @@ def verdicts(ended: Ended) -> NDArray[np.str_]:
 def check_against_the_product(ended: Ended) -> None:
     """Check that the verdicts are those of `accelbench.verdict.rule`."""
     checks = tuple(Check(name=name, outcome="passed", reading="simulated") for name in INDISPENSABLE)
-    clean = Clean(Certificate(checks=checks), "variant", "baseline")
+    measurement = ValidMeasurement(Certificate(checks=checks), "variant", "baseline")
     for index, verdict in enumerate(verdicts(ended)[:500]):
         interval = Interval(float(ended.means[index]), float(ended.half_widths[index]), int(ended.rounds[index]))
-        assert clean.decide(interval, MARGIN) == verdict
+        assert measurement.decide(interval, MARGIN) == verdict
 
 
 def line(name: str, model: Model, sigma: float, orders: Orders, experiments: int, rng: Generator) -> float:

@@ -36,9 +36,9 @@ def detected_share(
     """Return the share of series with a detected step, within two results of the middle if there is one."""
     hits = 0
     for _ in range(series):
-        logs = noise(rng, length, memory, heavy=heavy)
-        logs[length // 2 :] += math.log1p(step)
-        steps = find_change_points([float(value) for value in np.exp(logs)])
+        logarithms = noise(rng, length, memory, heavy=heavy)
+        logarithms[length // 2 :] += math.log1p(step)
+        steps = find_change_points([float(value) for value in np.exp(logarithms)])
         hits += any(abs(step_found.index - length // 2) <= 2 for step_found in steps) if step else bool(steps)  # noqa: PLR2004
     return hits / series
 

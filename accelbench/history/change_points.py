@@ -64,7 +64,7 @@ def find_changes(side: Side, *others: Side) -> tuple[SeriesChange, ...]:
         quantity: ComparedQuantity = "p50" if results[-1].protocol == "latency" else "median"
         for name in dict.fromkeys(variant.name for result in results for variant in result.variants):
             series = sample(side, results, name, quantity)
-            seconds = list(map(math.exp, series.result_logs))
+            seconds = list(map(math.exp, series.result_logarithms))
             changes += [
                 SeriesChange(
                     side=side.name,

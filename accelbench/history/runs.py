@@ -17,7 +17,7 @@ from accelbench.history.sample import ComparedQuantity, Key, Sample, Side, label
 from accelbench.stats.gap import find_gap
 from accelbench.stats.interval import MINIMUM_PAIRS, Interval, welch_interval
 from accelbench.stats.stopping import StoppingRule
-from accelbench.verdict.rule import Clean, verdict_sentence
+from accelbench.verdict.rule import ValidMeasurement, verdict_sentence
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _choose_quantities(before: Side, after: Side, case: _CommonCase, variant: st
         return quantities
     for name in (variant, *baselines):
         for side, results in ((before, case.before), (after, case.after)):
-            if not sample(side, results, name, quantities[0]).logs_by_result:
+            if not sample(side, results, name, quantities[0]).logarithms_by_result:
                 return quantities
     return (*quantities, "relative")
 
@@ -219,19 +219,19 @@ def _compare(
             description = f"With {case_label}: {description}"
         return VariantChange(key, variant, quantity, before, after, description, interval, verdict)
 
-    if not before.logs_by_result or not after.logs_by_result:
+    if not before.logarithms_by_result or not after.logarithms_by_result:
         return change(f"{variant}: not compared.")
-    before_logs = before.result_logs if rules.is_series else before.launch_logs
-    after_logs = after.result_logs if rules.is_series else after.launch_logs
-    interval = welch_interval(before_logs, after_logs, rules.alpha)
+    before_logarithms = before.result_logarithms if rules.is_series else before.launch_logarithms
+    after_logarithms = after.result_logarithms if rules.is_series else after.launch_logarithms
+    interval = welch_interval(before_logarithms, after_logarithms, rules.alpha)
     if interval is None:
-        sizes = f"{len(before_logs)} and {len(after_logs)} {'results' if rules.is_series else 'launches'}"
-        why = "are too few" if max(len(before_logs), len(after_logs)) < MINIMUM_PAIRS else "differ too much"
+        sizes = f"{len(before_logarithms)} and {len(after_logarithms)} {'results' if rules.is_series else 'launches'}"
+        why = "are too few" if max(len(before_logarithms), len(after_logarithms)) < MINIMUM_PAIRS else "differ too much"
         return change(f"{variant}: {sizes} {why} for an interval.")
     checks = (*before.certificate.checks, *after.certificate.checks)
-    # Samples exclude results with failed checks, so Clean raises no error.
-    clean = Clean(Certificate(checks=checks), after.label, before.label)
-    verdict = clean.decide(interval, rules.margin)
+    # Samples exclude results with failed checks, so ValidMeasurement raises no error.
+    measurement = ValidMeasurement(Certificate(checks=checks), after.label, before.label)
+    verdict = measurement.decide(interval, rules.margin)
     # The sentence names the variant once, so its baseline is only `in SIDE`.
     baseline = before.label.removeprefix(f"{variant} ").partition(",")[0]
     sentence = verdict_sentence(
@@ -247,7 +247,7 @@ def _compare(
     gap_sentences = []
     if not rules.is_series:
         for side in (before, after):
-            gap = find_gap(list(map(math.exp, side.launch_logs)), rules.margin)
+            gap = find_gap(list(map(math.exp, side.launch_logarithms)), rules.margin)
             if gap is not None:
                 gap_sentences.append(gap.sentence(side.label))
     return change(sentence, *gap_sentences, interval=interval, verdict=verdict)

@@ -74,7 +74,7 @@ def _format_parameters(parameters: Iterable[tuple[str, str]]) -> str:
 class Sample:
     """Hold a variant's launches on one side; there are none if no result counts."""
 
-    logs_by_result: tuple[tuple[float, ...], ...]
+    logarithms_by_result: tuple[tuple[float, ...], ...]
     """For each result, the natural logarithm of each launch's seconds per unit, or of its ratio to the baseline's."""
     started: tuple[str, ...]
     """Start time of each of these results."""
@@ -88,19 +88,19 @@ class Sample:
     """Sentence about the excluded results; empty if all count."""
 
     @property
-    def launch_logs(self) -> tuple[float, ...]:
+    def launch_logarithms(self) -> tuple[float, ...]:
         """Return the logarithms of the launches of all results in one tuple."""
-        return tuple(log for result_logs in self.logs_by_result for log in result_logs)
+        return tuple(log for result_logarithms in self.logarithms_by_result for log in result_logarithms)
 
     @property
-    def result_logs(self) -> tuple[float, ...]:
+    def result_logarithms(self) -> tuple[float, ...]:
         """Return the logarithm of each result: the mean over its launches."""
-        return tuple(statistics.fmean(launch_logs) for launch_logs in self.logs_by_result)
+        return tuple(statistics.fmean(launch_logarithms) for launch_logarithms in self.logarithms_by_result)
 
     @property
     def seconds(self) -> float | None:
         """Return the geometric mean of all results; a ratio for `relative`."""
-        return geometric_mean(map(math.exp, self.result_logs)) if self.logs_by_result else None
+        return geometric_mean(map(math.exp, self.result_logarithms)) if self.logarithms_by_result else None
 
 
 def sample(side: Side, results: Sequence[Result], variant: str, quantity: ComparedQuantity) -> Sample:
@@ -111,7 +111,7 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
     label = f"{variant}{' p99' if quantity == 'p99' else ''} in {side.name}"
     if quantity == "relative":
         label += f", relative to {results[0].case.baseline},"
-    logs_by_result: list[tuple[float, ...]] = []
+    logarithms_by_result: list[tuple[float, ...]] = []
     checks: list[Check] = []
     started: list[str] = []
     invalid: list[str] = []
@@ -131,15 +131,15 @@ def sample(side: Side, results: Sequence[Result], variant: str, quantity: Compar
         elif failed_checks:
             invalid += failed_checks
             exclusion_reasons.append(f"invalid: {', '.join(failed_checks)}")
-        elif launch_logs := _launch_logs(variants, quantity):
-            logs_by_result.append(launch_logs)
+        elif launch_logarithms := _launch_logarithms(variants, quantity):
+            logarithms_by_result.append(launch_logarithms)
             started.append(result.started)
             relevant_checks = [check for check in result.certificate.checks if check.variant in {None, *names}]
             checks += [check.model_copy(update={"variant": label}) for check in relevant_checks]
         else:
             exclusion_reasons.append("no complete round")
     return Sample(
-        logs_by_result=tuple(logs_by_result),
+        logarithms_by_result=tuple(logarithms_by_result),
         started=tuple(started),
         certificate=Certificate(checks=tuple(checks)),
         label=label,
@@ -163,18 +163,18 @@ def _exclusion_sentence(label: str, reasons: Sequence[str], result_count: int) -
     return f"{finding} ({'; '.join(dict.fromkeys(reasons))})."
 
 
-def _launch_logs(variants: Sequence[VariantResult], quantity: ComparedQuantity) -> tuple[float, ...]:
+def _launch_logarithms(variants: Sequence[VariantResult], quantity: ComparedQuantity) -> tuple[float, ...]:
     """Return log(seconds) of each round; of two variants, log(first / second)."""
-    first, *others = (_logs_by_round(variant, quantity) for variant in variants)
+    first, *others = (_logarithms_by_round(variant, quantity) for variant in variants)
     rounds = sorted(number for number in first if all(number in other for other in others))
     return tuple(first[number] - math.fsum(other[number] for other in others) for number in rounds)
 
 
-def _logs_by_round(variant: VariantResult, quantity: ComparedQuantity) -> dict[int, float]:
+def _logarithms_by_round(variant: VariantResult, quantity: ComparedQuantity) -> dict[int, float]:
     """Return the logarithm of each launch's seconds, by round."""
-    logs = {}
+    logarithms = {}
     for launch in variant.launches:
         seconds = float((launch.p99_seconds if quantity == "p99" else launch.seconds) or 0)
         if seconds > 0:
-            logs[launch.round] = math.log(seconds)
-    return logs
+            logarithms[launch.round] = math.log(seconds)
+    return logarithms

@@ -101,7 +101,7 @@ def sample_sizes(comparison: RunComparison) -> str:
     variants_by_sizes: dict[str, list[str]] = {}
     for change in comparison.changes:
         if change.interval is not None:
-            is_series = len(change.before.logs_by_result) > 1 or len(change.after.logs_by_result) > 1
+            is_series = len(change.before.logarithms_by_result) > 1 or len(change.after.logarithms_by_result) > 1
             before = _sample_size(change.before, is_series=is_series)
             after = _sample_size(change.after, is_series=is_series)
             sizes = f"{before} in {comparison.before.name} and {after} in {comparison.after.name}"
@@ -114,9 +114,9 @@ def sample_sizes(comparison: RunComparison) -> str:
 def _sample_size(sample: Sample, *, is_series: bool) -> str:
     """Return the number of launches, or of results for a series."""
     if is_series:
-        results = len(sample.logs_by_result)
+        results = len(sample.logarithms_by_result)
         return "1 result" if results == 1 else f"{results} results"
-    launches = len(sample.launch_logs)
+    launches = len(sample.launch_logarithms)
     return "1 launch" if launches == 1 else f"{launches} launches"
 
 

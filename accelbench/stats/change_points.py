@@ -50,9 +50,9 @@ def find_change_points(values: Sequence[float], *, minimum_change: float = 0.0) 
     """
     if len(values) < MINIMUM_RESULTS:
         return ()
-    logs = _limit_outliers([math.log(value) for value in values])
-    ends = _choose_segments(logs, _find_best_segments(logs))
-    levels = [statistics.median(logs[begin:end]) for begin, end in itertools.pairwise([0, *ends])]
+    logarithms = _limit_outliers([math.log(value) for value in values])
+    ends = _choose_segments(logarithms, _find_best_segments(logarithms))
+    levels = [statistics.median(logarithms[begin:end]) for begin, end in itertools.pairwise([0, *ends])]
     change_points = []
     for index, before, after in zip(ends[:-1], levels[:-1], levels[1:], strict=True):
         log_ratio = after - before
@@ -61,17 +61,17 @@ def find_change_points(values: Sequence[float], *, minimum_change: float = 0.0) 
     return tuple(change_points)
 
 
-def _limit_outliers(logs: Sequence[float]) -> list[float]:
+def _limit_outliers(logarithms: Sequence[float]) -> list[float]:
     """Limit each value to three standard deviations from the median of its neighbours."""
-    medians = [statistics.median(logs[max(0, index - 2) : index + 3]) for index in range(len(logs))]
-    residuals = [value - median for value, median in zip(logs, medians, strict=True)]
+    medians = [statistics.median(logarithms[max(0, index - 2) : index + 3]) for index in range(len(logarithms))]
+    residuals = [value - median for value, median in zip(logarithms, medians, strict=True)]
     # 1.4826 turns a median deviation into a standard deviation. 0.8: each value is one of
     # the five in its median, which makes residuals smaller.
     limit = 3 * 1.4826 * statistics.median(map(abs, residuals)) / 0.8
     return [median + max(-limit, min(limit, residual)) for median, residual in zip(medians, residuals, strict=True)]
 
 
-def _find_best_segments(logs: Sequence[float]) -> list[list[int]]:
+def _find_best_segments(logarithms: Sequence[float]) -> list[list[int]]:
     """Return the ends of the best segments for 0, 1, 2, ... change points.
 
     The best have the smallest sum of squared residuals.
@@ -79,46 +79,46 @@ def _find_best_segments(logs: Sequence[float]) -> list[list[int]]:
     import numpy as np
     import ruptures
 
-    search = ruptures.KernelCPD(kernel="linear", min_size=MINIMUM_SEGMENT).fit(np.array(logs).reshape(-1, 1))
-    maximum = min(MAXIMUM_CHANGE_POINTS, len(logs) // MINIMUM_SEGMENT - 1)
+    search = ruptures.KernelCPD(kernel="linear", min_size=MINIMUM_SEGMENT).fit(np.array(logarithms).reshape(-1, 1))
+    maximum = min(MAXIMUM_CHANGE_POINTS, len(logarithms) // MINIMUM_SEGMENT - 1)
     found = [search.predict(n_bkps=change_points) for change_points in range(1, maximum + 1)]
-    return [[len(logs)], *(list(map(int, ends)) for ends in found)]
+    return [[len(logarithms)], *(list(map(int, ends)) for ends in found)]
 
 
-def _choose_segments(logs: Sequence[float], candidates: list[list[int]]) -> list[int]:
+def _choose_segments(logarithms: Sequence[float], candidates: list[list[int]]) -> list[int]:
     """Return the last candidate that is worth its penalty. `candidates[k]` has k change points."""
     chosen, chosen_count = candidates[0], 0
     for count, candidate in enumerate(candidates[1:], start=1):
-        reduction = _sum_of_squares(logs, chosen) - _sum_of_squares(logs, candidate)
-        penalty = PENALTY * 2 * math.log(len(logs)) * _long_run_variance(logs, candidate)
+        reduction = _sum_of_squares(logarithms, chosen) - _sum_of_squares(logarithms, candidate)
+        penalty = PENALTY * 2 * math.log(len(logarithms)) * _long_run_variance(logarithms, candidate)
         if reduction > (count - chosen_count) * penalty:
             chosen, chosen_count = candidate, count
     return chosen
 
 
-def _residuals(logs: Sequence[float], ends: Sequence[int]) -> list[float]:
+def _residuals(logarithms: Sequence[float], ends: Sequence[int]) -> list[float]:
     """Return each value's deviation from the mean of its segment."""
-    segments = [logs[begin:end] for begin, end in itertools.pairwise([0, *ends])]
+    segments = [logarithms[begin:end] for begin, end in itertools.pairwise([0, *ends])]
     return [value - math.fsum(segment) / len(segment) for segment in segments for value in segment]
 
 
-def _sum_of_squares(logs: Sequence[float], ends: Sequence[int]) -> float:
+def _sum_of_squares(logarithms: Sequence[float], ends: Sequence[int]) -> float:
     """Return the sum of squared deviations from the means of the segments."""
-    return math.fsum(value**2 for value in _residuals(logs, ends))
+    return math.fsum(value**2 for value in _residuals(logarithms, ends))
 
 
-def _long_run_variance(logs: Sequence[float], ends: Sequence[int]) -> float:
+def _long_run_variance(logarithms: Sequence[float], ends: Sequence[int]) -> float:
     """Return the variance of the residuals, corrected for their lag-1 correlation.
 
     Divided by n, this is the variance of the mean of n correlated results.
     """
-    residuals = _residuals(logs, ends)
-    degrees_of_freedom = len(logs) - len(ends)
+    residuals = _residuals(logarithms, ends)
+    degrees_of_freedom = len(logarithms) - len(ends)
     variance = math.fsum(value**2 for value in residuals) / degrees_of_freedom
     if variance <= 0:
         return 0.0
     products = math.fsum(first * second for first, second in itertools.pairwise(residuals))
     # Subtracting the mean of each segment reduces the correlation by 2 / n per segment on average (Kendall, 1954).
-    correlation = products / (degrees_of_freedom * variance) + 2 * len(ends) / len(logs)
+    correlation = products / (degrees_of_freedom * variance) + 2 * len(ends) / len(logarithms)
     correlation = min(MAXIMUM_CORRELATION, max(0.0, correlation))
     return variance * (1 + correlation) / (1 - correlation)

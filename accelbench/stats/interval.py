@@ -60,18 +60,20 @@ def log_speedups(baseline: Sequence[float], variant: Sequence[float]) -> list[fl
     return [math.log(baseline_seconds) - math.log(variant_seconds) for baseline_seconds, variant_seconds in pairs]
 
 
-def student_interval(logs: Sequence[float], alpha: float) -> Interval | None:
-    """Return Student's two-sided interval for the mean of `logs`.
+def student_interval(log_ratios: Sequence[float], alpha: float) -> Interval | None:
+    """Return Student's two-sided interval for the mean of `log_ratios`.
 
     If the values are normal, it misses the mean with probability `alpha`.
     """
-    if len(logs) < MINIMUM_PAIRS:
+    if len(log_ratios) < MINIMUM_PAIRS:
         return None
-    quantile = student_quantile(1 - alpha / 2, len(logs) - 1)
-    half_width = quantile * statistics.stdev(logs) / math.sqrt(len(logs))
+    quantile = student_quantile(1 - alpha / 2, len(log_ratios) - 1)
+    half_width = quantile * statistics.stdev(log_ratios) / math.sqrt(len(log_ratios))
     if half_width > WIDEST_LOG_HALF_WIDTH:
         return None
-    return Interval(log_estimate=math.fsum(logs) / len(logs), log_half_width=half_width, pairs=len(logs))
+    return Interval(
+        log_estimate=math.fsum(log_ratios) / len(log_ratios), log_half_width=half_width, pairs=len(log_ratios)
+    )
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], alpha: float) -> Interval | None:

@@ -65,18 +65,19 @@ def between_launch_share(launches: Sequence[Sequence[float]]) -> float | None:
 
     `launches` has the seconds per unit of each launch's blocks.
     """
-    logs = [[math.log(value) for value in blocks] for blocks in launches if blocks]
-    launch_count, block_count = len(logs), sum(map(len, logs))
+    logarithms = [[math.log(value) for value in blocks] for blocks in launches if blocks]
+    launch_count, block_count = len(logarithms), sum(map(len, logarithms))
     if launch_count < MINIMUM_LAUNCHES or block_count <= launch_count:
         return None
-    grand_mean = math.fsum(math.fsum(blocks) for blocks in logs) / block_count
-    means = [math.fsum(blocks) / len(blocks) for blocks in logs]
-    within = math.fsum((value - mean) ** 2 for blocks, mean in zip(logs, means, strict=True) for value in blocks)
-    between = math.fsum(len(blocks) * (mean - grand_mean) ** 2 for blocks, mean in zip(logs, means, strict=True))
+    grand_mean = math.fsum(math.fsum(blocks) for blocks in logarithms) / block_count
+    means = [math.fsum(blocks) / len(blocks) for blocks in logarithms]
+    within = math.fsum((value - mean) ** 2 for blocks, mean in zip(logarithms, means, strict=True) for value in blocks)
+    between = math.fsum(len(blocks) * (mean - grand_mean) ** 2 for blocks, mean in zip(logarithms, means, strict=True))
     # For unequal numbers of blocks: Searle, Casella and McCulloch, "Variance Components", 1992, section 3.6.
     block_variance = within / (block_count - launch_count)
     between_mean_square = between / (launch_count - 1)
-    blocks_per_launch = (block_count - sum(len(blocks) ** 2 for blocks in logs) / block_count) / (launch_count - 1)
+    sum_of_squared_counts = sum(len(blocks) ** 2 for blocks in logarithms)
+    blocks_per_launch = (block_count - sum_of_squared_counts / block_count) / (launch_count - 1)
     launch_variance = max(0.0, (between_mean_square - block_variance) / blocks_per_launch)
     variance = launch_variance + block_variance
     return launch_variance / variance if variance > 0 else None

@@ -68,7 +68,7 @@ def _find_series_changes(sides: Sequence[Side]) -> tuple[list[SeriesChange], lis
 
 def _compares_single_results(change: VariantChange) -> bool:
     """Return True if the change compares one result with one."""
-    results = (len(change.before.logs_by_result), len(change.after.logs_by_result))
+    results = (len(change.before.logarithms_by_result), len(change.after.logarithms_by_result))
     return change.interval is not None and results == (1, 1)
 
 
@@ -150,6 +150,6 @@ def _sample_document(sample: Sample, seconds_key: str) -> dict[str, Any]:
     """Return a variant's sample as JSON, with its time under `seconds_key`."""
     return {
         seconds_key: decimal_string(sample.seconds or 0, TIME_DIGITS),
-        "results": len(sample.logs_by_result),
-        "launches": len(sample.launch_logs),
+        "results": len(sample.logarithms_by_result),
+        "launches": len(sample.launch_logarithms),
     }

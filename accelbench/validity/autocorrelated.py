@@ -20,12 +20,12 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
         if len(rounds) < MINIMUM_ROUNDS:
             yield variant.name, untested(f"needs {MINIMUM_ROUNDS} rounds, has {len(rounds)}")
             continue
-        logs = log_speedups(
+        log_ratios = log_speedups(
             [baseline_seconds[round_number] for round_number in rounds],
             [seconds[round_number] for round_number in rounds],
         )
-        correlation, limit = lag_one_correlation(logs), correlation_limit(len(logs))
-        reading = f"lag-1 correlation {correlation:.2f}, limit {limit:.2f} at {len(logs)} rounds"
+        correlation, limit = lag_one_correlation(log_ratios), correlation_limit(len(log_ratios))
+        reading = f"lag-1 correlation {correlation:.2f}, limit {limit:.2f} at {len(log_ratios)} rounds"
         yield variant.name, passed(reading) if correlation <= limit else failed(reading)
 
 

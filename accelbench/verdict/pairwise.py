@@ -14,7 +14,13 @@ from accelbench.stats.interval import MINIMUM_PAIRS, Interval, log_speedups, stu
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import Quantity
 from accelbench.validity.quarantine import disturbance_check_names, noise_check_names
-from accelbench.verdict.rule import Clean, checks_against_verdict, noisy_sentence, too_few_sentence, verdict_sentence
+from accelbench.verdict.rule import (
+    ValidMeasurement,
+    checks_against_verdict,
+    noisy_sentence,
+    too_few_sentence,
+    verdict_sentence,
+)
 
 MAXIMUM_SENTENCE = 500
 WORK_CHECKS = ("work-present", "depends-on-inputs", "work-skipped", "precision")
@@ -64,14 +70,14 @@ class MeasuredVariants:
 
     def compare(self, variant: str, baseline: str) -> Comparison:
         """Return the comparison of two variants: with a verdict, or with the reason for none."""
-        logs = self.log_speedups(variant, baseline)
+        log_ratios = self.log_speedups(variant, baseline)
 
         def make_comparison(sentence: str, **fields: Any) -> Comparison:
-            """Return the two variants' comparison with these fields."""
+            """Return a comparison of the two variants; `fields` are its numbers, verdict or failed checks."""
             return Comparison(
                 variant=variant,
                 baseline=baseline,
-                rounds=len(logs),
+                rounds=len(log_ratios),
                 confidence=decimal_string(1 - self.rule.alpha),
                 quantity=self.quantity,
                 sentence=f"{self.quantity}: {sentence}" if self.quantity else sentence,
@@ -85,29 +91,29 @@ class MeasuredVariants:
                 )
         if failed_checks := checks_against_verdict(self._certificate_for_verdict, variant, baseline):
             return make_comparison(self._invalid_sentence((variant, baseline), failed_checks), invalid=failed_checks)
-        if not logs:
+        if not log_ratios:
             return make_comparison(f"{variant}: no complete round yet.")
-        speedup = decimal_string(math.exp(math.fsum(logs) / len(logs)))
+        speedup = decimal_string(math.exp(math.fsum(log_ratios) / len(log_ratios)))
         interval = self.speedup(variant, baseline)
         if interval is None:
-            reason = "too few for" if len(logs) < MINIMUM_PAIRS else "which differ too much for"
-            rounds = figures.count(len(logs), "round")
+            reason = "too few for" if len(log_ratios) < MINIMUM_PAIRS else "which differ too much for"
+            rounds = figures.count(len(log_ratios), "round")
             return make_comparison(f"{variant}: {rounds}, {reason} an interval.", speedup=speedup)
         return make_comparison(speedup=speedup, **self._decide(interval, variant, baseline))
 
     def _decide(self, interval: Interval, variant: str, baseline: str) -> dict[str, Any]:
-        """Return the fields of a comparison that has an interval."""
+        """Return the fields of a comparison that has an interval: without a verdict if the case is noisy."""
         names = {"variant": variant, "baseline": baseline}
         fields: dict[str, Any] = {"lower": decimal_string(interval.lower), "upper": decimal_string(interval.upper)}
         if self.noisy:
-            fields["noisy"] = True
+            fields["noisy"] = True  # and no verdict
             sentence = noisy_sentence(interval, **names, confidence=self._confidence())
         elif interval.pairs < self.rule.rounds_min:
             fields["verdict"] = "inconclusive"
             rounds_min = self.rule.rounds_min
             sentence = too_few_sentence(interval, **names, rounds=interval.pairs, rounds_min=rounds_min)
         else:
-            verdict = Clean(self.certificate, variant, baseline).decide(interval, self.margin)
+            verdict = ValidMeasurement(self.certificate, variant, baseline).decide(interval, self.margin)
             fields["verdict"] = verdict
             sentence = verdict_sentence(verdict, interval, **names, margin=self.margin, confidence=self._confidence())
         return fields | {"sentence": " ".join([sentence, *self._remarks(variant, baseline)])}

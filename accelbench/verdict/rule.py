@@ -1,7 +1,7 @@
 """Decide a verdict: from a clean certificate, an interval and a margin to `faster`, `slower` and so on.
 
-Only `Clean` decides a verdict, and only a certificate without a failed check makes a `Clean`: a verdict on an invalid
-measurement cannot be constructed.
+A certificate holds the results of all checks; it is clean if none failed and the indispensable ones passed. Only
+`ValidMeasurement` decides a verdict, and it cannot be created from a certificate that is not clean.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ INDISPENSABLE = ("parity", "non-finite")
 """Checks that must have passed for both sides; for others `untested` is enough."""
 
 
-class UncleanError(ValueError):
+class InvalidMeasurementError(ValueError):
     """Report a certificate that supports no verdict; `checks` names the failed or missing checks."""
 
     def __init__(self, variant: str, checks: tuple[str, ...]) -> None:
@@ -23,11 +23,11 @@ class UncleanError(ValueError):
 
 
 @dataclass(frozen=True)
-class Clean:
-    """Hold a variant and a baseline whose certificate has no failed check.
+class ValidMeasurement:
+    """Hold a variant and a baseline of which no check failed.
 
     Raises:
-        UncleanError: A check failed, or an indispensable one is untested.
+        InvalidMeasurementError: A check failed, or an indispensable one is untested.
     """
 
     certificate: Certificate
@@ -35,9 +35,9 @@ class Clean:
     baseline: str
 
     def __post_init__(self) -> None:
-        """Raise UncleanError unless the certificate supports a verdict."""
+        """Raise InvalidMeasurementError unless the certificate supports a verdict."""
         if checks := checks_against_verdict(self.certificate, self.variant, self.baseline):
-            raise UncleanError(self.variant, checks)
+            raise InvalidMeasurementError(self.variant, checks)
 
     def decide(self, interval: Interval, margin: float) -> Verdict:
         """Return the verdict on a speedup's interval.

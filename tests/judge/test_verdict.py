@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from accelbench.api.result import Certificate, Check
 from accelbench.stats.interval import Interval
-from accelbench.verdict.rule import Clean, UncleanError, checks_against_verdict, verdict_sentence
+from accelbench.verdict.rule import InvalidMeasurementError, ValidMeasurement, checks_against_verdict, verdict_sentence
 
 CLEAN = Certificate(
     checks=(
@@ -15,8 +15,8 @@ CLEAN = Certificate(
         Check(name="throttled", outcome="untested", reading="not reported"),
     )
 )
-clean = Clean(certificate=CLEAN, variant="jax/jit", baseline="pytorch/eager")
-logs = st.floats(-3, 3)
+measurement = ValidMeasurement(certificate=CLEAN, variant="jax/jit", baseline="pytorch/eager")
+logarithms = st.floats(-3, 3)
 widths = st.floats(0, 1)
 margins = st.floats(0, 0.5)
 
@@ -29,7 +29,12 @@ def an_interval(lower: float, upper: float) -> Interval:
 def a_sentence(lower: float, upper: float, margin: float = 0.02) -> str:
     interval = an_interval(lower, upper)
     return verdict_sentence(
-        clean.decide(interval, margin), interval, variant="jax/jit", baseline="torch", margin=margin, confidence="95 %"
+        measurement.decide(interval, margin),
+        interval,
+        variant="jax/jit",
+        baseline="torch",
+        margin=margin,
+        confidence="95 %",
     )
 
 
@@ -46,28 +51,28 @@ def a_sentence(lower: float, upper: float, margin: float = 0.02) -> str:
     ],
 )
 def test_the_interval_against_the_margin_decides(lower: float, upper: float, verdict: str) -> None:
-    assert clean.decide(an_interval(lower, upper), 0.02) == verdict
+    assert measurement.decide(an_interval(lower, upper), 0.02) == verdict
 
 
-@given(logs, widths, margins)
+@given(logarithms, widths, margins)
 def test_swapping_the_sides_swaps_faster_and_slower(log_estimate: float, width: float, margin: float) -> None:
-    there = clean.decide(Interval(log_estimate, width, 8), margin)
-    back = clean.decide(Interval(-log_estimate, width, 8), margin)
+    there = measurement.decide(Interval(log_estimate, width, 8), margin)
+    back = measurement.decide(Interval(-log_estimate, width, 8), margin)
     edges = [abs(abs(log_estimate + sign * width) - math.log1p(margin)) for sign in (-1, 1)]
     if min(edges) > 1e-12:
         assert back == {"faster": "slower", "slower": "faster"}.get(there, there)
 
 
-@given(logs, widths, margins)
+@given(logarithms, widths, margins)
 def test_an_interval_that_holds_1_never_says_faster_or_slower(log_estimate: float, width: float, margin: float) -> None:
     if abs(log_estimate) <= width:
-        assert clean.decide(Interval(log_estimate, width, 8), margin) in {"equivalent", "inconclusive"}
+        assert measurement.decide(Interval(log_estimate, width, 8), margin) in {"equivalent", "inconclusive"}
 
 
-@given(logs, widths, widths, margins)
+@given(logarithms, widths, widths, margins)
 def test_a_wider_interval_is_never_surer(log_estimate: float, width: float, more: float, margin: float) -> None:
-    narrow = clean.decide(Interval(log_estimate, width, 8), margin)
-    wide = clean.decide(Interval(log_estimate, width + more, 8), margin)
+    narrow = measurement.decide(Interval(log_estimate, width, 8), margin)
+    wide = measurement.decide(Interval(log_estimate, width + more, 8), margin)
     assert wide in {narrow, "inconclusive"}
 
 
@@ -85,8 +90,8 @@ def test_a_wider_interval_is_never_surer(log_estimate: float, width: float, more
 def test_no_verdict_can_be_asked_of_an_unclean_certificate(checks: tuple[Check, ...], names: tuple[str, ...]) -> None:
     certificate = Certificate(checks=checks)
     assert checks_against_verdict(certificate, "jax/jit", "pytorch/eager") == names
-    with pytest.raises(UncleanError, match=names[0]):
-        Clean(certificate=certificate, variant="jax/jit", baseline="pytorch/eager")
+    with pytest.raises(InvalidMeasurementError, match=names[0]):
+        ValidMeasurement(certificate=certificate, variant="jax/jit", baseline="pytorch/eager")
 
 
 def test_a_failed_check_of_another_variant_does_not_matter() -> None:

@@ -19,10 +19,10 @@ def interval_of(baseline: Sequence[float], variant: Sequence[float]) -> Interval
 
 
 def test_the_interval_of_known_numbers_is_the_textbooks() -> None:
-    # Mean of the logs 0.1, deviation 0.01, four pairs: 2.5 % quantile of t with 3 degrees of freedom is 3.182446.
+    # Mean of the logarithms 0.1, deviation 0.01, four pairs: 2.5 % quantile of t with 3 degrees of freedom is 3.182446.
     spread = 0.01 * math.sqrt(3) / 2
-    logs = [0.1 - spread, 0.1 + spread, 0.1 - spread, 0.1 + spread]
-    interval = student_interval(logs, 0.05)
+    log_ratios = [0.1 - spread, 0.1 + spread, 0.1 - spread, 0.1 + spread]
+    interval = student_interval(log_ratios, 0.05)
     assert interval.estimate == pytest.approx(math.exp(0.1))
     assert interval.log_half_width == pytest.approx(3.182446305 * 0.01 / 2)
     assert (interval.lower, interval.upper) == pytest.approx((math.exp(0.1 - 0.01591223), math.exp(0.1 + 0.01591223)))
@@ -57,15 +57,15 @@ def test_another_unit_of_time_changes_nothing(values: Any, unit: float) -> None:
 
 @given(pairs)
 def test_a_smaller_alpha_never_narrows_the_interval(values: Any) -> None:
-    logs = log_speedups(*zip(*values, strict=True))
-    wide, narrow = student_interval(logs, 0.001), student_interval(logs, 0.05)
+    log_ratios = log_speedups(*zip(*values, strict=True))
+    wide, narrow = student_interval(log_ratios, 0.001), student_interval(log_ratios, 0.05)
     if wide is not None:
         assert wide.log_half_width >= narrow.log_half_width
 
 
-@pytest.mark.parametrize("logs", [[], [0.3]])
-def test_fewer_than_two_pairs_have_no_interval(logs: list[float]) -> None:
-    assert student_interval(logs, 0.05) is None
+@pytest.mark.parametrize("log_ratios", [[], [0.3]])
+def test_fewer_than_two_pairs_have_no_interval(log_ratios: list[float]) -> None:
+    assert student_interval(log_ratios, 0.05) is None
 
 
 def test_an_interval_that_says_nothing_is_none() -> None:

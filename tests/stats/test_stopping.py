@@ -26,16 +26,16 @@ def coverage(draw: Draw, rule: StoppingRule, rng: random.Random, *, alpha: float
     """Share of experiments whose interval holds 0, looking after every round, through the judge's own functions."""
     held = 0
     for _ in range(EXPERIMENTS):
-        logs = []
+        log_ratios = []
         while True:
-            logs.append(draw(rng))
-            if len(logs) < rule.rounds_min:
+            log_ratios.append(draw(rng))
+            if len(log_ratios) < rule.rounds_min:
                 continue
-            interval = student_interval(logs, alpha or rule.nominal_alpha)
+            interval = student_interval(log_ratios, alpha or rule.nominal_alpha)
             enough = interval is not None and rule.should_stop(
-                rounds=len(logs), relative_half_width=interval.relative_half_width
+                rounds=len(log_ratios), relative_half_width=interval.relative_half_width
             )
-            if enough or len(logs) == rule.rounds_max:
+            if enough or len(log_ratios) == rule.rounds_max:
                 break
         held += interval is None or abs(interval.log_estimate) <= interval.log_half_width
     return held / EXPERIMENTS
