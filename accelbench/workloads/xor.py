@@ -303,10 +303,7 @@ def _torch_program(
     train: Any,
     weights_and_biases: "Callable[[Any], Iterable[Any]]",
 ) -> Program:
-    """Return a program that calls `train` for each sample.
-
-    `weights_and_biases` maps the state to its tensors, in the order of the layers.
-    """
+    """Return a program that calls `train` for each sample; `weights_and_biases` maps the state to its tensors."""
     import torch
 
     def export(state: Any, losses: Any) -> dict[str, Any]:
@@ -325,10 +322,7 @@ def _torch_program(
 
 
 def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train: Any) -> Program:
-    """Return a program that calls `train` for each sample.
-
-    `train` maps (layers, x, y, learning rate) to (layers, loss).
-    """
+    """Return a program that calls `train` (layers, x, y, learning rate) -> (layers, loss) for each sample."""
     import jax
 
     layers, rate = tools.put(shared.layers(arrays)), parameters.learning_rate
