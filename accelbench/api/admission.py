@@ -143,7 +143,7 @@ def _check_string(schema: Schema, value: str, path: str) -> Iterator[Refusal]:
     maximum = schema.get("maxLength")
     minimum = schema.get("minLength", 0)
     if maximum is not None and len(value) > maximum:
-        # The server counts characters, though its message says bytes.
+        # The API server counts characters, although its message names bytes.
         yield Refusal(path, f"Too long: may not be more than {maximum} byte{_plural_ending(maximum)}", blocking=True)
     elif len(value) < minimum:
         yield _refuse_value(path, value, f"should be at least {minimum} chars long")

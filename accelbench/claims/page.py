@@ -45,7 +45,7 @@ HOW_VERDICTS_FOLLOW = (
 LIBRARIES = {"flax": "Flax", "optax": "Optax", "orbax": "Orbax"}
 OUTDATED = "Written for an earlier measurement; its numbers may not be those below."
 ONE_MINUTE_SECONDS, TEN_MINUTES_SECONDS = 60, 600
-"""The page says how many rows took at most this long to check."""
+"""Limits of time; the page counts the rows whose check took no longer."""
 
 
 def page(

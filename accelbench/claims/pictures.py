@@ -63,7 +63,7 @@ def _rows_with_trainings(settled_claims: Sequence[SettledClaim]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Line:
-    """Hold one line of the picture of trainings; each ratio says how many times as fast the variant's training is."""
+    """Hold one line of the picture of trainings; a ratio of 2 means that the variant trains twice as fast."""
 
     name: str
     article_ratio: float

@@ -66,7 +66,7 @@ class SettledClaim:
     findings: tuple[ClaimFinding, ...] = ()
     deciding_runs: tuple[MeasuredRun, ...] = ()
     other_runs: tuple[MeasuredRun, ...] = ()
-    """Runs that are shown and do not change the verdict: of `Claim.beside`, and on other hardware."""
+    """Runs that are shown but do not change the verdict: those of `Claim.beside`, and those on other hardware."""
     manifests_to_run: tuple[str, ...] = ()
     """Names of the manifests that could run on this hardware and have no run."""
 
@@ -136,7 +136,7 @@ def _verdict(
 
     `all_can_decide` is True if this hardware suffices for every manifest of the claim.
     """
-    # `can`: the article says that something can happen. One example confirms that; nothing refutes it.
+    # `can`: the article claims that something is possible. One example confirms that; nothing refutes it.
     if claim.can and any(_is_example(claim, run) for run in runs):
         return "confirmed"
     # One finding from a valid and complete measurement refutes a claim, even if runs are missing.

@@ -107,7 +107,7 @@ def _time_rows(result: Result, result_name: str) -> Iterable[Row]:
 
 
 def _time(result: Result, variant: VariantResult) -> str:
-    """Return the time per unit, or a text that says why it is missing."""
+    """Return the time per unit, or the reason why it is missing."""
     seconds = step_seconds(variant)
     if seconds:
         return f"{figures.seconds(seconds, 2)} per {result.unit}"
@@ -169,7 +169,7 @@ def _observation_table(results: Sequence[Result]) -> list[str]:
 
 
 def _needs_column(name: str, all_observations: Sequence[Observations]) -> bool:
-    """Return False if the column would tell readers nothing."""
+    """Return False if the column has no information for readers."""
     if name == "calls":
         return False
     column = [observations.find(name) for observations in all_observations]

@@ -52,7 +52,7 @@ def short(value: float) -> str:
 
 
 def _format_distinctly(*values: float) -> list[str]:
-    """Format values like `short`, or with three digits to tell them apart.
+    """Format values like `short`, or with three digits if two would make them equal.
 
     2.01 and 2.04 become `2.01` and `2.04`, not `2.0` twice.
     """

@@ -131,7 +131,7 @@ def _is_measured(claim: "Claim", hardware: "Hardware", results: Path) -> bool:
 def load_run(claim: "Claim", run: ClaimRun) -> MeasuredRun | None:
     """Load a run's results; None if they are missing or no longer valid.
 
-    A change of only the expectations is allowed if the claim's history tells it.
+    A change of only the expectations is allowed if the claim's history lists it.
     """
     from accelbench.claims.page import measured_at
     from accelbench.local.results import read

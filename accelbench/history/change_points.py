@@ -1,6 +1,6 @@
 """Find change points of a series: results after which a variant takes lastingly more or less time. Pure.
 
-Needs numpy and ruptures, the extra `series`; `install_hint` tells how to install them.
+Needs numpy and ruptures, the extra `series`; `install_hint` explains how to install them.
 """
 
 import importlib.util

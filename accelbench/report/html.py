@@ -1,6 +1,6 @@
 """Render a run as one HTML page that needs no network: findings, tables, plots, certificate, fingerprint, command.
 
-Needs Jinja2 and matplotlib, the extra `report`; `install_hint` tells how to install them. Pure.
+Needs Jinja2 and matplotlib, the extra `report`; `install_hint` explains how to install them. Pure.
 """
 
 import importlib.util

@@ -246,7 +246,7 @@ def _frequent_reasons(nodes: Sequence[Match]) -> str:
 
 
 def _nodes_table(profile: Profile, nodes: Sequence[Match]) -> Table:
-    """Return a table that tells for each node whether a case fits."""
+    """Return a table of the nodes and whether a case fits on each."""
     table = Table("node", profile.name, box=None)
     table.add_column("why", overflow="fold")
     for node, reasons in nodes:

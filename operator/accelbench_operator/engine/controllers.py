@@ -181,7 +181,7 @@ class Controllers:
                         existing_uids |= await self._list_uids(kind.path(namespace))
                 except (ApiError, ValueError, KeyError) as error:
                     logger.warning("cannot list %s: %s: %s", kind.plural, type(error).__name__, error)
-                    continue  # without a whole list, nobody knows what was deleted
+                    continue  # an incomplete list does not show what was deleted
                 for key in known_keys:
                     if key.uid not in existing_uids:
                         logger.info("%s was deleted (the watch missed it); dropping it", key)

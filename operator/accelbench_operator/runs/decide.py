@@ -351,7 +351,7 @@ def _actions(
 
 
 def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[DeleteJob, ...]:
-    """Return a deletion for each Job that nobody needs.
+    """Return a deletion for each Job that is no longer needed.
 
     A Job that has ended without a complete result stays for its log.
     """

@@ -55,7 +55,7 @@ def next_read_time(since: datetime, report: QueueReport | None, deadline: dateti
 
 
 def explain_suspended(job: ObservedJob, report: QueueReport | None) -> str:
-    """Return a sentence that says why the Job waits."""
+    """Return a sentence with the reason why the Job waits."""
     if report:
         return f"{report.message}."
     return f"Job {job.key.name} waits in {_queue_name(job)}."

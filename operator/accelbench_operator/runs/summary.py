@@ -179,7 +179,7 @@ def summarize(
         checks_not_passed=_checks_not_passed(result),
         node=on_one_line(node),
         source=result.fingerprint.get("workloadSource", "")[:MAXIMUM_SOURCE],
-        # The last note of an incomplete result says why.
+        # The last note of an incomplete result is the reason.
         shortcoming=result.notes[-1] if result.notes and not result.complete else "",
         not_met=not_met,
         margin=float(case.measurement.equivalence_margin),

@@ -100,7 +100,7 @@ class Allocation:
 class DeviceAccount(DispatchCounter):
     """Record the device's allocations and kernels while operations are dispatched inside this context.
 
-    C++ code is told that tensors are on the host: otherwise autograd and the attention kernels would call a driver.
+    C++ code sees tensors as if they were on the host: otherwise autograd and the attention kernels would call a driver.
     Python code, FakeTensor and this account see the simulated device.
     """
 
@@ -124,7 +124,7 @@ class DeviceAccount(DispatchCounter):
             return HOST  # otherwise C++ code would call the driver of the simulated device
         keywords = dict(keywords or {})
         if keywords.get("device") == HOST and operation.overloadpacket.__name__.startswith("new_"):
-            keywords["device"] = arguments[0].device  # C++ code was told `HOST`
+            keywords["device"] = arguments[0].device  # C++ code sees `HOST`
         return super().__torch_dispatch__(operation, types, arguments, keywords)
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:

@@ -64,7 +64,7 @@ def without_inputs(work: Work) -> Work:
 def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
     """Run the timed program on other inputs, and write its outputs for the judge.
 
-    `unable` says why other inputs were not possible; `raised` is an exception of the program.
+    `unable` is the reason why other inputs were not possible; `raised` is an exception of the program.
     """
     captured = captured_arrays(subject.step) or adapter.accounting.constants()
     try:

@@ -107,7 +107,7 @@ class ChildExit:
 def terminate_with_parent(parent: int) -> None:
     """Have the kernel send SIGTERM to this process when the process `parent` ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the kernel was told
+    if os.getppid() != parent:  # the parent ended before the call above
         os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -190,7 +190,7 @@ def _start(
     def die_with_parent() -> None:
         """Have the kernel kill this child when its parent ends."""
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before the kernel was told
+        if os.getppid() != parent:  # the parent ended before the call above
             os._exit(1)
 
     with request.open("rb") as stdin:

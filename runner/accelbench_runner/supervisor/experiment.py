@@ -49,7 +49,7 @@ COLD_PHASES = {"import", "device-init", "setup", "compile", "first-step"}
 
 
 class ProbeError(Exception):
-    """Report that a probe of accelbench's own ended a launch that the supervisor had told to skip the probe."""
+    """Report that a probe of accelbench's own ended a launch that was to skip the probe."""
 
 
 @dataclass
@@ -230,7 +230,7 @@ class Supervisor:
     def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
         """Launch `variant`. If a probe ends the launch, repeat it without the probe.
 
-        Raises ProbeError if a probe that the launch was told to skip ends it before the measurement is complete.
+        Raises ProbeError if a probe that the launch was to skip ends it before the measurement is complete.
         """
         while True:
             record = self._launch_once(variant, round_number, position, directories)
