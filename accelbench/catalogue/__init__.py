@@ -6,6 +6,7 @@ Built-in workloads are the modules of `accelbench.workloads`, one each, by file 
 Modules are imported only when a workload is needed, and no workload imports numpy or a framework at import time.
 """
 
+import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -14,16 +15,18 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from accelbench import frameworks, workloads
 from accelbench.api.case import ParameterValue, workload_name_from_file
 from accelbench.catalogue import script, workload_checks
 from accelbench.catalogue.functions import workload_class
 from accelbench.problem import describe_unknown
-from accelbench.workload import VariantKind, Workload
+from accelbench.workload import Measure, VariantKind, Workload
 
 GROUP = "accelbench.workloads"
+REPEATING = frozenset({"steady", "latency"})
+"""Protocols that repeat calls, so that a run may choose between them."""
 
 
 class UnknownWorkloadError(LookupError):
@@ -86,7 +89,7 @@ def _find_in_packages(name: str) -> Workload:
 
 
 def _from_package(point: EntryPoint) -> Workload:
-    """Load a package's workload; errors name the package."""
+    """Load the workload of a package's entry point; raises UnknownWorkloadError, with the name of the package."""
     try:
         return _load_entry_point(point)
     except workload_checks.InvalidWorkloadError as error:
@@ -109,7 +112,7 @@ def _load_entry_point(point: EntryPoint) -> Workload:
             raise workload_checks.InvalidWorkloadError(workload_checks.describe(error)) from error
         raise workload_checks.to_invalid_workload_error(error, Path(file)) from error
     kind = loaded
-    if inspect.ismodule(loaded):
+    if inspect.ismodule(loaded):  # the entry point names the workload of a module
         kind = workload_class(loaded, point.module)
         kind.name = point.name
     if not (inspect.isclass(kind) and issubclass(kind, Workload)):
@@ -125,6 +128,22 @@ def _load_entry_point(point: EntryPoint) -> Workload:
 def parse_parameters(workload: Workload, values: Mapping[str, ParameterValue]) -> Any:
     """Return the parameters with these values and defaults; raises ValidationError."""
     return workload.Parameters.model_validate(dict(values))
+
+
+def measure_of(workload: Workload, parameters: Any, protocol: Literal["steady", "latency"] | None) -> Measure:
+    """Return how a case is measured.
+
+    `protocol` is what the case requests in place of the workload's protocol; None if it requests none.
+
+    Raises:
+        ValueError: The workload's steps cannot be measured by that protocol.
+    """
+    measure = workload.measure(parameters)
+    if protocol is None:
+        return measure
+    if measure.protocol not in REPEATING:
+        raise ValueError(f"{workload.name} is measured by the protocol {measure.protocol} only")
+    return dataclasses.replace(measure, protocol=protocol)
 
 
 def options_model(kind: VariantKind) -> type[frameworks.Options]:

@@ -1,4 +1,4 @@
-"""Make a workload of a module: of its class, or of pure functions `y = f(x)`, one for each framework.
+"""Make a workload of a module: of its class, or of pure functions `y = f(x)`, one or more for each framework.
 
 No function takes the result of its previous call. Calls never overlap all the same, because every framework runs in
 order what one thread dispatches (docs/adr/0028-a-pure-function-is-a-workload.md).
@@ -8,16 +8,28 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, create_model
 from pydantic.errors import PydanticUserError
 
 from accelbench import frameworks
-from accelbench.catalogue import workload_checks
+from accelbench.catalogue import programs
+from accelbench.catalogue.arguments import choose_arguments, signature_of
+from accelbench.catalogue.declarations import Declarations, FunctionMeasure
+from accelbench.catalogue.function_programs import Setup, make_build, run_canonical, run_reference
 from accelbench.catalogue.pickled import unpickle
-from accelbench.catalogue.workload_checks import InvalidWorkloadError, location, type_of
-from accelbench.workload import Array, Arrays, NamedArrays, Program, Tools, Workload, WorkloadParameters
+from accelbench.catalogue.workload_checks import InvalidWorkloadError, location, numbers_by_name, type_of
+from accelbench.workload import (
+    Arrays,
+    Cost,
+    NamedArrays,
+    Operations,
+    Program,
+    Tools,
+    Workload,
+    WorkloadParameters,
+)
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -26,21 +38,37 @@ ARRAYS = 'def arrays(rng): return {"x": rng.standard_normal((1000, 1000))}'
 """Advice if a script has functions but no arrays()."""
 LOOPING = frozenset({"scan"})
 """Modes that run several steps in a loop. A function has a single step."""
-KEYWORD_KINDS = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY})
-"""Kinds of parameters that can be passed by name."""
-RESULT = "y"
-"""Name of the single array that a function returns."""
 
 
 class FunctionWorkload(Workload):
     """Define what all workloads made of functions share."""
 
     hand_written = False
+    declarations: ClassVar[Declarations]
+    """What the module declares beside its functions."""
+    setups: ClassVar[Mapping[str, Setup]]
+    """What makes further arguments of a program before anything is timed, by the program's name."""
+
+    def setup_function(self, method: str) -> str:
+        """Return where the setup of a program is defined; empty if it has none."""
+        return location(self.setups[method].function) if method in self.setups else ""
+
+    def measure(self, parameters: Any) -> FunctionMeasure:
+        """Return how a call is measured, as the module declares it."""
+        return self.declarations.measure(parameters.model_dump())
+
+    def cost(self, parameters: Any, float_bytes: int) -> Cost | None:
+        """Return the cost of one unit, as the module declares it."""
+        return self.declarations.cost(parameters.model_dump(), float_bytes)
+
+    def operations(self, parameters: Any) -> Operations | None:
+        """Return the operations of one unit, as the module declares them."""
+        return self.declarations.operations(parameters.model_dump())
 
     @classmethod
     def default_uses(cls) -> tuple[str, ...]:
-        """Return one variant for each framework: the framework's first mode."""
-        return tuple(f"{framework}/{modes[0]}" for framework, modes in cls.modes.items())
+        """Return one variant for each program: the first mode of its framework."""
+        return tuple(f"{program}/{modes[0]}" for program, modes in cls.modes.items())
 
 
 def workload_class(module: ModuleType, name: str) -> type[Workload]:
@@ -56,7 +84,7 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
         for member in vars(module).values()
         if inspect.isclass(member) and issubclass(member, Workload) and member.__module__ == module.__name__
     ]
-    if not classes and (function_workload := _workload_of_functions(module)):
+    if not classes and (function_workload := _workload_of_functions(module, name)):
         return function_workload
     if len(classes) != 1:
         class_names = ", ".join(kind.__name__ for kind in classes) or "none"
@@ -67,100 +95,47 @@ def workload_class(module: ModuleType, name: str) -> type[Workload]:
     return classes[0]
 
 
-def _workload_of_functions(module: ModuleType) -> type[FunctionWorkload] | None:
-    """Make a workload of the functions named like frameworks, if there are any."""
-    known_names = (*frameworks.names(), "arrays", "reference")
-    callables = {
-        name: member for name, member in vars(module).items() if _is_workload_function(name, member, known_names)
-    }
-    functions = {name: callables[name] for name in frameworks.names() if name in callables}
-    if not functions:
+def _workload_of_functions(module: ModuleType, name: str) -> type[FunctionWorkload] | None:
+    """Make a workload of the module's functions named like frameworks; return None if there are none."""
+    members = programs.find_members(module)
+    if not members.programs:
         return None
-    unknown_names = callables.keys() - set(known_names)
-    for name in known_names:
-        if name not in callables and (misspelling := workload_checks.find_misspelling(name, unknown_names)):
-            raise InvalidWorkloadError(f"{location(callables[misspelling])}: did you mean {name}()?")
-    if "arrays" not in callables:
-        first_function = next(iter(functions.values()))
+    if "arrays" not in members.others:
+        first_function = next(iter(members.programs.values()))
         raise InvalidWorkloadError(f"{location(first_function)}: no arrays() makes its inputs; write {ARRAYS}")
-    return _make_workload(module, functions, unpickle(callables["arrays"]), callables.get("reference"))
+    return _make_workload(module, members, Declarations(members.declared, name))
 
 
-def _is_workload_function(name: str, member: object, known_names: Sequence[str]) -> bool:
-    """Return True for a function, or for a callable with one of `known_names`."""
-    if inspect.isfunction(member):
-        return True
-    return name in known_names and callable(member) and not inspect.isclass(member)  # such as `jax = partial(f, 2)`
-
-
-def _make_workload(
-    module: ModuleType,
-    functions: Mapping[str, Callable[..., Any]],
-    arrays: Callable[..., Any],
-    reference: Callable[..., Any] | None,
-) -> type[FunctionWorkload]:
-    """Make a workload class of a module's functions.
-
-    `functions` has one function for each framework, by name.
-    """
-    all_functions = [*functions.values()]
-    if reference:
-        all_functions.append(reference)
-    _require_same_arrays(all_functions)
+def _make_workload(module: ModuleType, members: programs.Members, declarations: Declarations) -> type[FunctionWorkload]:
+    """Make a workload class of a module's functions, and of what it declares."""
+    arrays, reference = unpickle(members.others["arrays"]), members.others.get("reference")
+    functions = {**members.programs, "reference": reference} if reference else dict(members.programs)
     parameters = _make_parameters(arrays)
-    for function in all_functions:
-        shared_names = sorted(inspect.signature(function).parameters.keys() & parameters.model_fields.keys())
-        if shared_names:
-            raise InvalidWorkloadError(
-                f"{location(function)} takes {', '.join(shared_names)}, which arrays() takes too: functions take "
-                "arrays only; return it as an array, or rename one of the two"
-            )
-    members: dict[str, Any] = {
+    setups = {program: Setup(function) for program, function in members.setups.items()}
+    without_setup = {name: function for name, function in functions.items() if name not in setups}
+    programs.require_same_arrays(without_setup, parameters.model_fields)
+    declarations.check(parameters().model_dump())
+    methods: dict[str, Any] = {
         "__module__": module.__name__,
-        "__doc__": module.__doc__ or f"{', '.join(functions)} by functions of the same arrays.",
-        "modes": {framework: _modes(framework) for framework in functions},
+        "__doc__": module.__doc__ or f"{', '.join(members.programs)} by functions of the same arrays.",
+        "modes": {program: programs.modes_of(program, excluded=LOOPING) for program in members.programs},
+        "declarations": declarations,
+        "setups": setups,
         "Parameters": parameters,
-        "arrays": _make_arrays(arrays, all_functions),
+        "arrays": _make_arrays(arrays, [*without_setup.values()]),
     }
-    for framework, function in functions.items():
-        members[framework] = _make_program(function)
+    for program, function in members.programs.items():
+        framework = frameworks.find(frameworks.name_of(program))
+        methods[program] = _make_program(make_build(function, framework, setups.get(program)))
     if reference:
-        members["reference"] = _make_reference(reference)
-    return type("Functions", (FunctionWorkload,), members)
-
-
-def _modes(framework: str) -> tuple[str, ...]:
-    """Return the framework's modes without a loop over steps."""
-    return tuple(mode for mode in frameworks.find(framework).modes if mode not in LOOPING)
-
-
-def _require_same_arrays(functions: Sequence[Callable[..., Any]]) -> None:
-    """Raise InvalidWorkloadError if the functions require arrays of different names."""
-    first, *others = functions
-    expected = _required_parameters(first)
-    for other in others:
-        names = _required_parameters(other)
-        if sorted(names) != sorted(expected):
-            raise InvalidWorkloadError(
-                f"{location(other)} takes ({', '.join(names)}), and {location(first)} takes ({', '.join(expected)}); "
-                "both are given the same arrays by name"
-            )
-
-
-def _required_parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the names of the function's parameters that have no default."""
-    parameters = inspect.signature(function).parameters.values()
-    unsupported = [str(parameter) for parameter in parameters if parameter.kind not in KEYWORD_KINDS]
-    if unsupported:
-        raise InvalidWorkloadError(
-            f"{location(function)} takes {', '.join(unsupported)}; arrays are given by name, "
-            f"as in def {function.__name__}(x)"
-        )
-    return [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+        methods["reference"] = _make_reference(reference)
+    if "canonical" in members.others:
+        methods["canonical"] = _make_canonical(members.others["canonical"])
+    return type("Functions", (FunctionWorkload,), methods)
 
 
 def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
-    """Make the model of the workload's parameters from the arguments of `arrays`."""
+    """Make the model of the workload's parameters from the arguments that `arrays` takes after the generator."""
     try:
         arguments = [*inspect.signature(arrays, eval_str=True).parameters.values()]
     except NameError:  # an annotation is imported for type checkers only
@@ -185,128 +160,59 @@ def _make_parameters(arrays: Callable[..., Any]) -> type[WorkloadParameters]:
 
 
 def _make_arrays(draw: Callable[..., Any], functions: Sequence[Callable[..., Any]]) -> Callable[..., Arrays]:
-    """Make the workload's method `arrays`, which calls and checks `draw`."""
+    """Make the workload's method `arrays`, which calls `draw`, the script's `arrays`, and checks what it returns.
+
+    Each of `functions` has to accept the arrays.
+    """
 
     def arrays(_self: Workload, parameters: Any, rng: "Generator") -> Arrays:
-        """Return the arrays of `draw` as a single batch without state."""
+        """Return the arrays of `draw` as batches without state; raises InvalidWorkloadError."""
         imported_before = frameworks.packages() & sys.modules.keys()  # the launch's own framework may be loaded already
-        named_arrays = unpickle(draw)(rng, **parameters.model_dump())
+        values = parameters.model_dump()
+        drawn = unpickle(draw)(rng, **values)
         imported = sorted((frameworks.packages() & sys.modules.keys()) - imported_before)
         if imported:
             raise InvalidWorkloadError(
                 f"{location(draw)} imports {', '.join(imported)}. The launches of the other framework run this code "
                 "too and would load it; use NumPy"
             )
-        if not isinstance(named_arrays, Mapping):
-            kind = type(named_arrays).__name__
-            raise InvalidWorkloadError(
-                f"{location(draw)} returned a {kind}; it has to return a dictionary of arrays: {ARRAYS}"
-            )
+        batches = _to_batches(draw, drawn)
         for function in functions:
-            _require_callable_with(function, named_arrays)
-        batch = {name: _to_numeric_array(draw, name, value) for name, value in named_arrays.items()}
-        return Arrays(state={}, batches=(batch,))
+            choose_arguments(function, batches[0], values)
+        return Arrays(state={}, batches=batches)
 
     return arrays
 
 
-def _to_numeric_array(draw: Callable[..., Any], name: str, value: object) -> Array:
-    """Convert a value that `draw` returned to an array of numbers."""
-    import numpy as np
-
-    try:
-        array = np.asarray(value)
-    except ValueError as error:  # lists of several lengths
-        raise InvalidWorkloadError(f'{location(draw)} returned "{name}", which is not an array: {error}') from error
-    is_numeric = array.dtype.kind in "biufc"  # booleans, integers, unsigned integers, floats, complex numbers
-    if not is_numeric:
-        raise InvalidWorkloadError(
-            f'{location(draw)} returned "{name}" as {type_of(value)}; it has to be an array of numbers'
-        )
-    return array
-
-
-def _make_program(function: Callable[..., Any]) -> Callable[..., Program]:
-    """Make a workload's method that builds a program of `function`."""
-
-    def build(_self: Workload, _parameters: Any, arrays: Arrays, tools: Tools) -> Program:
-        """Build a program whose step passes a batch's arrays to the function."""
-        unpickled_function = unpickle(function)
-
-        def step(state: Any, batch: Any) -> tuple[Any, Any]:
-            return state, unpickled_function(**batch)
-
-        # With `__wrapped__`, errors name the user's function, and its captured arrays are found.
-        # `__signature__` keeps inspect from using the signature of `__wrapped__`.
-        vars(step).update(__signature__=inspect.signature(step), __wrapped__=unpickled_function)
-        batches = [tools.put(dict(batch)) for batch in arrays.batches]
-        initial_versions = [_freeze_and_read_versions(batch) for batch in batches]
-
-        def export(_state: Any, out: Any) -> Mapping[str, Any]:
-            """Return the results by name; raises InvalidWorkloadError if a batch was changed."""
-            for batch, versions in zip(batches, initial_versions, strict=True):
-                _require_unchanged(unpickled_function, batch, versions)
-            return _name_results(unpickled_function, out)
-
-        return Program(state={}, step=step, batches=batches, export=export)
-
-    return build
-
-
-def _freeze_and_read_versions(batch: Mapping[str, Any]) -> dict[str, int | None]:
-    """Make NumPy arrays read-only, and return the version of each tensor.
-
-    PyTorch increases a tensor's version at each change in place.
-    """
-    for array in batch.values():
-        if hasattr(array, "setflags"):
-            array.setflags(write=False)
-    return {name: getattr(array, "_version", None) for name, array in batch.items()}
-
-
-def _require_unchanged(
-    function: Callable[..., Any], batch: Mapping[str, Any], initial_versions: Mapping[str, int | None]
-) -> None:
-    """Raise InvalidWorkloadError if the function changed a tensor in place."""
-    # JAX's arrays have no `_version` and cannot change.
-    changed = [name for name, array in batch.items() if getattr(array, "_version", None) != initial_versions[name]]
-    if changed:
-        raise InvalidWorkloadError(
-            f"{location(function)} changes {', '.join(changed)} in place, and its next call would start from that; "
-            "copy it first"
-        )
-
-
-def _require_callable_with(function: Callable[..., Any], batch: NamedArrays) -> None:
-    """Raise InvalidWorkloadError if the function does not accept the arrays by name."""
-    try:
-        inspect.signature(function).bind(**batch)
-    except TypeError as error:
-        names = ", ".join(batch) or "nothing"
-        raise InvalidWorkloadError(f"{location(function)} is given the arrays {names}: {error}") from None
-
-
-def _name_results(function: Callable[..., Any], out: Any) -> Mapping[str, Any]:
-    """Return a function's results by name.
-
-    A single array is named `y`; the arrays of a tuple are named `y0`, `y1`.
-    """
-    if isinstance(out, Mapping):
-        named = dict(out)
-    elif isinstance(out, tuple | list):
-        named = {f"{RESULT}{index}": array for index, array in enumerate(out)}
-    else:
-        named = {RESULT: out}
-    for name, array in named.items():
-        if not isinstance(name, str):
-            raise InvalidWorkloadError(f"{location(function)} names a result {name!r}; a name is a string")
-        if not hasattr(array, "dtype"):
-            prefix = "" if array is out else f'"{name}" as '
+def _to_batches(draw: Callable[..., Any], drawn: Any) -> tuple[NamedArrays, ...]:
+    """Return the batches that `draw` returned: one dictionary of arrays, or a list of dictionaries."""
+    is_list_of_batches = isinstance(drawn, list | tuple) and len(drawn) > 0  # an empty list is refused below
+    batches: Sequence[Any] = drawn if is_list_of_batches else [drawn]
+    for batch in batches:
+        if not isinstance(batch, Mapping):
             raise InvalidWorkloadError(
-                f"{location(function)} returned {prefix}{type_of(array)}; it has to return an array, or several in a "
-                "tuple or a dictionary"
+                f"{location(draw)} returned {type_of(batch)}; it has to return a dictionary of arrays: {ARRAYS}; or a "
+                "list of dictionaries, one for each call"
             )
-    return named
+        if batch.keys() != batches[0].keys():
+            first_names, other_names = ", ".join(map(str, batches[0])), ", ".join(map(str, batch))
+            raise InvalidWorkloadError(
+                f"{location(draw)} returned batches of different arrays: {first_names}; {other_names}"
+            )
+    return tuple(numbers_by_name(draw, {name: batch[name] for name in batches[0]}) for batch in batches)
+
+
+def _make_program(
+    build: Callable[[Mapping[str, Any], Arrays, Tools, int], Program],
+) -> Callable[[FunctionWorkload, Any, Arrays, Tools], Program]:
+    """Make a workload's method that calls `build` with the parameters' values, and with the units of work in a step."""
+
+    def program(workload: FunctionWorkload, parameters: Any, arrays: Arrays, tools: Tools) -> Program:
+        values = parameters.model_dump()
+        units = workload.declarations.units(values, len(arrays.batches))
+        return build(values, arrays, tools, units)
+
+    return program
 
 
 def _make_reference(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
@@ -315,7 +221,22 @@ def _make_reference(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
     Every call gives the same result, so the number of units does not matter.
     """
 
-    def reference(_self: Workload, _parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:
-        return _name_results(function, function(**arrays.batches[0]))
+    def reference(_self: Workload, parameters: Any, arrays: Arrays, _units: int) -> NamedArrays:
+        return run_reference(function, parameters.model_dump(), arrays.batches)
 
     return reference
+
+
+def _make_canonical(function: Callable[..., Any]) -> Callable[..., NamedArrays]:
+    """Make a workload's method `canonical`, which calls a NumPy function of the outputs."""
+    if not signature_of(function).parameters:
+        raise InvalidWorkloadError(
+            f"{location(function)} takes nothing; it has to take the outputs by name and to return them in the form in "
+            f"which they are compared: {programs.EXAMPLES['canonical']}"
+        )
+
+    def canonical(_self: Workload, parameters: Any, arrays: Arrays, outputs: NamedArrays) -> NamedArrays:
+        return run_canonical(function, parameters.model_dump(), arrays.batches, outputs)
+
+    vars(canonical).update(__wrapped__=function)  # so that errors name the user's function
+    return canonical

@@ -1,9 +1,11 @@
 """Generate a workload's data from a seed: the same bits for every variant, every launch and the reference."""
 
 import hashlib
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
-from accelbench.catalogue.workload_checks import call_method
+from accelbench.catalogue.workload_checks import InvalidWorkloadError, call_method, location, numbers_by_name, type_of
 from accelbench.workload import Array, Arrays, NamedArrays, Workload
 
 if TYPE_CHECKING:
@@ -20,7 +22,26 @@ def generate(workload: Workload, parameters: Any, seed: int) -> Arrays:
     """Return the workload's NumPy arrays drawn from `seed`; raises InvalidWorkloadError."""
     import numpy as np
 
-    return call_method(workload.arrays, Arrays, parameters, np.random.default_rng(seed))
+    # In a context of its own, `numpy.seterr` does not change how accelbench computes.
+    arrays = copy_context().run(call_method, workload.arrays, Arrays, parameters, np.random.default_rng(seed))
+    if not workload.hand_written:  # functions, whose arrays are converted where the function is known
+        return arrays
+    return Arrays(
+        state=_numbers(workload.arrays, "state", arrays.state),
+        batches=tuple(_numbers(workload.arrays, "a batch", batch) for batch in arrays.batches),
+    )
+
+
+def _numbers(method: Callable[..., Any], part: str, values: object) -> NamedArrays:
+    """Return `values`, which a workload's method returned, as arrays of numbers by name; raises InvalidWorkloadError.
+
+    `part` says in errors what they are: `state` or `a batch`.
+    """
+    if not isinstance(values, Mapping):
+        raise InvalidWorkloadError(
+            f"{location(method)} returned {type_of(values)} as {part}; it has to be a dictionary of arrays"
+        )
+    return numbers_by_name(method, values)
 
 
 def generate_unseen(workload: Workload, parameters: Any, seen: Arrays, seed: int) -> Arrays:
@@ -55,14 +76,17 @@ def _scale_constants(unseen: NamedArrays, seen: NamedArrays, rng: "Generator") -
         # One number for all elements keeps an array symmetric or sorted.
         change = MAXIMUM_CHANGE * rng.uniform(0.2, 1)
         with np.errstate(all="ignore"):
-            changed = array * (1 + change) if array.any() else array + change
+            changed = array * (1 + change) if array.any() else array + change  # zeros cannot be scaled
+            is_whole = array == np.rint(array)
+            if not is_whole.all():  # whole numbers among fractions may be structure, such as a leading coefficient
+                changed = np.where(is_whole, array, changed)
             return np.asarray(changed, dtype=array.dtype)
 
     return {name: scale_if_equal(array, seen[name]) for name, array in unseen.items()}
 
 
 def layout(arrays: Arrays) -> list[dict[str, tuple[str, tuple[int, ...]]]]:
-    """Describe the type and shape of every array of the state and each batch."""
+    """Return the type and shape of every array by name, first of the state, then of each batch."""
     import numpy as np
 
     return [

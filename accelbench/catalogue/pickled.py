@@ -5,7 +5,9 @@ called: a launch must not import the other framework.
 """
 
 import base64
+import copyreg
 import inspect
+import io
 import pickle
 from collections.abc import Callable
 from functools import cached_property
@@ -15,13 +17,15 @@ from typing import Any
 class Pickled:
     """Hold a function's name and signature, and its cloudpickle bytes in Base64."""
 
-    def __init__(self, name: str, parameters: str, content: str) -> None:
+    def __init__(self, name: str, parameters: str, content: str, *, names_its_arrays: bool = True) -> None:
         """Store the function without unpickling it.
 
-        `parameters` is written as in `x, axis=...`; `content` is in Base64.
+        `parameters` is written as in `x, axis=...`; `content` is in Base64. `names_its_arrays` is False if the
+        parameters need not have the names of arrays, as those of `torch.sin`.
         """
         self.__name__ = self.__qualname__ = name
         self.__signature__ = _signature(parameters)
+        self.names_its_arrays = names_its_arrays
         self._content = content
 
     @cached_property
@@ -35,15 +39,60 @@ class Pickled:
         return self.function(*arguments, **keyword_arguments)
 
 
+def dumps(function: Callable[..., Any]) -> bytes:
+    """Return the function's bytes from cloudpickle.
+
+    An object that the function uses may have a class whose `__new__` requires arguments, such as `jax.custom_vjp`. By
+    default, unpickling calls `__new__` without arguments, which fails; here it does not.
+    """
+    import cloudpickle
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        """Pickle such objects so that `object.__new__` makes them again."""
+
+        def reducer_override(self, value: Any) -> Any:
+            """Return how to make an object again, as `__reduce__` does, or NotImplemented for the default."""
+            reduction = _reduce_without_new(value)
+            return super().reducer_override(value) if reduction is None else reduction
+
+    buffer = io.BytesIO()
+    Pickler(buffer).dump(function)
+    return buffer.getvalue()
+
+
+def _reduce_without_new(value: Any) -> tuple[Any, ...] | None:
+    """Return how to make an object again by `object.__new__`; None if unpickling calls no `__new__` written in Python.
+
+    A reduction is a function, its arguments, and the attributes to restore.
+    """
+    kind = type(value)
+    has_new_in_python = inspect.isfunction(kind.__new__)
+    if isinstance(value, type) or not has_new_in_python:
+        return None
+    reduction = value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+    calls_new_without_arguments = reduction[:2] == (copyreg.__newobj__, (kind,))  # type: ignore[attr-defined]
+    return (object.__new__, *reduction[1:]) if calls_new_without_arguments else None
+
+
+def format_parameters(signature: inspect.Signature) -> str:
+    """Write a function's parameters for `Pickled`, as in `x, axis=...`."""
+    parameters = [
+        parameter.replace(
+            annotation=parameter.empty,
+            # Neither the default's value nor its text is used.
+            default=parameter.empty if parameter.default is parameter.empty else None,
+        )
+        for parameter in signature.parameters.values()
+    ]
+    signature_text = str(inspect.Signature(parameters))  # (x, axis=None)
+    return signature_text.removeprefix("(").removesuffix(")").replace("=None", "=...")
+
+
 def _signature(parameters: str) -> inspect.Signature:
-    """Parse a function's parameters, written as in `x, axis=...`."""
-    texts = [text.strip() for text in parameters.split(",") if text.strip()]
-    signature_parameters = []
-    for text in texts:
-        name, equals, _ = text.partition("=")
-        default = None if equals else inspect.Parameter.empty  # the default's value is not used
-        signature_parameters.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
-    return inspect.Signature(signature_parameters)
+    """Return the signature of a function whose parameters are written as in `x, axis=...`."""
+    namespace: dict[str, Any] = {}
+    exec(f"def function({parameters}): pass", namespace)  # noqa: S102 - accelbench wrote the parameters
+    return inspect.signature(namespace["function"])
 
 
 def unpickle(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,8 +12,9 @@ import ast
 import linecache
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -30,13 +31,13 @@ ORIGIN_VARIABLE = "ACCELBENCH_SCRIPT_ORIGIN"
 
 
 def path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the path of the script that this process measures, if any."""
+    """Return the path of the script that this process measures; None if it measures none."""
     value = environment.get(SCRIPT_VARIABLE)
     return Path(value) if value else None
 
 
 def origin(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the path of the original script, for error messages.
+    """Return the path of the original script, for error messages; None if this process measures no script.
 
     The script that is measured may be a copy.
     """
@@ -83,31 +84,30 @@ def load(file: Path) -> Workload:
 
 
 def _framework_imports(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
-    """Yield the line and package of each framework import that runs at import time."""
+    """Yield the line and package of each import of a framework in `body` that runs when the script is loaded."""
     for statement in body:
         match statement:
             case ast.Import(names=names):
-                modules = [alias.name for alias in names]
+                yield from _only_frameworks(statement.lineno, [alias.name for alias in names])
             case ast.ImportFrom(module=str(module), level=0):
-                modules = [module]
+                yield from _only_frameworks(statement.lineno, [module])
             case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"), orelse=orelse):
                 yield from _framework_imports(orelse)
-                continue
-            case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
-                continue
+            case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):  # if __name__ == "__main__"
+                pass
             case ast.If(body=if_body, orelse=orelse):
                 yield from _framework_imports([*if_body, *orelse])
-                continue
             case ast.Try(body=try_body, handlers=handlers, orelse=orelse, finalbody=finalbody):
                 handler_bodies = [inner for handler in handlers for inner in handler.body]
                 yield from _framework_imports([*try_body, *handler_bodies, *orelse, *finalbody])
-                continue
-            case _:
-                continue
-        for module in modules:
-            package = module.partition(".")[0]
-            if package in frameworks.packages():
-                yield statement.lineno, package
+
+
+def _only_frameworks(line: int, modules: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the line and the package of each of the imported modules that belongs to a framework."""
+    for module in modules:
+        package = module.partition(".")[0]
+        if package in frameworks.packages():
+            yield line, package
 
 
 def _run_module(file: Path, text: str) -> ModuleType:
@@ -124,7 +124,8 @@ def _run_module(file: Path, text: str) -> ModuleType:
     imported_before = frameworks.packages() & sys.modules.keys()
     try:
         code = compile(text, str(original), "exec", dont_inherit=True)
-        exec(code, vars(module))  # noqa: S102 - the user's own script
+        # In a context of its own, `numpy.seterr` does not change how accelbench computes.
+        copy_context().run(exec, code, vars(module))
     except workload_checks.ERRORS as error:
         raise workload_checks.to_invalid_workload_error(error, original) from error
     imported = sorted((frameworks.packages() & sys.modules.keys()) - imported_before)
@@ -137,9 +138,8 @@ def _run_module(file: Path, text: str) -> ModuleType:
 
 
 def format_error(error: BaseException) -> str:
-    """Describe the exception in one line, with its line in the script."""
+    """Describe the exception in one line, with the line of the script that raised it, if one did."""
     file = origin()
     line = workload_checks.line_of(error, file) if file else ""
-    prefix = "" if isinstance(error, InvalidWorkloadError) else f"{type(error).__name__}: "
-    suffix = f" ({line})" if line else ""
-    return f"{prefix}{error}{suffix}"
+    text = str(error) if isinstance(error, InvalidWorkloadError) else workload_checks.describe(error)
+    return f"{text} ({line})" if line else text

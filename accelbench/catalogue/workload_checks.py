@@ -3,9 +3,11 @@
 What a method returns and what a program's step does is checked later, when they run.
 """
 
+import bdb
 import concurrent.futures
 import functools
 import inspect
+import re
 import threading
 import traceback
 import types
@@ -18,22 +20,33 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from accelbench import frameworks
+from accelbench.catalogue.numbers import NotNumbersError, to_numbers
+from accelbench.document import shorten
 from accelbench.problem import describe_unknown
-from accelbench.workload import Cost, Measure, Program, Workload
+from accelbench.workload import Array, Arrays, Cost, Measure, Operations, Program, Workload
 
 Returned = TypeVar("Returned")
 PROMISES = (concurrent.futures.Future, threading.Thread, types.FunctionType, types.MethodType, functools.partial)
 """Types that a step must not return in place of arrays: the step's work would not be done yet."""
 ERRORS = (Exception, SystemExit)
 """Exceptions of users' code that are reported; an unreported `sys.exit()` would end this process without a message."""
-STATE_EXPORT = Program.__dataclass_fields__["export"].default
-"""Default of a program's export, which returns the state. Then the state has to be a dictionary of named arrays."""
 EXPORT = 'Program(..., export=lambda state, out: {"x": state})'
 SKELETONS = {
     "arrays": 'def arrays(self, parameters, rng): return Arrays(state={"x": rng.standard_normal(1000)})',
 }
 """What to write for a required method that is missing."""
-OPTIONAL_METHODS = frozenset({"reference", "cost"})
+RESULT = "y"
+"""Name of the single array that a function returns."""
+MAXIMUM_NAME_CHARACTERS = 1000
+MAXIMUM_QUOTED_CHARACTERS = 80
+"""Maximum length of a name that an error quotes."""
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Matches half of a surrogate pair, which UTF-8 cannot encode, so that no file and no JSON can contain it."""
+MAXIMUM_COST = 1e30
+"""Maximum operations or bytes of one unit: no machine runs so many, and rates stay finite."""
+NO_INPUT = "EOF when reading a line"
+"""Message of the exception that `input()` raises where standard input is empty."""
+OPTIONAL_METHODS = frozenset({"reference", "canonical", "cost"})
 """Methods that a workload may leave out, so that a misspelt one would have no effect and no error."""
 
 
@@ -46,7 +59,7 @@ class InvalidWorkloadError(Exception):
 
 
 def line_of(error: BaseException, file: Path) -> str:
-    """Return the line of `file` that raised the error, as `my_filter.py, line 12`."""
+    """Return the line of `file` that raised the error, as `my_filter.py, line 12`; "" if none did."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f"{file.name}, line {lines[-1]}" if lines else ""
 
@@ -58,9 +71,13 @@ def to_invalid_workload_error(error: BaseException, file: Path) -> InvalidWorklo
 
 def describe(error: BaseException) -> str:
     """Describe the exception by its type and message."""
-    text = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}".rstrip(": ")
     if isinstance(error, SystemExit):
         return f'{text}: it ends the process; code that the file runs by itself belongs under if __name__ == "__main__"'
+    if isinstance(error, bdb.BdbQuit):
+        return f"{text}: a breakpoint stops here, where nobody can go on from it; remove it"
+    if isinstance(error, EOFError) and str(error) == NO_INPUT:
+        return f"{text}: nobody can answer input() here; take the value as a parameter of arrays()"
     return text
 
 
@@ -75,7 +92,11 @@ def location(function: Callable[..., Any]) -> str:
 
 
 def call_method(method: Callable[..., Returned], kind: type[Returned], *arguments: Any) -> Returned:
-    """Call a workload's method, and check its signature and the type of its result."""
+    """Call a workload's method with these arguments, and return its result.
+
+    Raises InvalidWorkloadError if the method's parameters are not those that `Workload` declares, or if the result is
+    no `kind`.
+    """
     _check_signature(method)
     value = method(*arguments)
     _check_type(value, kind, method)
@@ -99,12 +120,34 @@ def cost(workload: Workload, parameters: Any, float_bytes: int) -> Cost | None:
     if declared_cost is None:
         return None
     _check_type(declared_cost, Cost, workload.cost)
+    check_cost(declared_cost, f"{location(workload.cost)} returned")
+    return declared_cost
+
+
+def check_cost(declared_cost: Cost, subject: str) -> None:
+    """Raise InvalidWorkloadError if the cost is no number or out of range; `subject` begins the message."""
     for name in ("flops", "bytes"):
         value = getattr(declared_cost, name)
-        if not isinstance(value, Real):
-            kind = type(value).__name__
-            raise InvalidWorkloadError(f"{location(workload.cost)} returned {name} as a {kind}; it has to be a number")
-    return declared_cost
+        is_number = isinstance(value, Real)
+        if not is_number:
+            raise InvalidWorkloadError(f"{subject} {name} as a {type(value).__name__}; it has to be a number")
+        if not 0 <= value <= MAXIMUM_COST:
+            raise InvalidWorkloadError(f"{subject} {name} as {value}; it has to be between 0 and {MAXIMUM_COST:g}")
+
+
+def operations(workload: Workload, parameters: Any) -> Operations | None:
+    """Return the operations that the workload declares for a unit, after checking them."""
+    _check_signature(workload.operations)
+    declared = workload.operations(parameters)
+    if declared is None:
+        return None
+    _check_type(declared, Operations, workload.operations)
+    for name, count in vars(declared).items():
+        if not isinstance(count, int) or count < 0:
+            raise InvalidWorkloadError(
+                f"{location(workload.operations)} returned {name} as {count!r}; it has to be a whole number, 0 or more"
+            )
+    return declared
 
 
 def check_step(step: Callable[..., Any], returned: Any) -> None:
@@ -121,12 +164,91 @@ def check_step(step: Callable[..., Any], returned: Any) -> None:
         )
 
 
+def _is_default_export(function: Callable[..., Any]) -> bool:
+    """Return True for the default of `Program.export`, which returns the state, a dictionary of named arrays."""
+    return function is Program.__dataclass_fields__["export"].default
+
+
 def check_names(build: Callable[..., Any], program: Program) -> None:
-    """Raise InvalidWorkloadError if the arrays to compare have no names."""
-    if program.export is STATE_EXPORT and not isinstance(program.state, Mapping):
+    """Raise InvalidWorkloadError if the arrays to compare have no names; `build` is the method of the program."""
+    if _is_default_export(program.export) and not isinstance(program.state, Mapping):
         raise InvalidWorkloadError(
             f"{location(build)}: its state is {type_of(program.state)}, not a dictionary of named arrays, so name what "
             f"is compared with the reference: {EXPORT}"
+        )
+
+
+def numbers_by_name(
+    function: Callable[..., Any], values: Mapping[str, Any], convert: Callable[[Any], Array] = to_numbers
+) -> dict[str, Array]:
+    """Return the values that a function returned, by name, as arrays of numbers.
+
+    Args:
+        function: The function that returned the values; error messages have its location.
+        values: The values, by the names of the arrays.
+        convert: Converts a value to an array; raises NotNumbersError for a value that is no array of numbers.
+
+    Raises:
+        InvalidWorkloadError: A name is not a string or too long, or `convert` raised NotNumbersError.
+    """
+    arrays = {}
+    for name, value in values.items():
+        _check_array_name(function, name)
+        try:
+            arrays[name] = convert(value)
+        except NotNumbersError as error:
+            # The error ends the sentence: `my_filter.py, line 3: jax() returned "x" as a str; it has to be ...`
+            subject = "the program's state has" if _is_default_export(function) else f"{location(function)} returned"
+            # A single result has its name from accelbench, so the author does not know the name.
+            quoted_name = "" if values.keys() == {RESULT} else f'"{name}" as '
+            raise InvalidWorkloadError(f"{subject} {quoted_name}{error}") from error
+    return arrays
+
+
+def _check_array_name(function: Callable[..., Any], name: object) -> None:
+    """Raise InvalidWorkloadError if a function names an array by anything but a string that can be stored."""
+    if not isinstance(name, str) or len(name) > MAXIMUM_NAME_CHARACTERS or LONE_SURROGATE.search(name):
+        quoted = shorten(repr(name), MAXIMUM_QUOTED_CHARACTERS)
+        raise InvalidWorkloadError(
+            f"{location(function)} names an array {quoted}; a name is a string of at most "
+            f"{MAXIMUM_NAME_CHARACTERS} characters"
+        )
+
+
+def call_reference(workload: Workload, parameters: Any, arrays: Arrays, units: int) -> dict[str, Array]:
+    """Call the workload's reference, and return its results by name as arrays of numbers."""
+    results = workload.reference(parameters, arrays, units)
+    if not isinstance(results, Mapping):
+        raise InvalidWorkloadError(
+            f"{location(workload.reference)} returned {type_of(results)}; it has to return a dictionary of arrays"
+        )
+    return numbers_by_name(workload.reference, results)
+
+
+def call_canonical(
+    workload: Workload, parameters: Any, arrays: Arrays, outputs: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Call the workload's canonical, and return the outputs in the form in which they are compared."""
+    results = workload.canonical(parameters, arrays, outputs)
+    if not isinstance(results, Mapping) or not results:
+        raise InvalidWorkloadError(
+            f"{location(workload.canonical)} returned {type_of(results) if results else 'nothing'}; it has to return "
+            "the outputs in the form in which they are compared, as a dictionary of arrays"
+        )
+    return numbers_by_name(workload.canonical, results)
+
+
+def refuse_canonical_with_random_outputs(workload: Workload, measure: Measure) -> None:
+    """Raise InvalidWorkloadError if a workload has a canonical form and declares its outputs random.
+
+    Only outputs that are compared number by number need such a form. Random outputs are compared by their moments or
+    shapes.
+    """
+    if workload.has_canonical() and measure.random:
+        raise InvalidWorkloadError(
+            f"{location(workload.canonical)} gives outputs the form in which their numbers are compared, but measure "
+            f'declares them random, so that only their {measure.random} are compared: remove canonical(), or "random" '
+            "from measure"
         )
 
 
@@ -176,7 +298,9 @@ def file_of(kind: type[Workload]) -> Path:
 def instantiate(kind: type[Workload]) -> Workload:
     """Check a workload's class, and return an instance."""
     if not kind.hand_written:  # made from functions
-        return kind()
+        workload = kind()
+        refuse_canonical_with_random_outputs(workload, workload.measure(kind.Parameters()))
+        return workload
     try:
         file = file_of(kind)
         _, line = inspect.getsourcelines(kind)
@@ -202,7 +326,8 @@ def _check_and_instantiate(kind: type[Workload], where: str) -> Workload:
         raise InvalidWorkloadError(f"{where}: every parameter needs a default; {fields} has none") from error
     workload = kind()
     variants = workload.variants()
-    is_timed = call_method(workload.measure, Measure, defaults).protocol != "observe"
+    measure = call_method(workload.measure, Measure, defaults)
+    is_timed = measure.protocol != "observe"
     required = {variant.method for variant in variants.values()} | {"arrays"}
     # A class that does not define a method has the one of Workload.
     missing = sorted(name for name in required if getattr(kind, name, None) is getattr(Workload, name, None))
@@ -215,6 +340,7 @@ def _check_and_instantiate(kind: type[Workload], where: str) -> Workload:
         raise InvalidWorkloadError(f"{where} has no variants: modes is empty, and nothing is marked with @variant")
     for name in sorted(required | OPTIONAL_METHODS):
         _check_signature(getattr(workload, name))
+    refuse_canonical_with_random_outputs(workload, measure)
     if is_timed:
         cost(workload, defaults, float_bytes=4)
     return workload
@@ -226,17 +352,19 @@ def find_misspelling(name: str, candidates: Iterable[str]) -> str:
 
 
 def _describe_missing(kind: type[Workload], missing: Sequence[str]) -> str:
-    """Describe the missing methods, and what to write."""
+    """Describe the missing methods, and what to write; the text follows the name of the class."""
     advice = []
+    own_names = vars(kind).keys() - vars(Workload).keys()
     for name in missing:
-        misspelling = find_misspelling(name, vars(kind).keys() - vars(Workload).keys())
+        misspelling = find_misspelling(name, own_names)
         if misspelling:
             advice.append(f"did you mean {name}() by {misspelling}()?")
         elif name in SKELETONS:
             advice.append(f"write {SKELETONS[name]}")
-        else:  # the method of a framework
-            other_modes = {framework: modes for framework, modes in kind.modes.items() if framework != name}
-            advice.append(f"write it, or leave {name} out: modes = {other_modes}".replace("'", '"'))
+        else:  # the method of a program
+            other_modes = {method: modes for method, modes in kind.modes.items() if method != name}
+            modes_code = repr(other_modes).replace("'", '"')  # as most people write it
+            advice.append(f"write it, or leave {name} out: modes = {modes_code}")
     methods = ", no ".join(f"{name}()" for name in missing)
     return f"has no {methods}: {'; '.join(advice)}"
 
@@ -257,18 +385,18 @@ def _mode_problems(modes: object) -> Iterator[str]:
     """Yield the problems of a workload's `modes`."""
     example = 'such as modes = {"jax": ("jit",)}'
     if not isinstance(modes, Mapping):
-        yield f"modes is a {type(modes).__name__}; it has to give each framework its modes, {example}"
+        yield f"modes is a {type(modes).__name__}; it has to give each program its modes, {example}"
         return
-    for framework, framework_modes in modes.items():
+    for method, method_modes in modes.items():
         try:
-            known_modes = frameworks.find(str(framework)).modes
+            known_modes = frameworks.find(frameworks.name_of(str(method))).modes
         except frameworks.UnknownFrameworkError as error:
             yield f"modes: {error}"
             continue
-        if not isinstance(framework_modes, tuple | list):
-            kind = type(framework_modes).__name__
-            yield f"modes: {framework} has a {kind}; it has to be a tuple of modes, {example}"
+        if not isinstance(method_modes, tuple | list):
+            kind = type(method_modes).__name__
+            yield f"modes: {method} has a {kind}; it has to be a tuple of modes, {example}"
             continue
-        for mode in framework_modes:
+        for mode in method_modes:
             if str(mode) not in known_modes:
-                yield f"modes: {framework}: {describe_unknown('mode', str(mode), known_modes)}"
+                yield f"modes: {method}: {describe_unknown('mode', str(mode), known_modes)}"

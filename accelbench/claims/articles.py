@@ -43,7 +43,7 @@ class Articles(Document):
 
 
 def load(directory: Path) -> Articles:
-    """Read articles.yaml in the directory; raises InvalidLedgerError."""
+    """Read articles.yaml in the directory; raises InvalidLedgerError if it is missing or malformed."""
     file = directory / ARTICLES
     try:
         return Articles.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))

@@ -66,7 +66,7 @@ def list_terms(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def workloads_table(results: Iterable[Result]) -> str:
-    """Return a table that explains the measured workloads."""
+    """Return a table that explains the measured workloads, their variants, parameters and observations."""
     variants_by_workload: defaultdict[str, set[str]] = defaultdict(set)
     for result in results:
         variants_by_workload[result.case.workload].update(variant.name for variant in result.variants)

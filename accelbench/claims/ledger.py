@@ -152,7 +152,8 @@ class Claim(Document):
     @model_validator(mode="after")
     def _require_conditions_of_claims_only(self) -> Self:
         """Require conditions of a claim, and forbid them for our own question."""
-        if self.own == bool(self.confirms or self.refutes):
+        has_conditions = bool(self.confirms or self.refutes)
+        if self.own == has_conditions:
             raise ValueError(f"row {self.row}: a claim needs confirms or refutes; a question of our own has neither")
         return self
 
@@ -180,7 +181,7 @@ class Claim(Document):
 
     @property
     def table_baseline(self) -> str | None:
-        """Return the baseline of the claim's tables.
+        """Return the baseline of the claim's tables: that of its first majority, or the one that the ledger names.
 
         With None, each table uses the baseline of its manifest.
         """
@@ -192,9 +193,8 @@ class Claim(Document):
         return tuple(manifest.removesuffix(".yaml") for manifest in self.manifests)
 
     def has_change_since(self, measured_at: datetime) -> bool:
-        """Return True if a condition changed at or after this time."""
+        """Return True if a condition changed at or after this time; if only its day is known, on or after this day."""
         for earlier in self.history:
-            # Some changes have only a day: then the same day is late enough.
             time_or_day = measured_at if isinstance(earlier.changed, datetime) else measured_at.date()
             if earlier.changed >= time_or_day:
                 return True
@@ -239,9 +239,9 @@ def load(path: Path) -> tuple[Claim, ...]:
 
 @functools.cache
 def reworded_digests(path: Path) -> dict[str, list[str]]:
-    """Return the digests of equivalent older sources, by each workload's digest today.
+    """Return the digests of older sources of workloads that count as today's, by the digest of today's source.
 
-    Sources are equivalent if only names and text differ.
+    An older source counts as today's if only names and texts in it differ.
     """
     file = path / REWORDED
     try:
@@ -290,7 +290,7 @@ def check_variants(claim: Claim, manifest: str, run: BenchmarkRun) -> None:
 
 
 def parse_hardware(name: str) -> Hardware:
-    """Return `name` as a class of hardware; raises ValueError."""
+    """Return `name` as a class of hardware; raises ValueError if there is no such class."""
     if name not in get_args(Hardware):
         raise ValueError(f"unknown hardware {name}; there are {', '.join(get_args(Hardware))}")
     return cast("Hardware", name)

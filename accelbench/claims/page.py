@@ -11,6 +11,7 @@ from accelbench.api.result import Result
 from accelbench.claims import glossary, tables, warnings
 from accelbench.claims.articles import Article, Articles
 from accelbench.claims.ledger import LEFT_OUT, UNNAMED, Claim, ClaimVerdict, Earlier, Hardware
+from accelbench.claims.pictures import PictureFile
 from accelbench.claims.settle import HARDWARE_OF_PLATFORM, MeasuredRun, SettledClaim, hardware_of_target
 from accelbench.claims.words import device_name, simplify_sentence
 from accelbench.report import machine
@@ -54,16 +55,16 @@ def page(
     *,
     hardware: Hardware,
     results_link: str,
-    pictures: Mapping[int, tuple[str, str]] | None = None,
+    pictures: Mapping[int, PictureFile] | None = None,
 ) -> str:
     """Return the page as Markdown.
 
     Args:
         settled_claims: The claims, in the order of the page.
         articles: The articles that the claims quote.
-        hardware: The page names it if all results are from one machine.
+        hardware: The class of hardware of the results; the page names it if all are from one machine.
         results_link: The link from the page to the directory of all results.
-        pictures: The file name and the description of each picture, by row.
+        pictures: The picture of each row that has one, by row.
     """
     pictures = pictures or {}
     results = [result for settled_claim in settled_claims for result in _results(settled_claim)]
@@ -109,7 +110,7 @@ def _overview_table(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def _mistakes_section(settled_claims: Sequence[SettledClaim], articles: Articles) -> list[str]:
-    """Return the section on mistakes that no claim asks about."""
+    """Return the section on mistakes in the quoted articles that no claim asks about; nothing if there are none."""
     quoted_articles = {settled_claim.claim.article for settled_claim in settled_claims}
     rows = [
         (mistake.article, mistake.said, mistake.shown)
@@ -139,7 +140,7 @@ def _row_count_text(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def _measured_source(settled_claim: SettledClaim) -> str:
-    """Return which source of the workload the deciding runs measured."""
+    """Return `today's source` or `an older source`, whichever the deciding runs measured; empty without such runs."""
     if not settled_claim.deciding_runs:
         return ""
     has_older_source = any(run.has_older_source for run in settled_claim.deciding_runs)
@@ -160,7 +161,7 @@ def _citation(article: Article) -> str:
 
 
 def _verdict_counts(settled_claims: Sequence[SettledClaim]) -> list[str]:
-    """Return a table that counts verdicts, and paragraphs on changed conditions."""
+    """Return a table with the number of claims of each verdict, then paragraphs on changed conditions."""
     counts = Counter(settled_claim.verdict for settled_claim in settled_claims)
     rows = [
         (str(counts[verdict]), _verdict_text(verdict), VERDICT_MEANINGS[verdict]) for verdict in get_args(ClaimVerdict)
@@ -195,7 +196,7 @@ def _changed_conditions(settled_claims: Sequence[SettledClaim]) -> list[str]:
 
 
 def _count_verdict_changes(settled_claims: Sequence[SettledClaim]) -> Counter[tuple[ClaimVerdict, ClaimVerdict]]:
-    """Count the changes of measured verdicts, by old and new verdict."""
+    """Count how often each measured verdict changed into each other one; the keys are (old verdict, new verdict)."""
     changes: Counter[tuple[ClaimVerdict, ClaimVerdict]] = Counter()
     for settled_claim in settled_claims:
         verdicts = [*(earlier.verdict for earlier in settled_claim.claim.history), settled_claim.verdict]
@@ -216,7 +217,7 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
     descriptions = []
     for device in _devices(measured_results):
         device_results = [result for result in measured_results if _device(result) == device]
-        # Results from one machine can describe it differently.
+        # Results from one machine can describe it differently: take the description that says most.
         description = max((machine.line(result.fingerprint) for result in device_results), key=len)
         descriptions.append(escape(f"{description}{_libraries(device_results)}"))
     paragraphs = []
@@ -235,14 +236,14 @@ def _machines(results: Sequence[Result], hardware: Hardware) -> list[str]:
 
 
 def _libraries(results: Iterable[Result]) -> str:
-    """Return the versions of the frameworks' libraries, as `, Flax 0.12, Optax 0.2`."""
+    """Return the versions of the frameworks' libraries, as `, Flax 0.12, Optax 0.2`; empty if none is known."""
     versions: dict[str, str] = {}
     for result in results:
-        for name in LIBRARIES:
+        for name, title in LIBRARIES.items():
             version = result.fingerprint.get(f"version.{name}", "")
             if version:
-                versions[name] = version
-    return "".join(f", {LIBRARIES[name]} {version}" for name, version in versions.items() if version != "unknown")
+                versions[title] = version
+    return "".join(f", {title} {version}" for title, version in versions.items() if version != "unknown")
 
 
 def _results(settled_claim: SettledClaim) -> list[Result]:
@@ -250,29 +251,29 @@ def _results(settled_claim: SettledClaim) -> list[Result]:
     return [result for run in (*settled_claim.deciding_runs, *settled_claim.other_runs) for result in run.results]
 
 
+def _run_seconds(run: MeasuredRun) -> float:
+    """Return how long the run took: the sum of its cases' whole times."""
+    return sum(float(result.overhead.get("total", 0)) for result in run.results)
+
+
 def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return a paragraph on how to check a row."""
-    # `overhead["total"]` is the whole time of a case. Several rows can share a run: in the sum, its time counts once.
-    seconds_by_run = {
-        run.name: sum(float(result.overhead.get("total", 0)) for result in run.results)
-        for settled_claim in settled_claims
-        for run in settled_claim.deciding_runs
-    }
+    """Return a paragraph on how to check a row, with how many rows we checked and how long that took."""
     fully_checked, partly_checked_rows = [], []
     for settled_claim in settled_claims:
-        if settled_claim.deciding_runs and not settled_claim.manifests_to_run:
-            # An untestable row has a manifest that cannot decide here, so its deciding runs check only a part of it.
-            if settled_claim.verdict.startswith("untestable"):
-                partly_checked_rows.append(f"row {settled_claim.claim.row}")
-            else:
-                fully_checked.append(settled_claim)
+        if not settled_claim.deciding_runs or settled_claim.manifests_to_run:
+            continue
+        # An untestable row has a manifest that cannot decide here, so its deciding runs check only a part of it.
+        if settled_claim.verdict.startswith("untestable"):
+            partly_checked_rows.append(f"row {settled_claim.claim.row}")
+        else:
+            fully_checked.append(settled_claim)
     partly_text = f", and {figures.join_names(partly_checked_rows)} in part" if partly_checked_rows else ""
-    seconds_by_row = [
-        sum(seconds_by_run[run.name] for run in settled_claim.deciding_runs) for settled_claim in fully_checked
-    ]
-    below_one_minute = sum(seconds <= ONE_MINUTE_SECONDS for seconds in seconds_by_row)
-    below_ten_minutes = sum(seconds <= TEN_MINUTES_SECONDS for seconds in seconds_by_row)
-    total_time = figures.duration(sum(seconds_by_run.values()))
+    row_seconds = [sum(map(_run_seconds, settled_claim.deciding_runs)) for settled_claim in fully_checked]
+    below_one_minute = sum(seconds <= ONE_MINUTE_SECONDS for seconds in row_seconds)
+    below_ten_minutes = sum(seconds <= TEN_MINUTES_SECONDS for seconds in row_seconds)
+    # Several rows can share a run, whose time counts once in the total.
+    runs = {run.name: run for settled_claim in settled_claims for run in settled_claim.deciding_runs}
+    total_time = figures.duration(sum(map(_run_seconds, runs.values())))
     results = [result for settled_claim in settled_claims for result in _results(settled_claim)]
     machines = "machines" if _has_several_devices(results) else "machine"
     return (
@@ -287,7 +288,7 @@ def _how_to_check(settled_claims: Sequence[SettledClaim]) -> str:
 
 
 def _older_sources_text(settled_claims: Sequence[SettledClaim]) -> str:
-    """Return a sentence that counts the runs of older workload sources."""
+    """Return a sentence that counts the runs of older workload sources, after a space; empty if there is none."""
     run_names = {
         run.name
         for settled_claim in settled_claims
@@ -326,12 +327,9 @@ def _has_several_devices(results: Iterable[Result]) -> bool:
 
 
 def _claim_section(
-    settled_claim: SettledClaim, results_link: str, picture: tuple[str, str] | None, *, names_devices: bool
+    settled_claim: SettledClaim, results_link: str, picture: PictureFile | None, *, names_devices: bool
 ) -> list[str]:
-    """Return the paragraphs of one claim.
-
-    `picture` has the file name and the description of the claim's picture.
-    """
+    """Return the paragraphs of one claim; if `names_devices`, the last one names the devices of its results."""
     claim = settled_claim.claim
     quote = claim.quote.replace(LEFT_OUT, " … ")
     paragraphs = [
@@ -341,8 +339,7 @@ def _claim_section(
         f"**{_verdict_text(settled_claim.verdict)}.** {_answer(settled_claim)}".rstrip(),
     ]
     if picture:
-        file_name, description = picture
-        paragraphs.append(f"![{escape(description)}]({results_link}/pictures/{file_name})")
+        paragraphs.append(f"![{escape(picture.description)}]({results_link}/pictures/{picture.file_name})")
     paragraphs += tables.run_tables(settled_claim.deciding_runs, claim)
     if settled_claim.other_runs:
         paragraphs += ["Also measured, deciding nothing:", *tables.run_tables(settled_claim.other_runs, claim)]
@@ -356,7 +353,7 @@ def _claim_section(
 
 
 def _answer(settled_claim: SettledClaim) -> str:
-    """Return the ledger's sentence for the verdict; empty if it has none."""
+    """Return the ledger's sentence for the verdict, marked if a result is newer than it; empty if there is none."""
     claim = settled_claim.claim
     sentence = escape(claim.answers.get(settled_claim.verdict, ""))
     has_newer_result = any(measured_at(result).date() > claim.written for result in _results(settled_claim))
@@ -390,7 +387,7 @@ def _deciding_hardware(settled_claim: SettledClaim) -> str:
 
 
 def _hardware_of_result(result: Result) -> Hardware | None:
-    """Return the class of hardware of the result's target or device."""
+    """Return the class of hardware of the result's target or device; None if no claim is about such hardware."""
     accelerator = result.case.accelerator
     if accelerator.target:
         return hardware_of_target(accelerator.target)
@@ -398,7 +395,7 @@ def _hardware_of_result(result: Result) -> Hardware | None:
 
 
 def _caveats(settled_claim: SettledClaim) -> list[str]:
-    """Return a Markdown list of the claim's caveats."""
+    """Return a Markdown list of what limits the claim's verdict: outdated runs, warnings, missing runs."""
     runs = (*settled_claim.deciding_runs, *settled_claim.other_runs)
     caveats = [
         f"Measured {_last_day(run)} with an older source of its workload ({run.name}): to be measured again."
@@ -439,26 +436,25 @@ def _replaced_results(claim: Claim) -> list[str]:
     """Return the section on results that newer results replaced."""
     if not claim.replaced:
         return []
-    entries = [
-        # Without a text of `found`, two spaces would follow the colon.
-        f"- {replaced.measured}: {escape(replaced.found)}{_git_command(replaced.result)}".replace(":  ", ": ")
-        for replaced in claim.replaced
-    ]
+    entries = []
+    for replaced in claim.replaced:
+        sentences = [escape(replaced.found), _git_command(replaced.result)]
+        entries.append(f"- {replaced.measured}: {' '.join(filter(None, sentences))}")
     return [_details_section("Earlier measurements", "\n".join(entries))]
 
 
 def _git_command(result: str) -> str:
-    """Return a sentence with the git command that shows `result` (COMMIT:PATH)."""
-    return f" The result: `git show {result}/report.md`." if result else ""
+    """Return a sentence with the git command that shows `result` (COMMIT:PATH); empty if no result was kept."""
+    return f"The result: `git show {result}/report.md`." if result else ""
 
 
 def _describe_earlier_condition(earlier: Earlier) -> str:
     """Describe an earlier condition and why it was changed."""
-    return (
+    description = (
         f"Until {earlier.changed:%Y-%m-%d} the condition was this: {escape(earlier.asked)}. The verdict was "
         f"{_verdict_text(earlier.verdict)}: {escape(earlier.found)} It was changed because {escape(earlier.why)}"
-        f"{_git_command(earlier.result)}"
     )
+    return " ".join(filter(None, (description, _git_command(earlier.result))))
 
 
 def _links(settled_claim: SettledClaim, results_link: str) -> str:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from accelbench.claims import training
 from accelbench.claims.settle import SettledClaim
@@ -26,14 +26,22 @@ MARGIN_FACTOR = 1.3
 """The axis extends beyond the smallest and the largest ratio by this factor."""
 
 
-def descriptions_by_row(settled_claims: Sequence[SettledClaim]) -> Mapping[int, tuple[str, str]]:
+class PictureFile(NamedTuple):
+    """Name the SVG file of a row's picture, and describe the picture in words."""
+
+    file_name: str
+    description: str
+
+
+def descriptions_by_row(settled_claims: Sequence[SettledClaim]) -> Mapping[int, PictureFile]:
     """Return the file name and the description of each row's picture, by row."""
     describers = {"speedups": forest.describe, "pays-back": payback.describe}
     descriptions = {row: describers[kind](result) for row, kind, result in _pictures_of_one_result(settled_claims)}
     lines = _training_lines(settled_claims)
     if lines:
+        # All rows with trainings show the same picture, which has a line for each of them.
         descriptions |= dict.fromkeys(_rows_with_trainings(settled_claims), _describe_trainings(lines))
-    return {row: (f"row-{row}.svg", description) for row, description in sorted(descriptions.items())}
+    return {row: PictureFile(f"row-{row}.svg", description) for row, description in sorted(descriptions.items())}
 
 
 def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
@@ -42,12 +50,13 @@ def svg_files(settled_claims: Sequence[SettledClaim]) -> Mapping[str, str]:
     plots = {row: painters[kind](result, f"row-{row}") for row, kind, result in _pictures_of_one_result(settled_claims)}
     lines = _training_lines(settled_claims)
     if lines:
+        # All rows with trainings show the same picture, which has a line for each of them.
         plots |= dict.fromkeys(_rows_with_trainings(settled_claims), _plot_trainings(lines))
     return {f"row-{row}.svg": canvas.standalone(plot) for row, plot in sorted(plots.items()) if plot}
 
 
 def _pictures_of_one_result(settled_claims: Sequence[SettledClaim]) -> "Iterator[tuple[int, str, Result]]":
-    """Yield row, kind and result of each picture that shows one result."""
+    """Yield (row, kind, result) of each picture that shows one result; the kind is `speedups` or `pays-back`."""
     for settled_claim in settled_claims:
         picture = settled_claim.claim.picture
         for run in (*settled_claim.deciding_runs, *settled_claim.other_runs):
@@ -69,8 +78,8 @@ class _Line:
     article_ratio: float
     bounds: tuple[float, float]
     """The lowest and the highest ratio that confirm the claim."""
-    measured_ratios: tuple[float, float, float] | None
-    """The lowest, the measured and the highest ratio; None if no result has one."""
+    measured: training.TimeRatio | None
+    """None if no result has a ratio."""
 
 
 def _training_lines(settled_claims: Sequence[SettledClaim]) -> list[_Line]:
@@ -80,20 +89,20 @@ def _training_lines(settled_claims: Sequence[SettledClaim]) -> list[_Line]:
             name=f"row {settled_claim.claim.row}: {condition.variant}",
             article_ratio=float(condition.article),
             bounds=training.bounds(condition),
-            measured_ratios=_first_measured_ratios(condition, settled_claim),
+            measured=_first_measured_ratio(condition, settled_claim),
         )
         for settled_claim in settled_claims
         for condition in settled_claim.claim.trainings
     ]
 
 
-def _first_measured_ratios(condition: "Training", settled_claim: SettledClaim) -> tuple[float, float, float] | None:
-    """Return the ratios of the first result that compares the two trainings."""
+def _first_measured_ratio(condition: "Training", settled_claim: SettledClaim) -> training.TimeRatio | None:
+    """Return the ratio of the first result that compares the two trainings; None if there is none."""
     for run in settled_claim.deciding_runs:
         for result in run.results:
-            ratios = training.ratios(condition, result)
-            if ratios:
-                return ratios
+            ratio = training.total_time_ratio(condition, result)
+            if ratio:
+                return ratio
     return None
 
 
@@ -102,9 +111,8 @@ def _describe_trainings(lines: Sequence[_Line]) -> str:
     texts = []
     for line in lines:
         measured_text = "not measured here"
-        if line.measured_ratios:
-            lowest, measured, highest = line.measured_ratios
-            measured_text = f"{times(measured, lowest, highest)} here"
+        if line.measured:
+            measured_text = f"{times(line.measured.typical, line.measured.lowest, line.measured.highest)} here"
         texts.append(f"{line.name} {times(line.article_ratio)} in the article, {measured_text}")
     return f"Whole trainings against the program that each row compares with: {'; '.join(texts)}."
 
@@ -113,11 +121,11 @@ def _plot_trainings(lines: Sequence[_Line]) -> "Plot":
     """Draw a picture with one line for each training."""
     ratios: list[float] = []
     for line in lines:
-        ratios += (*line.bounds, line.article_ratio, *(line.measured_ratios or ()))
+        ratios += (*line.bounds, line.article_ratio, *(line.measured or ()))
     # A range can begin at 0 or have no upper end; a logarithmic axis can show neither.
     shown_ratios = [ratio for ratio in ratios if 0 < ratio < math.inf]
     axis_minimum, axis_maximum = min(shown_ratios) / MARGIN_FACTOR, max(shown_ratios) * MARGIN_FACTOR
-    first_measured_line = next((line for line in lines if line.measured_ratios), None)
+    first_measured_line = next((line for line in lines if line.measured), None)
     left_margin = max(canvas.text_width(line.name) for line in lines) + 16
 
     def draw_figure(width: int) -> "Figure":
@@ -136,11 +144,11 @@ def _plot_trainings(lines: Sequence[_Line]) -> "Plot":
             # The legend shows each label once, so only the first mark of a kind has one.
             label = "article" if line is lines[0] else None
             axes.plot([line.article_ratio], [y], "D", markersize=8, color=Ink.SERIES_2.value, label=label)
-            if line.measured_ratios:
-                lowest, measured, highest = line.measured_ratios
-                axes.plot([lowest, highest], [y, y], color=Ink.SERIES_1.value, linewidth=3, solid_capstyle="butt")
+            if line.measured:
+                ends = [line.measured.lowest, line.measured.highest]
+                axes.plot(ends, [y, y], color=Ink.SERIES_1.value, linewidth=3, solid_capstyle="butt")
                 label = "here" if line is first_measured_line else None
-                axes.plot([measured], [y], "o", markersize=8, color=Ink.SERIES_1.value, label=label)
+                axes.plot([line.measured.typical], [y], "o", markersize=8, color=Ink.SERIES_1.value, label=label)
             axes.annotate(
                 line.name, (0, y), xycoords=axes.get_yaxis_transform(), xytext=(-12, 0),
                 textcoords="offset points", ha="right", va="center", annotation_clip=False,

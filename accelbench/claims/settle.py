@@ -83,9 +83,13 @@ def settle(
     hardware: Hardware,
     additional_runs: Sequence[MeasuredRun] = (),
 ) -> SettledClaim:
-    """Settle the claim from the runs of its manifests on this class of hardware.
+    """Settle the claim from the runs of its manifests.
 
-    The additional runs are shown and do not change the verdict.
+    Args:
+        claim: The claim.
+        manifests: Its manifests, with the runs that were made of them.
+        hardware: The class of hardware that the runs were made on, or could be made on.
+        additional_runs: Runs that are shown and do not change the verdict.
     """
     deciding_manifests = [manifest for manifest in manifests if _can_decide(claim, manifest, hardware)]
     manifests_to_run = tuple(manifest.name for manifest in deciding_manifests if manifest.run is None)
@@ -106,14 +110,14 @@ def settle(
 
 
 def _can_decide(claim: Claim, manifest: ClaimManifest, hardware: Hardware) -> bool:
-    """Return True if the manifest's run can decide the claim."""
-    if manifest.targets:
+    """Return True if the manifest's run, made on this class of hardware, can decide the claim."""
+    if manifest.targets:  # it only compiles, for which the machine does not matter
         return any(hardware_of_target(target) in claim.hardware for target in manifest.targets)
     if hardware not in claim.hardware:
         return False
     if not claim.machine:
         return True
-    # The claim is about one machine.
+    # The claim is about one machine: only results tell whether this is it.
     if manifest.run is None:
         return False
     return all(claim.machine in result.fingerprint.get("device.name", "") for result in manifest.run.results)
@@ -134,7 +138,12 @@ def _verdict(
 ) -> ClaimVerdict:
     """Return the verdict of the first rule that applies.
 
-    `all_can_decide` is True if this hardware suffices for every manifest of the claim.
+    Args:
+        claim: The claim.
+        findings: Whether each of its conditions is met.
+        runs: The runs that can decide it.
+        run_is_missing: True if a manifest that could decide it was not run.
+        all_can_decide: True if this hardware suffices for every manifest of the claim.
     """
     # `can`: the article claims that something is possible. One example confirms that; nothing refutes it.
     if claim.can and any(_is_example(claim, run) for run in runs):
@@ -165,9 +174,10 @@ def _meet_all_conditions(runs: Sequence[MeasuredRun], findings: Sequence[ClaimFi
 
 
 def _findings(claim: Claim, runs: Sequence[MeasuredRun], *, run_is_missing: bool) -> list[ClaimFinding]:
-    """Return a finding for each condition of the claim.
+    """Return a finding for each condition of the claim and each case that counts for it.
 
-    Conditions in the ledger replace the expectations of the manifests.
+    Conditions in the ledger replace the expectations of the manifests. Majorities need the cases of all runs, so they
+    have no finding if a run is missing.
     """
     all_cases = [case for run in runs for case in run.measured_cases]
     cases = [(result, outcomes) for result, outcomes in all_cases if _counts_for(claim, result)]
@@ -223,7 +233,7 @@ def _describe_speedup(result: Result, outcome: ExpectationOutcome) -> str:
 
 
 def _suite_findings(claim: Claim, cases: MeasuredCases, *, all_complete: bool) -> list[ClaimFinding]:
-    """Return a finding for each majority of a claim about a suite."""
+    """Return a finding for each majority of a claim about a suite; undecided unless all cases are complete."""
     if not all_complete:
         missing = "a case is missing or was interrupted"
         return [ClaimFinding("undecided", f"{suite.condition(majority)}: {missing}.") for majority in claim.majorities]

@@ -6,6 +6,7 @@ reasons.
 
 from collections.abc import Mapping, Sequence
 
+from accelbench.api.case import CaseMeasurement
 from accelbench.api.result import Comparison, Outcome, Result, VariantResult
 from accelbench.claims.finding import ClaimFinding
 from accelbench.claims.ledger import Majority
@@ -18,18 +19,19 @@ from accelbench.verdict.rule import checks_against_verdict
 
 
 def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: int) -> ClaimFinding:
-    """Decide if most speedups lie within the bounds.
+    """Decide if more than half of the results have a speedup whose whole interval lies within the bounds.
 
-    All `majority_count` majorities share one error probability (Bonferroni).
+    The claim has `majority_count` majorities, which share one error probability (Bonferroni).
     """
     subject = condition(majority)
     outcomes, readings = [], []
     for result in results:
         logarithms = _log_speedups(result, majority.variant, majority.over)
-        reason = _why_unusable(majority, result, len(logarithms))
-        interval = None if reason else student_interval(logarithms, _alpha(result, majority_count))
+        if reason := _why_unusable(majority, result, len(logarithms)):
+            return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {reason}.")
+        interval = student_interval(logarithms, _alpha(result.case.measurement, comparisons=majority_count))
         if interval is None:
-            reason = reason or "the rounds say nothing"
+            reason = "its rounds are too few or differ too much for an interval"
             return ClaimFinding("undecided", f"{subject}: {result.case.workload}: {reason}.")
         outcomes.append(compare_with_bounds(interval.lower, interval.upper, majority.at_least, majority.at_most))
         readings.append(f"{result.case.workload} {times(interval.estimate, interval.lower, interval.upper)}")
@@ -37,7 +39,7 @@ def evaluate(majority: Majority, results: Sequence[Result], *, majority_count: i
     outcome: Outcome = "undecided"
     if 2 * inside_count > len(results):
         outcome = "met"
-    elif 2 * outside_count >= len(results):
+    elif 2 * outside_count >= len(results):  # then at most half can lie within the bounds
         outcome = "not-met"
     reading = f"{inside_count} of {len(results)} ({'; '.join(readings)})"
     return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=True)
@@ -54,18 +56,25 @@ def with_baseline(result: Result, baseline: str) -> Result:
 
 
 def _compare(result: Result, variant: str, baseline: str) -> Comparison:
-    """Compare two variants over the rounds that both have."""
+    """Compare two variants over the rounds that both have.
+
+    The comparison has no speedup if a failed check forbids it, or if the rounds are too few or differ too much for an
+    interval.
+    """
     logarithms = _log_speedups(result, variant, baseline)
+    measurement = result.case.measurement
     blocking_checks = tuple(checks_against_verdict(result.certificate, variant, baseline))
     comparison = Comparison(
         variant=variant,
         baseline=baseline,
         rounds=len(logarithms),
-        confidence=result.case.measurement.confidence,
+        confidence=measurement.confidence,
         invalid=blocking_checks,
         sentence="",
     )
-    interval = None if blocking_checks else student_interval(logarithms, _alpha(result, result.case.comparisons_in_run))
+    if blocking_checks:
+        return comparison
+    interval = student_interval(logarithms, _alpha(measurement, comparisons=result.case.comparisons_in_run))
     if interval is None:
         return comparison
     return comparison.model_copy(
@@ -84,7 +93,7 @@ def condition(majority: Majority) -> str:
 
 
 def _log_speedups(result: Result, variant: str, baseline: str) -> list[float]:
-    """Return the logarithm of the variant's speedup for each common round."""
+    """Return the natural logarithm of the variant's speedup over the baseline, for each round that has both."""
     variant_seconds = _seconds_by_round(result, variant)
     baseline_seconds = _seconds_by_round(result, baseline)
     rounds = sorted(baseline_seconds.keys() & variant_seconds.keys())
@@ -118,19 +127,15 @@ def _find_variant(result: Result, name: str) -> VariantResult | None:
 
 
 def _seconds_by_round(result: Result, name: str) -> Mapping[int, float]:
-    """Return the variant's seconds per unit, by round."""
+    """Return the variant's seconds per unit of work, by round; empty if the result has no such variant."""
     variant = _find_variant(result, name)
     if variant is None:
         return {}
     return {launch.round: float(launch.seconds) for launch in variant.launches}
 
 
-def _alpha(result: Result, comparisons: int) -> float:
-    """Return the error probability of one of `comparisons` intervals.
-
-    All intervals together keep the confidence.
-    """
-    measurement = result.case.measurement
+def _alpha(measurement: CaseMeasurement, *, comparisons: int) -> float:
+    """Return the error probability of one of `comparisons` intervals, which keep the confidence together."""
     return StoppingRule(
         rounds_min=measurement.rounds_min,
         rounds_max=measurement.rounds_max,

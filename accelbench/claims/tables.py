@@ -22,7 +22,10 @@ Row = tuple[str, ...]
 
 
 def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
-    """Return the parameters and the tables of these runs, as Markdown paragraphs."""
+    """Return paragraphs of Markdown: the parameters of these runs, then a table for each kind of result.
+
+    The tables show only the variants that the claim compares, against the claim's baseline if it names one.
+    """
     results = [redact_invalid(result) for run in runs for result in run.results]
     if claim.table_baseline:
         results = [suite.with_baseline(result, claim.table_baseline) for result in results]
@@ -40,7 +43,7 @@ def run_tables(runs: Sequence[MeasuredRun], claim: Claim) -> list[str]:
 
 
 def _parameters(results: Sequence[Result]) -> list[str]:
-    """Return a paragraph with the parameters and the precision of each workload.
+    """Return a paragraph with the parameters and the precision of each workload, or nothing without results.
 
     Swept parameters are left out: the tables name their values.
     """
@@ -69,7 +72,7 @@ def _time_tables(results: Sequence[Result]) -> list[str]:
 
 
 def _time_table(baseline: str, results: Sequence[Result]) -> str:
-    """Return the table of times for the results with this baseline."""
+    """Return the table of times for those of the results that have this baseline."""
     rows: list[Row] = []
     for result in results:
         if result.case.baseline == baseline:
@@ -86,8 +89,9 @@ def _time_table(baseline: str, results: Sequence[Result]) -> str:
         "memory",
         "power",
     )
-    # Numbers are aligned on the right, texts on the left.
-    return _table((*heads, *NUMBER_COLUMNS), rows, right={2, 4, 5, 6, 7, 8, 9})
+    all_heads = (*heads, *NUMBER_COLUMNS)
+    text_columns = {0, 1, COMPARISON_COLUMN}  # the others have numbers, which are aligned at the right
+    return _table(all_heads, rows, right=set(range(len(all_heads))) - text_columns)
 
 
 def _time_rows(result: Result, result_name: str) -> Iterable[Row]:
@@ -107,7 +111,7 @@ def _time_rows(result: Result, result_name: str) -> Iterable[Row]:
 
 
 def _time(result: Result, variant: VariantResult) -> str:
-    """Return the time per unit, or the reason why it is missing."""
+    """Return the variant's time per unit of work, such as `1.2 ms per step`, or why there is none."""
     seconds = step_seconds(variant)
     if seconds:
         return f"{figures.seconds(seconds, 2)} per {result.unit}"
@@ -119,7 +123,7 @@ def _time(result: Result, variant: VariantResult) -> str:
 
 
 def _comparison_text(result: Result, variant: VariantResult) -> str:
-    """Return how the variant compares with the baseline, or why it has no ratio."""
+    """Return `1.9 times as fast (1.6 to 2.2)`: the variant against the baseline; without a ratio, the reason."""
     if variant.name == result.case.baseline:
         return "baseline" if len(result.variants) > 1 else ""
     comparison = next((comparison for comparison in result.comparisons if comparison.variant == variant.name), None)
@@ -145,12 +149,14 @@ def _first_call(variant: VariantResult) -> str:
 
 def _power(variant: VariantResult) -> str:
     """Format the device's mean power; empty if it was not measured."""
-    joules, seconds = variant.numbers.device_joules_per_unit, step_seconds(variant)
-    return figures.quantity(float(joules) / seconds, "W") if joules is not None and seconds else ""
+    joules_per_unit, seconds_per_unit = variant.numbers.device_joules_per_unit, step_seconds(variant)
+    if joules_per_unit is None or not seconds_per_unit:
+        return ""
+    return figures.quantity(float(joules_per_unit) / seconds_per_unit, "W")
 
 
 def _observation_table(results: Sequence[Result]) -> list[str]:
-    """Return a table of observations, with a row for each variant."""
+    """Return a table of observations, with a row for each variant of each result; nothing without results."""
     if not results:
         return []
     all_observations = [observations for result in results for observations in result.observations]
@@ -169,14 +175,15 @@ def _observation_table(results: Sequence[Result]) -> list[str]:
 
 
 def _needs_column(name: str, all_observations: Sequence[Observations]) -> bool:
-    """Return False if the column has no information for readers."""
-    if name == "calls":
+    """Return True if the column of the observation `name` tells readers something."""
+    if name == "calls":  # always one for each batch
         return False
+    if name not in {"raised", "raisedCalls", "message"}:
+        return True
     column = [observations.find(name) for observations in all_observations]
     texts = {observation.text for observation in column if observation}
-    is_about_exceptions = name in {"raised", "raisedCalls", "message"}
     no_call_raised = texts <= {NOTHING, "0"}
-    return not (is_about_exceptions and no_call_raised)
+    return not no_call_raised
 
 
 OBSERVATION_HEADS = {"compilationsByCall": "compilations, call by call", "raisedCalls": "calls that raised"}
@@ -201,7 +208,7 @@ PROGRAM_COLUMNS: Mapping[str, tuple[str, Callable[[Numbers], str]]] = {
 
 
 def _program_table(results: Sequence[Result]) -> list[str]:
-    """Return a table with a row for each compiled program."""
+    """Return a table with a row for each compiled program; nothing without results."""
     if not results:
         return []
     rows: list[Row] = []
@@ -211,7 +218,8 @@ def _program_table(results: Sequence[Result]) -> list[str]:
         programs = [program for program in result.compiled if program.variant in variants]
         rows += [_program_row(result_name, program, variants[program.variant]) for program in programs]
     heads = ("what", "compiled for", "variant", *PROGRAM_COLUMNS, "what was fused")
-    return [_table(heads, rows, right={3, 4, 5, 6, 7})]
+    number_columns = {index for index, head in enumerate(heads) if head in PROGRAM_COLUMNS}
+    return [_table(heads, rows, right=number_columns)]
 
 
 def _program_row(result_name: str, program: CompiledVariant, variant: VariantResult) -> Row:
@@ -225,7 +233,7 @@ def _program_row(result_name: str, program: CompiledVariant, variant: VariantRes
 
 
 def _list_fusions(kinds: Sequence[str]) -> str:
-    """Return the first kinds of fusion, and how many more there are."""
+    """Join the first kinds of fusion, and say how many more there are: `add; multiply; 2 more kinds`."""
     texts = list(kinds[:MAXIMUM_FUSIONS])
     omitted_count = len(kinds) - MAXIMUM_FUSIONS
     if omitted_count > 0:

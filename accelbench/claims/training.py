@@ -6,6 +6,7 @@ the first calls with the bounds of the speedup's interval, so it is too wide rat
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from accelbench.api.result import Comparison, Result, VariantResult
 from accelbench.claims.finding import ClaimFinding
@@ -26,25 +27,30 @@ class _FirstCall:
     maximum_seconds: float
 
 
+class TimeRatio(NamedTuple):
+    """Hold the ratio of two total times, the baseline's divided by the variant's: its estimate, and its interval."""
+
+    lowest: float
+    typical: float
+    highest: float
+
+
 def evaluate(training: Training, result: Result) -> ClaimFinding:
     """Decide if the ratio of the total times lies within the claim's bounds."""
     subject = condition(training, result.unit)
-    interval = ratios(training, result)
-    if interval is None:
+    ratio = total_time_ratio(training, result)
+    if ratio is None:
         return ClaimFinding("undecided", f"{subject}: the two were not compared.")
     if result.rounds < result.case.measurement.rounds_min:
         return ClaimFinding("undecided", f"{subject}: too few rounds were measured.")
-    lower, ratio, upper = interval
     minimum, maximum = bounds(training)
-    outcome = compare_with_bounds(lower, upper, str(minimum), str(maximum))
-    return ClaimFinding(outcome, f"{subject}: {outcome}, {times(ratio, lower, upper)}.", sound=result.complete)
+    outcome = compare_with_bounds(ratio.lowest, ratio.highest, str(minimum), str(maximum))
+    reading = times(ratio.typical, ratio.lowest, ratio.highest)
+    return ClaimFinding(outcome, f"{subject}: {outcome}, {reading}.", sound=result.complete)
 
 
-def ratios(training: Training, result: Result) -> tuple[float, float, float] | None:
-    """Return the lowest, the measured and the highest ratio of the total times.
-
-    A ratio is the baseline's total time divided by the variant's.
-    """
+def total_time_ratio(training: Training, result: Result) -> TimeRatio | None:
+    """Return how many times as fast the whole training is; None if the result does not compare the two variants."""
     variants = {variant.name: variant for variant in result.variants if variant.seconds}
     variant, baseline = variants.get(training.variant), variants.get(training.over)
     if variant is None or baseline is None:
@@ -52,7 +58,7 @@ def ratios(training: Training, result: Result) -> tuple[float, float, float] | N
     for comparison in result.comparisons:
         is_pair = comparison.variant == training.variant and comparison.baseline == training.over
         if is_pair and comparison.verdict:
-            return _ratios(training.units, comparison, variant, baseline)
+            return _total_time_ratio(training.units, comparison, variant, baseline)
     return None
 
 
@@ -66,9 +72,9 @@ def bounds(training: Training) -> tuple[float, float]:
 
 
 def _confirming_factors(training: Training) -> tuple[float, float]:
-    """Return the smallest and the largest factor that confirm the claim.
+    """Return the smallest and the largest factor that confirm the claim, 2 and 6 for an article's factor of 3.
 
-    For an article's factor of 3, these are 2 and 6.
+    A factor says how many times as fast a faster variant is, or how many times as slow a slower one; it is at least 1.
     """
     article_ratio = float(training.article)
     article_factor = max(article_ratio, 1 / article_ratio)
@@ -89,25 +95,27 @@ def condition(training: Training, unit: str) -> str:
     )
 
 
-def _ratios(
-    units: int, comparison: Comparison, variant: VariantResult, baseline: VariantResult
-) -> tuple[float, float, float]:
-    """Return the lowest, the measured and the highest ratio of the total times."""
+def _total_time_ratio(units: int, comparison: Comparison, variant: VariantResult, baseline: VariantResult) -> TimeRatio:
+    """Return the ratio for a training of `units` units of work; `comparison` has the speedup of later calls."""
     baseline_first, variant_first = _first_call(baseline), _first_call(variant)
-    later_seconds = units * _seconds_per_unit(baseline)
-    # A comparison with a verdict has all three values; `or 1` is for the type checker.
-    lower = float(comparison.lower or 1)
-    speedup = float(comparison.speedup or 1)
-    upper = float(comparison.upper or 1)
-    return (
-        (baseline_first.minimum_seconds + later_seconds) / (variant_first.maximum_seconds + later_seconds / lower),
-        (baseline_first.typical_seconds + later_seconds) / (variant_first.typical_seconds + later_seconds / speedup),
-        (baseline_first.maximum_seconds + later_seconds) / (variant_first.minimum_seconds + later_seconds / upper),
+    baseline_later_seconds = units * _seconds_per_unit(baseline)
+
+    def ratio(baseline_first_seconds: float, variant_first_seconds: float, speedup: str | None) -> float:
+        """Return the ratio if the first calls take these seconds, and later calls of the variant have this speedup."""
+        # A comparison with a verdict has a speedup and both bounds; `or 1` is for the type checker.
+        variant_later_seconds = baseline_later_seconds / float(speedup or 1)
+        baseline_total_seconds = baseline_first_seconds + baseline_later_seconds
+        return baseline_total_seconds / (variant_first_seconds + variant_later_seconds)
+
+    return TimeRatio(
+        lowest=ratio(baseline_first.minimum_seconds, variant_first.maximum_seconds, comparison.lower),
+        typical=ratio(baseline_first.typical_seconds, variant_first.typical_seconds, comparison.speedup),
+        highest=ratio(baseline_first.maximum_seconds, variant_first.minimum_seconds, comparison.upper),
     )
 
 
 def _seconds_per_unit(variant: VariantResult) -> float:
-    """Return the time of one unit of work; 0 if not measured."""
+    """Return the variant's time of one unit of work, in seconds; 0 if it was not measured."""
     return float(variant.seconds.geometric_mean_seconds) if variant.seconds else 0.0
 
 

@@ -29,7 +29,7 @@ def collect(runs: Sequence[MeasuredRun], compared_variants: Collection[str] = ()
 
 
 def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
-    """Return the result's workload and device, each only if there are several."""
+    """Return the result's workload and device, each only if the results have several: `matmul-chain, CPU`."""
     workload = result.case.workload
     names = []
     if len({other.case.workload for other in results}) > 1:
@@ -41,7 +41,7 @@ def _distinguishing_name(result: Result, results: Sequence[Result]) -> str:
 
 
 def _result_warnings(result: Result, compared_variants: Collection[str]) -> list[str]:
-    """Return the warnings of one result."""
+    """Return the warnings of one result; about intervals only for `compared_variants`, or for all if it is empty."""
     incomplete_warning = view.warning(result)
     warnings = [f"{incomplete_warning}."] if incomplete_warning else []
     for comparison in result.comparisons:

@@ -24,9 +24,9 @@ _LONG_NUMBER = re.compile(r"\b(\d{4,}|\d{1,3}(?:,\d{3})+)\b(?: B)?")
 
 
 def times(speedup: float, lower: float | None = None, upper: float | None = None) -> str:
-    """Format a speedup and its interval: `1.9 times as fast (1.6 to 2.2)`.
+    """Format a speedup and its interval, if both ends are given: `1.9 times as fast (1.6 to 2.2)`.
 
-    A speedup of 0.5 becomes `2 times as slow`.
+    A speedup of 0.5 becomes `2 times as slow`, and an interval around 1 `no difference found (0.97 to 1.1)`.
     """
     interval = None if lower is None or upper is None else (lower, upper)
     if interval and interval[0] < 1 < interval[1]:
@@ -38,7 +38,7 @@ def times(speedup: float, lower: float | None = None, upper: float | None = None
         direction = "slow"
         speedup = 1 / speedup
         if interval:
-            interval = 1 / interval[1], 1 / interval[0]
+            interval = 1 / interval[1], 1 / interval[0]  # inverting swaps the ends
     if interval is None:
         return f"{short(speedup)} times as {direction}"
     lower_text, speedup_text, upper_text = _format_distinctly(interval[0], speedup, interval[1])
@@ -62,9 +62,9 @@ def _format_distinctly(*values: float) -> list[str]:
 
 
 def simplify_sentence(sentence: str) -> str:
-    """Simplify an expectation's sentence for the page: `: met` becomes `: yes`.
+    """Simplify an expectation's sentence for the page.
 
-    Numbers of bytes become MB or GB.
+    `: met` becomes `: yes`, `at least 3 and at most 3` becomes `exactly 3`, and numbers of bytes become MB or GB.
     """
     sentence = sentence.replace(": not-met", ": no").replace(": met", ": yes")
     sentence = _EXACTLY.sub(r"exactly \1", sentence)
@@ -81,7 +81,10 @@ def parameters_of(result: Result) -> Mapping[str, str]:
 
 
 def distinguishing_name(result: Result, results: Sequence[Result]) -> str:
-    """Return what distinguishes the result from the others, such as `size 256, CPU`."""
+    """Return what distinguishes the result from the others: `size 256, CPU`; empty if nothing does.
+
+    That is the workload and the device, each if there are several, and the parameters that differ.
+    """
     case, parameters = result.case, parameters_of(result)
     names = []
     if len({other.case.workload for other in results}) > 1:
@@ -106,7 +109,10 @@ def device_name(result: Result) -> str:
 
 
 def expected_speedup(variant: str, baseline: str, at_least: str | None, at_most: str | None) -> str:
-    """Describe the expected speedup: `jax/jit at least 10 times as fast as jax/op-by-op`."""
+    """Describe the expected speedup: `jax/jit at least 10 times as fast as jax/op-by-op`.
+
+    The bounds are decimals, or None if there is no such bound.
+    """
     if at_least is None and at_most == "1":
         return f"{variant} no faster than {baseline}"
     if at_most is None and at_least == "1":

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from accelbench.stats.independence import MINIMUM_ROUNDS, correlation_limit, lag_one_correlation
 from accelbench.stats.interval import log_speedups
-from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
+from accelbench.validity.check import CaseCheck, VariantFinding, failed, passed, untested
 from accelbench.validity.evidence import Evidence
 
 
-def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
     """Fail each variant if its log-speedups correlate too strongly from round to round."""
     case = evidence.case
     baseline_seconds = _seconds_by_round(evidence, case.baseline)
@@ -30,7 +30,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _seconds_by_round(evidence: Evidence, variant: str) -> dict[int, float]:
-    """Return the variant's seconds per unit of work, by round."""
+    """Return the variant's seconds per unit of work, by number of the round."""
     seconds = {}
     for launch in evidence.launches_of(variant):
         launch_seconds = launch.seconds()

@@ -20,7 +20,7 @@ def validity_checks() -> tuple[ValidityCheck, ...]:
 
 
 def certify(evidence: Evidence, *, timed: bool = True) -> Certificate:
-    """Run the checks that apply. `timed` is False for `accelbench check`."""
+    """Run the checks that apply to the launches. `timed` is False for `accelbench check`, which times nothing."""
     checks: list[Check] = []
     for check in validity_checks():
         if _applies(check, evidence, timed=timed):
@@ -36,8 +36,8 @@ def _applies(check: ValidityCheck, evidence: Evidence, *, timed: bool) -> bool:
 
 
 def _merge_equal(checks: tuple[Check, ...], *, variant_count: int) -> tuple[Check, ...]:
-    """Merge the checks of all variants into one if they are equal."""
-    without_variant = {check.model_copy(update={"variant": None}) for check in checks}
-    if len(without_variant) == 1 and len(checks) == variant_count:
-        return tuple(without_variant)
+    """Merge the outcomes of one check for all variants into one, without a variant, if they are otherwise equal."""
+    distinct_checks = {check.model_copy(update={"variant": None}) for check in checks}
+    if len(distinct_checks) == 1 and len(checks) == variant_count:
+        return tuple(distinct_checks)
     return checks

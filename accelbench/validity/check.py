@@ -3,9 +3,10 @@
 To add a check, add a module to this folder that defines `CHECK`; `accelbench.validity.certificate` collects them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from accelbench import figures
 from accelbench.api.case import Case
 from accelbench.api.result import Check, CheckOutcome
 from accelbench.launch.fact import Unreadable, clip
@@ -13,6 +14,8 @@ from accelbench.launch.facts import Facts
 from accelbench.launch.record import LaunchRecord
 from accelbench.validity.evidence import Evidence
 
+MAXIMUM_NAMED_ROUNDS = 3
+"""Maximum number of rounds that a reading names; it counts the others."""
 WHOLE_PERCENT = 0.01
 """Minimum share that is shown as whole per cent."""
 
@@ -25,6 +28,10 @@ class Finding:
     reading: str
     widened: bool = False
     """True if the check passed although a disturbance widened the spread of times without moving the speedup."""
+
+
+VariantFinding = tuple[str | None, Finding]
+"""A variant's name and the finding on it. The name is None if the finding is on all variants."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +62,13 @@ def percent(share: float) -> str:
 
 
 def failed(reading: str | Unreadable) -> Finding:
-    """Return a failed outcome with the measured values or the missing fact."""
-    if isinstance(reading, Unreadable) and reading.probe_failed:
-        return untested(reading)  # the variant is not to blame
-    return Finding("failed", reading.why if isinstance(reading, Unreadable) else reading)
+    """Return a failed outcome with the measured values, or with why a fact is missing.
+
+    If the fact is missing because accelbench's own probe failed, the variant is not to blame: the outcome is untested.
+    """
+    if isinstance(reading, Unreadable):
+        return untested(reading) if reading.probe_failed else Finding("failed", reading.why)
+    return Finding("failed", reading)
 
 
 def untested(reading: str | Unreadable) -> Finding:
@@ -91,12 +101,12 @@ class LaunchCheck:
     """Reads the fact that the check needs, if only some launches report it; the other launches are skipped."""
 
     def checks(self, evidence: Evidence) -> Iterator[Check]:
-        """Yield the most severe outcome of each variant's launches."""
+        """Yield the most severe outcome of each variant's launches; untested if no launch reports the needed fact."""
         for variant in evidence.variants:
             launches = evidence.launches_of(variant)
             if self.include_quarantined:
                 launches += evidence.quarantined_of(variant)
-            findings: list[tuple[int, Finding]] = []
+            findings: list[tuple[int, Finding]] = []  # each with the number of its round
             missing_facts: list[Unreadable] = []
             for launch in launches:
                 missing_fact = self._missing_fact(launch)
@@ -110,7 +120,7 @@ class LaunchCheck:
                 yield _as_check(self, untested(missing_facts[0]), variant)
 
     def _missing_fact(self, launch: LaunchRecord) -> Unreadable | None:
-        """Return the fact that the check needs if the launch did not report it."""
+        """Return the fact that the check needs if the launch did not report it; None if the check can be made."""
         if self.fact is None:
             return None
         fact = self.fact(launch.facts)
@@ -121,13 +131,13 @@ class LaunchCheck:
 
 @dataclass(frozen=True)
 class CaseCheck:
-    """Check all launches of a case together. A finding is for one variant, or for all of them (None)."""
+    """Check all launches of a case together."""
 
     name: str
     threshold: str
     reason: str
     """Why the threshold has this value."""
-    evaluate: Callable[[Evidence], Iterable[tuple[str | None, Finding]]]
+    evaluate: Callable[[Evidence], Iterable[VariantFinding]]
     measured_only: bool = False
     """True if it needs times or the requested device; `accelbench check` has neither and skips it."""
     observed: bool = False
@@ -150,7 +160,7 @@ ValidityCheck = LaunchCheck | CaseCheck
 
 
 def remedy_for(check: ValidityCheck, fingerprint: Mapping[str, str]) -> str:
-    """Return what to do if the check fails on a machine with this fingerprint."""
+    """Return what to do if the check fails on a machine with this fingerprint; empty if its reading is enough."""
     if check.remedy or isinstance(check, CaseCheck):
         return check.remedy
     return check.advice(fingerprint)
@@ -166,10 +176,14 @@ def _severity(finding: Finding) -> int:
 
 
 def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = False) -> Finding:
-    """Return the most severe outcome, and add its round to the text."""
+    """Return the most severe of the findings; its reading names the rounds that have it unless all rounds do.
+
+    `findings` are pairs of a round's number and a finding, in the order of rounds. If all passed, the newest is
+    returned; else the first of the most severe ones. `disturbance` is True for a check of the machine's load.
+    """
     severity = max(_severity(finding) for _, finding in findings)
     worst = [(round_number, finding) for round_number, finding in findings if _severity(finding) == severity]
-    if severity == 0:  # all passed
+    if severity == _SEVERITY["passed"]:
         _, newest = worst[-1]
         return newest
     round_number, finding = worst[0]
@@ -180,8 +194,18 @@ def most_severe(findings: list[tuple[int, Finding]], *, disturbance: bool = Fals
             rounds_were = "round was" if others == 1 else "rounds were"
             reading += f"; {others} more {rounds_were} also disturbed"
         return Finding(finding.outcome, reading, finding.widened)
-    more = f" (and in {others} more)" if others else ""
-    return Finding(finding.outcome, f"round {round_number}: {finding.reading}{more}")
+    worst_rounds = list(dict.fromkeys(number for number, _ in worst))
+    if {number for number, _ in findings} == set(worst_rounds):
+        return finding
+    return Finding(finding.outcome, f"{_name_rounds(worst_rounds)}: {finding.reading}")
+
+
+def _name_rounds(numbers: Sequence[int]) -> str:
+    """Name rounds, such as `round 2`, `rounds 2 and 3` or `rounds 2, 3, 4 and 7 more`."""
+    names = [str(number) for number in numbers]
+    if len(names) > MAXIMUM_NAMED_ROUNDS:
+        names[MAXIMUM_NAMED_ROUNDS:] = [f"{len(names) - MAXIMUM_NAMED_ROUNDS} more"]
+    return f"rounds {figures.join_names(names)}" if len(names) > 1 else f"round {names[0]}"
 
 
 def _as_check(check: ValidityCheck, finding: Finding, variant: str | None) -> Check:

@@ -17,7 +17,7 @@ MAXIMUM_DRIFT = 0.001
 
 
 def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
-    """Fail if the clock is unsuitable for the timed blocks or calls."""
+    """Fail if the clock is unsuitable for the blocks or calls that the launch timed, or was replaced."""
     if not launch.blocks:
         return failed("no block was timed")
     meddling = launch.facts.meddling
@@ -57,4 +57,8 @@ CHECK = LaunchCheck(
     ),
     evaluate=_evaluate,
     measured_only=True,
+    remedy=(
+        "give a call more to do, by larger arrays or more steps, if its blocks are too short; remove the lines that "
+        "replace functions of accelbench, if the reading names some; a clock that drifts needs another machine"
+    ),
 )

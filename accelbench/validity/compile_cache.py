@@ -35,4 +35,8 @@ CHECK = LaunchCheck(
     ),
     evaluate=_evaluate,
     measured_only=True,
+    remedy=(
+        "remove the lines of the variant's code that set or fill a compile cache, such as jax_compilation_cache_dir: "
+        "accelbench gives each launch an empty one"
+    ),
 )

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from accelbench.launch.fact import Unreadable
-from accelbench.validity.check import CaseCheck, Finding, passed, untested
+from accelbench.validity.check import CaseCheck, VariantFinding, passed, untested
 from accelbench.validity.evidence import Evidence
 
 
-def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Pass if all launches treat denormal numbers alike."""
+def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
+    """Pass for all variants (None) if all launches treat denormal numbers alike."""
     flushing_variants: list[str] = []
     keeping_variants: list[str] = []
     for launch in evidence.launches:

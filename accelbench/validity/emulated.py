@@ -19,4 +19,5 @@ CHECK = LaunchCheck(
     threshold="no emulated device",
     reason="emulated devices share one processor and its memory: more of them are slower, so their times mean nothing",
     evaluate=_evaluate,
+    remedy="measure on real devices; emulated ones show only that the program runs",
 )

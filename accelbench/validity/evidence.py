@@ -31,5 +31,5 @@ class Evidence:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Return the variants that have launches, in the case's order."""
+        """Return the names of the variants that have launches that count, in the case's order."""
         return tuple(variant.name for variant in self.case.variants if self.launches_of(variant.name))

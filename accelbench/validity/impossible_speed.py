@@ -7,9 +7,16 @@ from accelbench.api.result import LimitsSource
 from accelbench.figures import quantity
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
+from accelbench.validity.check import CaseCheck, Finding, VariantFinding, failed, passed, untested
 from accelbench.validity.evidence import Evidence
-from accelbench.validity.roofline import CACHE_MULTIPLE, Roof, device_roof, work_per_unit, works_from_memory
+from accelbench.validity.roofline import (
+    CACHE_MULTIPLE,
+    DeclaredWork,
+    Roof,
+    device_roof,
+    work_per_unit,
+    works_from_memory,
+)
 
 MAXIMUM_MULTIPLE: dict[LimitsSource, float] = {"data-sheet": 1.02, "measured": 1.5}
 """Maximum rate as a multiple of the limit, by the limit's source. Nothing is faster than its data sheet, except for the
@@ -24,7 +31,7 @@ WINOGRAD_FACTOR = 4
 F(4x4, 3x3) needs a fourth (A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016)."""
 
 
-def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
     """Fail a variant if its fastest launch exceeds the device's limits."""
     # Quarantined launches measured the device's limits too.
     roof = device_roof(evidence.case, (*evidence.launches, *evidence.quarantined))
@@ -39,7 +46,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
-    """Return why the device's limits are unknown."""
+    """Return why the device's limits are unknown: a failed probe, or that nobody measured them."""
     for launch in launches:
         limits = launch.facts.limits
         if isinstance(limits, Unreadable) and limits.probe_failed:
@@ -48,10 +55,13 @@ def _why_no_limits(launches: Iterable[LaunchRecord]) -> str | Unreadable:
 
 
 def _judge_fastest(timed_launches: list[LaunchRecord], roof: Roof, source: LimitsSource) -> Finding:
-    """Fail if the fastest launch exceeds the device's FLOP/s or bytes/s."""
+    """Fail if the fastest launch exceeds the device's FLOP/s or bytes/s.
+
+    `roof` has these limits, which come from `source`.
+    """
     fastest = min(timed_launches, key=_seconds)
     seconds = _seconds(fastest)
-    flops, bytes_moved = work_per_unit(fastest) or (0.0, 0.0)
+    flops, bytes_moved = work_per_unit(fastest) or DeclaredWork(0.0, 0.0)
     multiple = MAXIMUM_MULTIPLE[source]
     # Winograd's algorithm computes a convolution with a fourth of the declared FLOPs.
     convolution_factor = WINOGRAD_FACTOR if _has_convolutions(fastest) else 1
@@ -96,4 +106,8 @@ CHECK = CaseCheck(
     reason="if a compiler hoists or drops work, a step seems to run many times as fast as the device can",
     evaluate=_evaluate,
     measured_only=True,
+    remedy=(
+        "look for work that the program leaves out, and compare what cost() and operations() declare with what a unit "
+        "of work needs"
+    ),
 )

@@ -21,6 +21,9 @@ STEP_TYPES: dict[Policy, set[str]] = {
     "float16": {"float16", "float32"},
 }
 """Types that arrays may have inside a step. Sums of narrow numbers, and weights with small updates, stay in float32."""
+MAXIMUM_FLOAT64_SHARE = 0.1
+"""Maximum share of a step's numbers in float64, which makes no program faster: `torch.quantile` computes its ranks so.
+No other type may be narrower than requested, not even for a few numbers."""
 TF32_SETTINGS = {"tf32", "tensorfloat32"}
 """Framework settings for products of float32 arrays in TF32."""
 FULL_PRECISION_SETTINGS = {"ieee", "highest", "float32"}
@@ -45,12 +48,14 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
-    """Return a problem of the step's types or environment variables, if any."""
+    """Return a finding if the types inside the step, or the flags that the program sets, are a problem; else None."""
     arithmetic, meddling = launch.facts.arithmetic, launch.facts.meddling
     if not isinstance(arithmetic, Unreadable):
-        other_types = sorted(set(arithmetic.types) - STEP_TYPES[requested])
+        other_types = {name: share for name, share in arithmetic.types.items() if name not in STEP_TYPES[requested]}
+        if other_types.pop("float64", 0.0) > MAXIMUM_FLOAT64_SHARE:
+            return failed(f"the step computes in float64, {requested} was requested")
         if other_types:
-            return failed(f"the step computes in {', '.join(other_types)}, {requested} was requested")
+            return failed(f"the step computes in {', '.join(sorted(other_types))}, {requested} was requested")
     if not isinstance(meddling, Unreadable) and meddling.flags:
         return untested(f"the program sets {', '.join(meddling.flags)}, whose effect on arithmetic is unknown")
     return None
@@ -58,7 +63,10 @@ def _judge_step(launch: LaunchRecord, requested: Policy) -> Finding | None:
 
 CHECK = LaunchCheck(
     name="precision",
-    threshold="the requested policy, read back; arrays inside a step have its types",
+    threshold=(
+        "the requested policy, read back; arrays inside a step have its types, but for at most "
+        f"{MAXIMUM_FLOAT64_SHARE:.0%} of their numbers in float64"
+    ),
     reason="TF32 or bfloat16 on one side only makes that side several times faster",
     evaluate=_evaluate,
     remedy="set the precision only in measurement.precision, and create the arrays inside a step with its type",

@@ -19,7 +19,7 @@ L = TypeVar("L", bound=LaunchRecord)
 
 @dataclass(frozen=True)
 class SplitRounds(Generic[L]):
-    """Hold the launches that count and the quarantined launches, with the reasons."""
+    """Hold the launches that count, and those of disturbed rounds, which do not count, with the reasons."""
 
     counted: tuple[L, ...]
     quarantined: tuple[L, ...] = ()
@@ -30,7 +30,7 @@ class SplitRounds(Generic[L]):
 
     @property
     def all_disturbed(self) -> bool:
-        """Return True if every round was disturbed, so that all are used."""
+        """Return True if every round was disturbed: then all launches are in `counted` in spite of `reasons`."""
         return bool(self.reasons) and not self.quarantined
 
 
@@ -51,7 +51,7 @@ def noise_check_names() -> frozenset[str]:
 
 
 def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
-    """Describe each disturbance check that the launch fails."""
+    """Return a text for each disturbance check that the launch fails: the check, the variant and the reading."""
     if launch.observes:
         return ()
     failures = []
@@ -63,7 +63,7 @@ def disturbances(case: Case, launch: LaunchRecord) -> tuple[str, ...]:
 
 
 def split_disturbed(case: Case, launches: Sequence[L]) -> SplitRounds[L]:
-    """Separate the rounds with a disturbed launch from the others."""
+    """Separate the rounds with a disturbed launch from the others, unless the case accepts noise or none is left."""
     reasons: dict[int, tuple[str, ...]] = {}
     for launch in launches:
         launch_reasons = disturbances(case, launch)

@@ -6,6 +6,7 @@ Architectures", Communications of the ACM 52(4), 2009.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from accelbench.api.case import Case
 from accelbench.api.result import Bound, LimitsSource
@@ -44,9 +45,10 @@ class RooflinePoint:
 
 
 def roofline_point(seconds: float, flops: float, bytes_moved: float, roof: Roof, *, from_memory: bool) -> RooflinePoint:
-    """Compare a computation's speed with the device's limits.
+    """Compare the speed of a computation, which takes `seconds`, with the device's limits.
 
-    Without `from_memory`, its bytes may come from a cache, and memory does not limit it.
+    `flops` is its number of operations, and `bytes_moved` that of the bytes that it reads and writes. Without
+    `from_memory`, these may come from a cache, and memory does not limit it.
     """
     memory_applies = bytes_moved > 0 and from_memory
     needed_seconds: dict[Bound, float] = {}
@@ -71,10 +73,7 @@ UNKNOWN_ROOF = Roof(flops_per_second=None, bytes_per_second=None, source=None)
 
 
 def device_roof(case: Case, launches: Iterable[LaunchRecord]) -> Roof:
-    """Return the FLOP/s and bytes/s that the device can reach.
-
-    A data sheet takes precedence over measured rates.
-    """
+    """Return the FLOP/s and bytes/s that the device can reach, by its data sheet or else as launches measured them."""
     launches = tuple(launches)
     for launch in launches:
         device = launch.facts.device
@@ -108,10 +107,17 @@ def works_from_memory(launch: LaunchRecord) -> bool | None:
     return working_set.bytes > CACHE_MULTIPLE * cache_bytes
 
 
-def work_per_unit(launch: LaunchRecord) -> tuple[float, float] | None:
-    """Return the FLOPs and bytes that the workload declares per unit of work."""
+class DeclaredWork(NamedTuple):
+    """Hold what a workload declares that a unit of its work needs."""
+
+    flops: float
+    bytes_moved: float
+
+
+def work_per_unit(launch: LaunchRecord) -> DeclaredWork | None:
+    """Return what the launch's workload declares that a unit of work needs; None if it declares nothing."""
     flops = value_or_none(launch.facts.flops_per_unit)
     bytes_moved = value_or_none(launch.facts.bytes_per_unit)
     if flops is None and bytes_moved is None:
         return None
-    return flops or 0.0, bytes_moved or 0.0
+    return DeclaredWork(flops or 0.0, bytes_moved or 0.0)

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from accelbench.launch.fact import Unreadable
-from accelbench.validity.check import CaseCheck, Finding, failed, passed
+from accelbench.validity.check import CaseCheck, VariantFinding, failed, passed
 from accelbench.validity.evidence import Evidence
 
 
-def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Fail if launches had different inputs."""
+def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
+    """Fail for all variants (None) if launches had different inputs, or for one that reported no digest of them."""
     digests: Counter[str] = Counter()
     for launch in evidence.launches:
         digest = launch.facts.inputs_digest
@@ -31,4 +31,8 @@ CHECK = CaseCheck(
     reason="weights and data determine how long an iteration takes and which output is right",
     evaluate=_evaluate,
     observed=True,
+    remedy=(
+        "draw every random number in arrays() from its argument rng, and let nothing there depend on the time, the "
+        "process or the framework"
+    ),
 )

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from accelbench.validity.check import CaseCheck, Finding, failed, passed
+from accelbench.validity.check import CaseCheck, VariantFinding, failed, passed
 from accelbench.validity.evidence import Evidence
 
 
-def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Fail if launches used different protocols."""
+def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
+    """Fail for all variants (None) if launches used different protocols."""
     protocols = sorted({launch.protocol for launch in evidence.launches})
     if len(protocols) == 1:
         yield None, passed(protocols[0])
@@ -21,4 +21,5 @@ CHECK = CaseCheck(
     reason="the same step took 213 us in blocks and 280 us call by call, which synchronises after every call",
     evaluate=_evaluate,
     observed=True,
+    remedy="return the same protocol from measure() in every process: it must not depend on the time or environment",
 )

@@ -22,7 +22,7 @@ MINIMUM_NAMED_SHARE = 0.01
 
 
 def neighbours_share(neighbours: Neighbours) -> float:
-    """Return the share of the offered CPU time that other processes used."""
+    """Return the share that other processes used of the CPU time of the launch's processors, 0 to 1."""
     # `busy_seconds` is slightly negative if the kernel's ticks missed some.
     return max(0.0, neighbours.busy_seconds) / neighbours.offered_seconds
 
@@ -62,7 +62,7 @@ def _evaluate(case: Case, launch: LaunchRecord) -> Finding:
 
 
 def _name_processes(neighbours: Neighbours) -> str:
-    """Name the processes that used the most CPU time: ` (python, pid 1234: 49 %)`."""
+    """Name the processes that used the most CPU time: ` (python, pid 1234: 49 %)`; empty if none used much."""
     total_share = neighbours_share(neighbours)
     names = []
     for process in neighbours.processes[:MAXIMUM_NAMED]:

@@ -26,7 +26,7 @@ LAWFUL = {"power cap", "board limit", "reliability"}
 
 
 def quota_share(launch: LaunchRecord) -> float | None:
-    """Return the seconds throttled by the CPU quota per timed second; None if unknown."""
+    """Return the seconds for which the CPU quota stopped the launch, per timed second; None if unknown."""
     throttling = launch.facts.throttling
     timed_seconds = sum(block.seconds for block in launch.blocks)
     if isinstance(throttling, Unreadable) or not timed_seconds:
@@ -43,7 +43,7 @@ def steal_share(launch: LaunchRecord) -> float:
 
 
 def clock_shares(launch: LaunchRecord) -> Mapping[str, float] | None:
-    """Return the share of time with reduced clocks for each reason; None if unknown."""
+    """Return for each reason the share of time in which it reduced the device's clocks; None if unknown."""
     device = launch.facts.device_reading
     if isinstance(device, Unreadable) or device.held_back_seconds is None:
         return None

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 from accelbench.launch.record import LaunchRecord
 from accelbench.stats.drift import Drift, common_drift, launch_drift
-from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
+from accelbench.validity.check import CaseCheck, Finding, VariantFinding, failed, passed, untested
 from accelbench.validity.evidence import Evidence
 
 MAXIMUM_DRIFT_FRACTION = 0.5
 """Maximum drift, as a share of the equivalence margin or of the target, whichever is larger."""
 
 
-def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
     """Judge whether each variant's block times drift within its launches."""
     measurement = evidence.case.measurement
     smallest_relevant_change = max(float(measurement.equivalence_margin), float(measurement.target_relative_error))
@@ -32,14 +32,14 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
 
 
 def _drift(launch: LaunchRecord) -> Drift | None:
-    """Return the drift of the seconds per unit over the launch's blocks."""
+    """Return the drift of the seconds per unit over the launch's blocks; None with too few blocks."""
     return launch_drift([block.seconds / block.units for block in launch.blocks])
 
 
 def judge_drifts(drifts: list[Drift], *, maximum: float) -> Finding:
-    """Fail if a variant's block times drift by more than `maximum`.
+    """Fail if a variant's block times drift by more than `maximum` in all launches alike, or in most of them.
 
-    `maximum` is a relative change, such as 0.01.
+    `drifts` has one item for each launch; `maximum` is a relative change, such as 0.01.
     """
     limit = math.log1p(maximum)
     common = common_drift([drift.log_change for drift in drifts])

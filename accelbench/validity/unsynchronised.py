@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from accelbench.launch.fact import Unreadable
 from accelbench.launch.facts import Synchronisation, WatchedRun
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.check import CaseCheck, Finding, failed, passed, untested
+from accelbench.validity.check import CaseCheck, Finding, VariantFinding, failed, passed, untested
 from accelbench.validity.evidence import Evidence
 
 MAXIMUM_LATE_SHARE = 0.05
@@ -20,14 +20,14 @@ MINIMUM_RATIO = 0.98
 """Minimum of host time over device time. The host's time includes both events, so it is never the shorter one."""
 
 
-def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
     """Judge for each variant whether work continued after the clock stopped."""
     for variant in evidence.variants:
         yield variant, _judge((*evidence.launches_of(variant), *evidence.quarantined_of(variant)))
 
 
 def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
-    """Fail if work continued after the clock stopped."""
+    """Judge one variant by all its launches: fail if work continued after the clock stopped."""
     facts = [launch.facts.synchronisation for launch in launches]
     readings = [fact for fact in facts if not isinstance(fact, Unreadable)]
     if not readings:
@@ -49,7 +49,10 @@ def _judge(launches: tuple[LaunchRecord, ...]) -> Finding:
 
 
 def _decisive_run(readings: list[Synchronisation]) -> WatchedRun:
-    """Return the run by which lateness is judged."""
+    """Return the run of calls by which lateness is judged: the later one of the least late short and long runs.
+
+    Each launch has a run as long as a block and, in the first rounds, a longer one.
+    """
     short_runs = [reading.runs[0] for reading in readings]
     long_runs = [reading.runs[1] for reading in readings if len(reading.runs) > 1]
     # Chance delays some runs of a kind; a program that does not wait delays all.
@@ -77,4 +80,8 @@ CHECK = CaseCheck(
     ),
     evaluate=_evaluate,
     measured_only=True,
+    remedy=(
+        "return everything that the step computes, and start no thread, stream or callback that works on after it has "
+        "returned"
+    ),
 )

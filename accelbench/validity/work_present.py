@@ -1,91 +1,159 @@
 """Check that the work is done: compilers hoist it out of loops, fold constants and drop unused results.
 
 If the workload declares its minimum of products and convolutions, these are counted. Otherwise floating-point
-operations are counted: in the program as written, in the optimised program, and in the other variants.
+operations are counted: in the program as written, in the optimised program, and in the other variants
+(docs/method/counting-work.md).
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from accelbench.api.case import Case
 from accelbench.launch.fact import Unreadable, is_reported
-from accelbench.launch.facts import OperationCounts
+from accelbench.launch.facts import Arithmetic, OperationCounts
 from accelbench.launch.record import LaunchRecord
-from accelbench.validity.check import CaseCheck, Finding, failed, most_severe, passed, percent, untested
+from accelbench.validity import depends_on_inputs
+from accelbench.validity.check import CaseCheck, Finding, VariantFinding, failed, most_severe, passed, percent, untested
 from accelbench.validity.evidence import Evidence
 
-UNCOUNTED = "the workload declares no operations, and those that run cannot be counted"
+UNCOUNTED = (
+    "the workload declares no operations, and those that run cannot be counted: "
+    "a loop's length or a branch depends on data, or code runs outside of the compiled program"
+)
+REPEATED = "the rest repeats earlier work, and the compiler hoisted it"
+DROPPED = "no output depends on the rest, and the compiler dropped it"
+CONSTANT = "the rest depends on no input, and the compiler computed it in advance"
+SIMPLIFIED = "the compiler simplified the rest"
 MINIMUM_LEFT_SHARE = 0.4
 """Minimum share of the written operations that must be left after optimisation. Compilers leave 52 % or more of the
 catalogue's programs, and a few per cent of a hoisted loop."""
+MINIMUM_OPERATIONS = 100
+"""Minimum difference between two counts that says anything: compilers fold a few numbers in every program."""
 MINIMUM_COUNT_SHARE = 0.15
 """Minimum operations as a share of cost(), or of another variant's count; frameworks count differently."""
 MAXIMUM_COUNT_MULTIPLE = 2.5
 """Maximum operations as a multiple of another variant's count."""
 MAXIMUM_IDLE_SHARE = 0.5
-"""Maximum idle share of the blocks' time. A thread that waits for a processor on a busy machine is not idle."""
+"""Maximum idle share of the blocks' time, without the time for which a thread waits for a CPU."""
 
 
-class _Count(NamedTuple):
-    """Hold the floating-point operations that a variant runs for a unit of work."""
+class _Program(NamedTuple):
+    """Hold the floating-point operations of a variant for a unit of work."""
 
-    operations: float
     variant: str
+    asked: float
+    """Operations that its author wrote, unless only those that run are known."""
+    run: float
 
 
-_NO_COUNT = _Count(0.0, "")
-
-
-def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
+def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
     """Judge each variant's operations, idle time and claimed units of work."""
-    counts = []
-    for launch in evidence.launches:
-        operations = _operations_per_unit(launch)
-        if operations:
-            counts.append(_Count(operations, launch.variant))
-    most = max(counts, default=_NO_COUNT)
-    fewest = min(counts, default=_NO_COUNT)
+    programs = [program for program in map(_program, evidence.launches) if program is not None]
     for variant in evidence.variants:
-        findings: list[tuple[int, Finding]] = []
+        findings: list[tuple[int, Finding]] = []  # each with the number of its round
         doubts: list[tuple[int, Finding]] = []
         for launch in evidence.launches_of(variant):
-            if is_reported(launch.facts.operations) or is_reported(launch.facts.arithmetic):
-                findings.append((launch.round, _judge_operations(launch, most, fewest)))
+            if is_reported(launch.facts.operations):
+                findings.append((launch.round, _judge_declared(launch)))
+            elif is_reported(launch.facts.arithmetic):
+                findings.append((launch.round, _judge_counted(evidence.case, launch, programs)))
             texts = (_idle_doubt(launch), _unit_doubt(launch))
             doubts += [(launch.round, untested(text)) for text in texts if text]
         found = findings + doubts
         yield variant, most_severe(found) if found else untested(UNCOUNTED)
 
 
-def _judge_operations(launch: LaunchRecord, most: _Count, fewest: _Count) -> Finding:
-    """Judge whether a launch runs all operations of its program."""
-    if is_reported(launch.facts.operations):
-        return _judge_declared(launch)
-    arithmetic, operations = launch.facts.arithmetic, _operations_per_unit(launch)
-    if isinstance(arithmetic, Unreadable) or arithmetic.run is None or operations is None:
+def _program(launch: LaunchRecord) -> _Program | None:
+    """Return the operations of the launch's variant for a unit of work; None if they are unknown."""
+    arithmetic, units = launch.facts.arithmetic, launch.facts.units_per_call
+    if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
+        return None
+    asked = arithmetic.written or arithmetic.run  # only those that run may be known
+    return _Program(launch.variant, asked / units, arithmetic.run / units)
+
+
+def _judge_counted(case: Case, launch: LaunchRecord, programs: Sequence[_Program]) -> Finding:
+    """Judge whether a launch does the work of its program, and about as much as the other variants' `programs`."""
+    arithmetic, program = launch.facts.arithmetic, _program(launch)
+    if isinstance(arithmetic, Unreadable) or program is None:
         return untested(UNCOUNTED)
     reading = f"{arithmetic.run:.3g} floating-point operations in a call, in {arithmetic.source}"
-    if arithmetic.written and arithmetic.run < MINIMUM_LEFT_SHARE * arithmetic.written:
-        return failed(f"{reading}, of {arithmetic.written:.3g} written: the compiler dropped or hoisted the rest")
-    doubt = _count_doubt(operations, launch.facts.flops_per_unit, most, fewest)
-    return untested(f"{reading}, {doubt}") if doubt else passed(reading)
+    others = [other for other in programs if other.variant != launch.variant]
+    shortfall = _judge_shortfall(case, launch, arithmetic, program, others)
+    if shortfall.outcome != "passed":
+        return Finding(shortfall.outcome, reading + shortfall.reading)
+    doubt = _count_doubt(program, launch.facts.flops_per_unit, others)
+    if doubt:
+        written = f", of {arithmetic.written:.3g} written" if program.asked != program.run else ""
+        return untested(f"{reading}{written}, {doubt}")
+    return passed(reading + shortfall.reading)
 
 
-def _count_doubt(operations: float, flops: float | Unreadable, most: _Count, fewest: _Count) -> str:
-    """Describe a suspicious number of operations; empty if there is none.
+def _judge_shortfall(
+    case: Case, launch: LaunchRecord, arithmetic: Arithmetic, program: _Program, others: Sequence[_Program]
+) -> Finding:
+    """Judge what a compiler left of the written operations: fail if it removed most of them as unnecessary.
 
-    `most` and `fewest` are the extreme counts of all launches.
+    `arithmetic` and `program` are the launch's, `others` are the other variants' programs. The reading continues a
+    sentence; it is empty if nothing is missing.
     """
-    if not isinstance(flops, Unreadable) and operations < MINIMUM_COUNT_SHARE * flops:
-        return f"{percent(operations / flops)} of what cost() says: a better algorithm, or work left out"
-    if operations < MINIMUM_COUNT_SHARE * most.operations:
-        return f"{percent(operations / most.operations)} of {most.variant}'s: a better algorithm, or work left out"
-    if fewest.operations > 0 and operations > MAXIMUM_COUNT_MULTIPLE * fewest.operations:
-        return f"{operations / fewest.operations:.2g} times {fewest.variant}'s: a worse algorithm, or unnecessary work"
+    needed = (arithmetic.written or 0.0) - arithmetic.unneeded
+    run = arithmetic.run or 0.0
+    if run >= MINIMUM_LEFT_SHARE * needed or needed - run < MINIMUM_OPERATIONS:
+        return passed("")
+    clause = f", of {needed:.3g} written"
+    operations_by_reason = {
+        REPEATED: arithmetic.repeated,
+        DROPPED: arithmetic.dropped,
+        CONSTANT: arithmetic.constant,
+    }
+    if needed - sum(operations_by_reason.values()) < MINIMUM_LEFT_SHARE * needed:
+        main_reason = max(operations_by_reason, key=lambda reason: operations_by_reason[reason])
+        clause += f": {main_reason}"
+        equal_variant = _find_uncompiled_equal(program, others)
+        return untested(f"{clause}; {equal_variant} runs as much uncompiled") if equal_variant else failed(clause)
+    most = max((other.run for other in others), default=0.0)
+    runs_as_much = bool(others) and program.run >= MINIMUM_COUNT_SHARE * most
+    if runs_as_much and depends_on_inputs.CHECK.evaluate(case, launch).outcome == "passed":
+        return passed(f"{clause}: {SIMPLIFIED}")
+    return untested(f"{clause}: {SIMPLIFIED}, or left work out")
+
+
+def _find_uncompiled_equal(program: _Program, others: Sequence[_Program]) -> str:
+    """Name another variant that runs all that its author wrote, and not much more than this one; empty if none does."""
+    for other in others:
+        if other.run >= other.asked and MINIMUM_LEFT_SHARE * other.run <= program.run:
+            return other.variant
     return ""
 
 
+def _count_doubt(program: _Program, flops: float | Unreadable, others: Sequence[_Program]) -> str:
+    """Describe a suspicious number of operations of a program, compared with cost() or others; empty if there is none.
+
+    Another variant has to differ by what its author wrote and by what runs: a compiler may leave less of one program.
+    `flops` is what cost() says.
+    """
+    if not isinstance(flops, Unreadable) and program.run < MINIMUM_COUNT_SHARE * flops:
+        return f"{percent(program.run / flops)} of what cost() says: a better algorithm, or work left out"
+    for other in others:
+        if abs(program.asked - other.asked) < MINIMUM_OPERATIONS:
+            continue
+        ratios = (_ratio(program.asked, other.asked), _ratio(program.run, other.run))
+        if max(ratios) < MINIMUM_COUNT_SHARE:
+            return f"{percent(max(ratios))} of {other.variant}'s: a better algorithm, or work left out"
+        if MAXIMUM_COUNT_MULTIPLE < min(ratios) < math.inf:
+            return f"{min(ratios):.2g} times {other.variant}'s: a worse algorithm, or unnecessary work"
+    return ""
+
+
+def _ratio(operations: float, others: float) -> float:
+    """Return `operations / others`; infinity if `others` is 0."""
+    return operations / others if others else math.inf
+
+
 def _idle_doubt(launch: LaunchRecord) -> str:
-    """Return a doubt if the launch was idle too long; else ""."""
+    """Describe a doubt about the launch's times if it was idle for too long; empty if it was not."""
     idle = launch.facts.idle
     if isinstance(idle, Unreadable) or idle.busy_seconds >= (1 - MAXIMUM_IDLE_SHARE) * idle.seconds:
         return ""
@@ -94,7 +162,7 @@ def _idle_doubt(launch: LaunchRecord) -> str:
 
 
 def _unit_doubt(launch: LaunchRecord) -> str:
-    """Return a doubt if the outputs cannot show how many units a step did; else "".
+    """Describe a doubt if the outputs cannot show how many units of work a step did; empty if they can.
 
     If operations are declared, `_judge_declared` shows it instead: it expects those of all units.
     """
@@ -104,14 +172,6 @@ def _unit_doubt(launch: LaunchRecord) -> str:
     if launch.parity is None or launch.parity.counts_units:  # then half as many units would give other outputs
         return ""
     return f"a step claims to do {units} units, and half as many give the same outputs"
-
-
-def _operations_per_unit(launch: LaunchRecord) -> float | None:
-    """Return the floating-point operations of a unit of work; None if unknown."""
-    arithmetic, units = launch.facts.arithmetic, launch.facts.units_per_call
-    if isinstance(arithmetic, Unreadable) or arithmetic.run is None or isinstance(units, Unreadable):
-        return None
-    return arithmetic.run / units
 
 
 def _judge_declared(launch: LaunchRecord) -> Finding:
@@ -141,10 +201,15 @@ CHECK = CaseCheck(
     name="work-present",
     threshold=(
         "at least the operations that the workload declares for one call. If it declares none: at least "
-        f"{MINIMUM_LEFT_SHARE:.0%} of those written, at least {MINIMUM_COUNT_SHARE:.0%} of cost() and of another "
-        f"variant's, at most {MAXIMUM_COUNT_MULTIPLE:g} times another variant's. Outputs show how many units a step "
+        f"{MINIMUM_LEFT_SHARE:.0%} of those written, if the rest is repeated, dropped or constant; at least "
+        f"{MINIMUM_COUNT_SHARE:.0%} of cost() and of what another variant's author wrote, and at most "
+        f"{MAXIMUM_COUNT_MULTIPLE:g} times as many. Outputs show how many units a step "
         f"did, if it claims several. Blocks are idle for at most {MAXIMUM_IDLE_SHARE:.0%}"
     ),
     reason="a scan of 200 identical products took the time of four, and a product of constants took none",
     evaluate=_evaluate,
+    remedy=(
+        "return every result that has to be computed, let each iteration of a loop use the result of the one before, "
+        "and pass numbers as arrays: a compiler drops what nobody uses and computes in advance what never changes"
+    ),
 )

@@ -58,7 +58,7 @@ def _evaluate(_case: Case, launch: LaunchRecord) -> Finding:
 def _judge_counts(dependence: Dependence) -> Finding:
     """Fail if repeated or later calls run too few operations.
 
-    `dependence.again[n]` counts the operations of n + 1 calls.
+    `dependence.dispatched` counts the operations of a call by name, and `dependence.again[n]` those of n + 1 calls.
     """
     first = dependence.dispatched
     if not first and not any(dependence.again):
@@ -67,8 +67,8 @@ def _judge_counts(dependence: Dependence) -> Finding:
         shortfall = "" if repeated is None else _describe_shortfall(first, repeated)
         if shortfall:
             return failed(f"a repeated call runs {shortfall}: it keeps results, or recognises its inputs")
-    if not dependence.again:
-        return untested("a call was not repeated")
+    if not dependence.again[1:]:
+        return untested("no run of two calls was made")
     skipped = _describe_skipped_work(dependence)
     if skipped:
         return failed(f"{skipped}: it skips work")
@@ -81,9 +81,7 @@ def _describe_skipped_work(dependence: Dependence) -> str:
     first_total = Counter(dependence.dispatched).total()
     # `again` counts one, two and three calls: the differences are those of the second and third call.
     totals = [Counter(counts).total() for counts in dependence.again]
-    later_totals = [after - before for before, after in pairwise(totals)]
-    if not later_totals:
-        return ""
+    later_totals = [max(0, after - before) for before, after in pairwise(totals)]
     largest_is_too_small = max(later_totals) < MINIMUM_BUSIEST_LATER_SHARE * first_total
     smallest_is_too_small = min(later_totals) < MINIMUM_LATER_SHARE * min(first_total, max(later_totals))
     if not first_total or largest_is_too_small or smallest_is_too_small:
@@ -102,7 +100,10 @@ def _describe_skipped_work(dependence: Dependence) -> str:
 
 
 def _judge_export(dependence: Dependence) -> Finding | None:
-    """Return a problem if export, which is not timed, does the step's work."""
+    """Return a finding if export, which is not timed, may do the step's work; else None.
+
+    `dependence.exported` counts the export's operations by name, after one call and then after several.
+    """
     totals = [Counter(exported).total() for exported in dependence.exported]
     if totals and totals[-1] > MAXIMUM_EXPORT_GROWTH * totals[0]:
         return failed(f"export, which is not timed, runs {totals[0]} operations after one call and {totals[-1]} later")
@@ -114,9 +115,9 @@ def _judge_export(dependence: Dependence) -> Finding | None:
 def _describe_shortfall(
     first: Mapping[str, int], repeated: Mapping[str, int], minimum_share: float = MINIMUM_REPEATED_SHARE
 ) -> str:
-    """Describe the operation with the largest loss, as `0 of 3 mm`.
+    """Describe the operation of which the largest share is missing in `repeated`, as `0 of 3 mm`.
 
-    Empty if every operation keeps `minimum_share` of its count.
+    Both arguments count operations by name. Empty if every operation of `first` keeps `minimum_share` of its count.
     """
     shares = [(repeated.get(name, 0) / count, name) for name, count in first.items()]
     smallest_share, name = min(shares, default=(1.0, ""))
@@ -126,7 +127,7 @@ def _describe_shortfall(
 
 
 def _describe_difference(replay: Replay) -> str:
-    """Describe a large difference between results of timed and untimed calls; else ""."""
+    """Describe a difference of timed and untimed calls' results that rounding does not explain; empty without one."""
     maximum_difference = max(NEGLIGIBLE_DIFFERENCE, MAXIMUM_REPETITION_MULTIPLE * (replay.untimed or 0.0))
     if replay.timed is None or replay.timed <= maximum_difference:
         return ""
@@ -148,5 +149,9 @@ CHECK = LaunchCheck(
     reason="a result that is kept between calls is computed once and timed a thousand times",
     evaluate=_evaluate,
     include_quarantined=True,
+    remedy=(
+        "compute every result in the step, from its arguments, in every call: keep none for later, do nothing "
+        "differently while it is timed, and only name arrays in export"
+    ),
     fact=lambda facts: facts.dependence,
 )

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from accelbench.launch.fact import Unreadable
-from accelbench.validity.check import CaseCheck, Finding, failed, passed
+from accelbench.validity.check import CaseCheck, VariantFinding, failed, passed
 from accelbench.validity.evidence import Evidence
 
 
-def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
-    """Fail if a launch ran on a wrong platform, or if device models differ."""
+def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
+    """Fail for a variant if a launch of it ran on a wrong platform, and for all (None) if device models differ."""
     requested = evidence.case.accelerator.platform
     device_names: set[str] = set()
     for variant in evidence.variants:
@@ -21,7 +21,7 @@ def _evaluate(evidence: Evidence) -> Iterator[tuple[str | None, Finding]]:
             if device.platform != requested:
                 yield variant, failed(f"round {launch.round}: on {device.platform}, {requested} was requested")
                 break
-        else:
+        else:  # no launch ended the loop
             yield variant, passed(f"on {requested}")
     if len(device_names) > 1:
         yield None, failed(f"launches ran on different devices: {', '.join(sorted(device_names))}")

@@ -85,17 +85,20 @@ def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
         "gain1": (width,),
         "gain2": (width,),
     }
-    return {
+    weight_shapes: dict[str, tuple[int, ...]] = {
         "embed": (sizes.vocabulary, width),
         "positions": (sizes.sequence, width),
         "gain": (width,),
-        **({} if sizes.tied else {"head": (width, sizes.vocabulary)}),
-        **{name: (sizes.layers, *shape) for name, shape in block_shapes.items()},
     }
+    if not sizes.tied:
+        weight_shapes["head"] = (width, sizes.vocabulary)
+    for name, shape in block_shapes.items():
+        weight_shapes[name] = (sizes.layers, *shape)
+    return weight_shapes
 
 
 def count_weights(sizes: Sizes) -> int:
-    """Return how many numbers all weights have together."""
+    """Return how many trained numbers the decoder has: the elements of all arrays in `shapes`."""
     width = sizes.width
     blocks = sizes.layers * (12 * width**2 + 2 * width)  # 4 width^2 of attention, 8 width^2 of the perceptron, 2 gains
     embedding_and_head = sizes.vocabulary * width * (1 if sizes.tied else 2)
@@ -105,15 +108,15 @@ def count_weights(sizes: Sizes) -> int:
 
 
 def check_type(name: str) -> None:
-    """Raise ValueError if the type is float16."""
+    """Raise ValueError for the type float16, as NumPy or PyTorch names it."""
     if name.endswith("float16") and not name.endswith("bfloat16"):
         raise ValueError("the squares of gradients are zero in float16: train in bfloat16 or in float32")
 
 
 def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
-    """Draw random weights by the names of `shapes`."""
+    """Draw normally distributed weights by the names of `shapes`; gains are near 1, all other weights near 0."""
     residual_scale = 1 / math.sqrt(2 * sizes.layers)  # so that x keeps its scale: each layer adds two products
-    deviations = {
+    deviations = {  # standard deviations; 0.02 for embeddings and gains
         **dict.fromkeys(QUERIES_KEYS_VALUES, 1 / math.sqrt(sizes.width)),
         "project": residual_scale / math.sqrt(sizes.width),
         "expand": 1 / math.sqrt(sizes.width),
@@ -130,7 +133,8 @@ def draw(sizes: Sizes, rng: "Generator") -> NamedArrays:
 def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Sizes) -> tuple[Array, dict[str, Array]]:
     """Return the mean cross-entropy and its gradients by all weights, in NumPy.
 
-    `targets` are the next tokens. Both arrays are (batch, sequence).
+    `w` has the weights by the names of `shapes`. `targets` are the next tokens; both arrays are (batch, sequence). A
+    name `d_x` stands for the gradient of the loss by x.
     """
     import numpy as np
 
@@ -149,6 +153,7 @@ def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Siz
     block_gradients: list[dict[str, Array]] = []  # from the first block to the last
     for backward in reversed(backward_functions):
         d_x, gradients = backward(d_x)
+        # The block has these three matrices side by side, as `attend`.
         gradients["query"], gradients["key"], gradients["value"] = np.split(gradients["attend"], 3, -1)
         block_gradients.insert(0, gradients)
     weight_gradients = {"positions": d_x.sum(0), "gain": d_gain}
@@ -165,7 +170,10 @@ def loss_and_gradients(w: NamedArrays, tokens: Array, targets: Array, sizes: Siz
 
 
 def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
-    """Return the weights of one layer by the names of `_transformer`. Its blocks have biases; here, these are zero."""
+    """Return the weights of one layer by the names that `_transformer` uses, with biases of zero.
+
+    There, the matrices for queries, keys and values are a single array, `attend`.
+    """
     import numpy as np
 
     weights = transformer.block_weights({name: w[name] for name in IN_BLOCKS}, layer)
@@ -177,7 +185,7 @@ def _block_weights(w: NamedArrays, layer: int) -> dict[str, Array]:
 def train(
     start: NamedArrays, batch: NamedArrays, sizes: Sizes, learning_rate: float, steps: int
 ) -> tuple[dict[str, Array], Array]:
-    """Train in NumPy by AdamW; return the weights and the last loss."""
+    """Train in NumPy by AdamW on the same batch for `steps` steps; return the weights and the last loss."""
     import numpy as np
 
     w, loss = dict(start), np.zeros(())

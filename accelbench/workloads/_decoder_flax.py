@@ -109,18 +109,19 @@ def _attend(q: Any, k: Any, v: Any) -> Any:
 
 
 def _normalisation(width: int, options: Mapping[str, Any]) -> nnx.LayerNorm:
+    """Return layer normalisation with a gain, but without a bias."""
     return nnx.LayerNorm(width, epsilon=transformer.EPSILON, use_bias=False, **options)
 
 
 def _constrain_sharding(x: Any, *axes: Any) -> Any:
-    """Tell the compiler to shard x over these mesh axes, one for each dimension."""
-    if jax.sharding.get_abstract_mesh().empty:
+    """Return x, which the compiler has to shard over these mesh axes, one (or a tuple, or None) for each dimension."""
+    if jax.sharding.get_abstract_mesh().empty:  # a single device
         return x
     return jax.lax.with_sharding_constraint(x, PartitionSpec(*axes))
 
 
 def axes_of_batches() -> PartitionSpec:
-    """Return the mesh axes of tokens and targets."""
+    """Return the mesh axes of tokens and targets, whose first dimension is the batch."""
     return PartitionSpec(BATCH)
 
 
@@ -142,9 +143,13 @@ class Training:
         )
 
     def state(self, arrays: Mapping[str, Any], put: Callable[[Any], Any]) -> tuple[Any, Any]:
-        """Return weights and optimizer state; `put` places each weight on the device."""
+        """Return the state of a step: the decoder's weights, and the optimizer's state for them.
+
+        `arrays` are weights by the names of `decoder.shapes`; `put` places each on the device.
+        """
 
         def weights_of(name: str, layer: int | None) -> Any:
+            """Return a weight, or the part of one layer, on the device."""
             return put(arrays[name] if layer is None else arrays[name][layer])
 
         weights = self._tree_of_weights(weights_of)
@@ -154,6 +159,7 @@ class Training:
         """Return the tree of `state` with mesh axes instead of arrays."""
 
         def axes_of(name: str, layer: int | None) -> PartitionSpec:
+            """Return the mesh axes of a weight, or of the part of one layer."""
             is_stacked = layer is None and name in decoder.IN_BLOCKS
             layer_axes = decoder.MESH_AXES[name]
             # The first dimension of stacked weights, the layers, is not divided.
@@ -199,9 +205,9 @@ class Training:
         return {**exported, "loss": loss}
 
     def _tree_of_weights(self, value_of: Callable[[str, int | None], Any]) -> Any:
-        """Return the decoder's tree, with `value_of(name, layer)` in place of each weight.
+        """Return the tree of the decoder's weights, with `value_of(name, layer)` in place of each weight.
 
-        `layer` is None outside the blocks and for stacked weights.
+        `name` is one of `decoder.shapes`. `layer` is None outside the blocks, and for stacked weights.
         """
         tree: dict[Any, Any] = {}
         for name in decoder.OUTSIDE:
@@ -218,11 +224,12 @@ class Training:
 
     @staticmethod
     def _tree_of_block(value_of: Callable[[str, int | None], Any], layer: int | None) -> dict[str, Any]:
+        """Return the tree of one block's weights, or of the stacked weights of all blocks if `layer` is None."""
         return {name: {_attribute(name): value_of(name, layer)} for name in decoder.IN_BLOCKS}
 
 
 def _attribute(name: str) -> str:
-    """Return the name of the weights' attribute in an nnx layer."""
+    """Return the attribute of an nnx layer that holds its weights; `name` is one of `decoder.shapes`."""
     if name in ("embed", "positions"):
         return "embedding"
     return "scale" if name in SCALES else "kernel"

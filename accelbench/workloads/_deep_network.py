@@ -173,7 +173,7 @@ def torch_network(layers: Layers) -> Any:
 
 def torch_as_state(network: Any) -> dict[str, Any]:
     """Return the weights and biases of a `torch_network` as the workload's state."""
-    linears = [module for module in network.modules() if hasattr(module, "weight")]
+    linears = [module for module in network.modules() if hasattr(module, "weight")]  # Tanh has no weights
     return as_state([{"weights": linear.weight.detach().T, "biases": linear.bias.detach()} for linear in linears])
 
 
@@ -187,7 +187,7 @@ def torch_training(
     *,
     clear_all: bool = False,
 ) -> Program:
-    """Return a program that trains `trained_parameters` by torch.optim.SGD.
+    """Return a program that trains `trained_parameters`, those of the model or some of them, by torch.optim.SGD.
 
     If `clear_all`, each step clears the gradients of the whole model.
     """

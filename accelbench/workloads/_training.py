@@ -73,7 +73,8 @@ def torch_program(
 ) -> Program:
     """Return a program that trains `model` by gradient descent.
 
-    `export_weights` maps the model's tensors to arrays with the names of the reference.
+    `export_weights` maps the model's tensors to arrays with the names of the reference. `compiled` is the part under
+    torch.compile: `loss` with its backward pass, the optimizer's `step` as well, or the `whole` step in one graph.
     """
     import torch
 
@@ -127,7 +128,7 @@ def torch_whole_step(loss_of: Loss, learning_rate: float) -> Step:
 
 
 def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
-    """Return a training step whose optimizer step is under torch.compile.
+    """Return a training step whose optimizer step is under torch.compile. Its state is the weights, tensors by name.
 
     The optimizer must have no state, like plain SGD.
     """
@@ -140,7 +141,7 @@ def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
     def step(weights: Any, batch: Any) -> tuple[Any, Any]:
         """Train on one batch; return the weights, changed in place, and the loss."""
         nonlocal last_weights
-        # Each measured block starts from new copies of the weights: let the parameters share their memory.
+        # Each measured block starts from new copies of the weights: let the model's parameters share their memory.
         if weights is not last_weights:
             for name, parameter in parameters.items():
                 parameter.data = weights[name]
@@ -155,11 +156,12 @@ def torch_compiled_step(loss_of: Loss, model: Any, optimizer: Any) -> Step:
 
 
 def _named_tensors(model: Any) -> dict[str, Any]:
+    """Return the model's parameters by name, as tensors without gradients that share their memory."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def cross_entropy_and_gradient(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """Return the mean cross-entropy, and its gradient by the logits (batch, classes)."""
+    """Return the mean cross-entropy of labels (batch,), and its gradient by the logits (batch, classes)."""
     import numpy as np
 
     probabilities = np.exp(logits - logits.max(-1, keepdims=True))

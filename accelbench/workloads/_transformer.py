@@ -21,10 +21,14 @@ WIDER = 4
 
 
 def draw(layers: int, width: int, rng: "Generator") -> NamedArrays:
-    """Draw weights (layers, in, out) and biases (layers, out) of all blocks."""
+    """Draw weights (layers, in, out), and gains and biases (layers, out), of all blocks.
+
+    `attend` has the weights of queries, keys and values side by side. Gains and their biases are those of the two layer
+    normalisations.
+    """
     hidden = WIDER * width
     residual_scale = 1 / math.sqrt(2 * layers)  # so that x keeps its scale: each layer adds two products
-    linear_layers = {
+    linear_layers = {  # in, out, and a factor of the weights' standard deviation
         "attend": (width, 3 * width, 1.0),
         "project": (width, width, residual_scale),
         "expand": (width, hidden, 1.0),
@@ -65,9 +69,10 @@ def block(x: Array, w: NamedArrays, heads: int) -> Array:
 
 
 def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> tuple[Array, Vjp]:
-    """Apply a block in NumPy; return its output and a function for its gradients.
+    """Apply a block in NumPy to x (batch, length, width); return its output and a function for its gradients.
 
-    If `causal`, a token attends only to itself and earlier tokens.
+    `w` has the weights of one block, named as in `draw`. If `causal`, a token attends only to itself and earlier
+    tokens. A name `d_x` stands for the gradient of the loss by x.
     """
     import numpy as np
     from scipy.special import erf
@@ -92,18 +97,20 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
     middle = x + attended @ w["project"] + w["project_bias"]
     normalised2, backward2 = normalise_vjp(middle, w["gain2"], w["gain2_bias"])
     before_gelu = normalised2 @ w["expand"] + w["expand_bias"]
-    cdf = (1 + erf(before_gelu / math.sqrt(2))) / 2
-    hidden = before_gelu * cdf  # GELU
+    cdf = (1 + erf(before_gelu / math.sqrt(2))) / 2  # of the standard normal distribution
+    hidden = before_gelu * cdf  # GELU (Hendrycks and Gimpel 2016)
     out = middle + hidden @ w["contract"] + w["contract_bias"]
 
     def backward(d_out: Array) -> tuple[Array, dict[str, Array]]:
         """Return the gradients by x and by each weight."""
+        # The derivative of z * cdf(z) is cdf(z) + z * density(z).
         gelu_slope = cdf + before_gelu * np.exp(-(before_gelu**2) / 2) / math.sqrt(2 * math.pi)
         d_before_gelu = d_out @ w["contract"].T * gelu_slope
         d_through_perceptron, d_gain2, d_gain2_bias = backward2(d_before_gelu @ w["expand"].T)
         d_middle = d_out + d_through_perceptron
         d_heads = split_heads(d_middle @ w["project"].T)
         d_attention = d_heads @ v.swapaxes(2, 3)
+        # The gradient through a = softmax(s) is a * (d_a - sum(d_a * a)).
         d_scores = attention * (d_attention - (d_attention * attention).sum(-1, keepdims=True)) / score_divisor
         d_q, d_k, d_v = d_scores @ k, d_scores.swapaxes(2, 3) @ q, attention.swapaxes(2, 3) @ d_heads
         d_qkv = np.concatenate([join_heads(d_q), join_heads(d_k), join_heads(d_v)], -1)
@@ -124,7 +131,10 @@ def block_vjp(x: Array, w: NamedArrays, heads: int, *, causal: bool = False) -> 
 
 
 def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array, Array]]]:
-    """Apply layer normalisation over the last axis; return its output and its gradient function."""
+    """Apply layer normalisation over the last axis; return its output and a function for its gradients.
+
+    That function maps the gradient by the output to those by x, gain and bias.
+    """
     import numpy as np
 
     deviation = x - x.mean(-1, keepdims=True)
@@ -134,6 +144,7 @@ def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[
     def backward(d_out: Array) -> tuple[Array, Array, Array]:
         """Return the gradients by x, gain and bias."""
         d_unit = d_out * gain
+        # The output does not depend on a row's mean and scale: no gradient along a constant, and none along `unit`.
         along_unit = unit * (d_unit * unit).mean(-1, keepdims=True)
         d_x = scale * (d_unit - d_unit.mean(-1, keepdims=True) - along_unit)
         axes_but_last = tuple(range(x.ndim - 1))
@@ -143,7 +154,10 @@ def normalise_vjp(x: Array, gain: Array, bias: Array) -> tuple[Array, Callable[[
 
 
 def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> Any:
-    """Apply a block in JAX. `valid` (length,) is False for padding; None means no padding."""
+    """Apply a block in JAX to x (batch, length, width), with the weights of one block, named as in `draw`.
+
+    `valid` (length,) is False for padding; None means no padding.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -157,7 +171,7 @@ def jax_block(x: Any, w: Mapping[str, Any], heads: int, valid: Any = None) -> An
 
 
 def jax_attention(q: Any, k: Any, v: Any, valid: Any = None) -> Any:
-    """Apply attention in JAX to q, k and v (batch, length, heads, features)."""
+    """Apply attention in JAX to q, k and v (batch, length, heads, features); `valid` is as in `jax_block`."""
     import jax
     import jax.numpy as jnp
 
@@ -181,13 +195,13 @@ def jax_normalise(x: Any, gain: Any, bias: Any) -> Any:
 
 
 def torch_block(weights: Mapping[str, Any], heads: int) -> Any:
-    """Return a block as a torch.nn.Module with PyTorch's attention kernel."""
+    """Return a block with these weights, named as in `draw`, as a torch.nn.Module with PyTorch's attention kernel."""
     return _torch_block_class()(weights, heads)
 
 
 @cache
 def _torch_block_class() -> Any:
-    """Create the block's class once: torch.compile would compile a second class again."""
+    """Return the class of blocks. It is created only once: torch.compile would compile a second class again."""
     import torch
     from torch.nn import functional
 
@@ -216,9 +230,9 @@ def _torch_block_class() -> Any:
 
 
 def torch_block_weights(parameters: Mapping[str, Any], block: str) -> dict[str, Any]:
-    """Return the weights and biases of one block, named as in `draw`.
+    """Return the weights and biases of one block, named as in `draw`, from a PyTorch model's parameters by name.
 
-    `block` is the block's name in the PyTorch model.
+    `block` is the block's name in the model.
     """
     by_name: dict[str, Any] = {}
     for name in ("gain1", "gain2", "attend", "project", "expand", "contract"):

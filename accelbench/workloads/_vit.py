@@ -12,22 +12,27 @@ OUTSIDE = ("embed", "token", "positions", "gain", "gain_bias", "head")
 
 
 def patches(images: Any, patch: int) -> Any:
-    """Return images as rows of patches: (batch, patches, patch * patch * 3)."""
+    """Return images (batch, side, side, 3) as rows of patches: (batch, patches, patch * patch * 3).
+
+    `patch` is the number of rows and columns of a patch.
+    """
     batch, patches_per_side = len(images), images.shape[1] // patch
     grid = images.reshape(batch, patches_per_side, patch, patches_per_side, patch, COLOURS).swapaxes(2, 3)
     return grid.reshape(batch, patches_per_side * patches_per_side, patch * patch * COLOURS)
 
 
 def logits_vjp(images: Array, w: NamedArrays, parameters: Any) -> tuple[Array, Callable[[Array], dict[str, Array]]]:
-    """Return logits (batch, classes) of images in NumPy, and their gradient function.
+    """Return logits (batch, classes) of images in NumPy, and a function for their gradients by the weights `w`.
 
-    To save memory, `backward` computes each block again.
+    `parameters` are those of the workload vit. To save memory, `backward` computes each block again. A name `d_x`
+    stands for the gradient of the loss by x.
     """
     import numpy as np
 
     patches_of_images = patches(images, parameters.patch)
     outside, *blocks = split_blocks(w, parameters.layers)
-    x = np.concatenate([np.repeat(w["token"], len(images), 0), patches_of_images @ w["embed"]], 1) + w["positions"]
+    class_tokens = np.repeat(w["token"], len(images), 0)  # the first token of each image
+    x = np.concatenate([class_tokens, patches_of_images @ w["embed"]], 1) + w["positions"]
     block_inputs = []
     for block in blocks:
         block_inputs.append(x)
@@ -61,7 +66,7 @@ def split_blocks(weights: NamedArrays, layers: int) -> list[dict[str, Array]]:
 
 
 def split_stacked(weights: NamedArrays) -> list[dict[str, Array]]:
-    """Return the weights outside the blocks, and the stacked weights of all blocks."""
+    """Return a list of two: the weights outside the blocks, and the stacked weights of all blocks, by name."""
     return [
         {name: weights[name] for name in OUTSIDE},
         {name: weights[name] for name in weights if name not in OUTSIDE},
@@ -69,6 +74,6 @@ def split_stacked(weights: NamedArrays) -> list[dict[str, Array]]:
 
 
 def stack_blocks(outside_and_blocks: Any, stack: Callable[[list[Any]], Any]) -> dict[str, Any]:
-    """Invert `split_blocks`: stack the blocks, and return all weights by name."""
+    """Invert `split_blocks`: stack the weights of the blocks by `stack`, and return all weights by name."""
     outside, *blocks = outside_and_blocks
     return {**outside, **{name: stack([block[name] for block in blocks]) for name in blocks[0]}}

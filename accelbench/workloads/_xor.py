@@ -1,5 +1,6 @@
 """Share parts of xor's variants: the samples, the loop over them, the reading of losses, and JAX's step."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -46,8 +47,8 @@ def over_samples(parameters: Any, train: Any, convert: Callable[[Any], Any]) -> 
 
 
 def samples(parameters: Any, arrays: Arrays, tools: Tools) -> Any:
-    """Return pairs of inputs (2,) and target (1,), on the device if `samples: placed`."""
-    pairs = list(zip(*arrays.batches[0].values(), strict=True))
+    """Return pairs of inputs (2,) and target (1,): on the device if `samples: placed`, else as lists of numbers."""
+    pairs = list(zip(arrays.batches[0]["inputs"], arrays.batches[0]["targets"], strict=True))
     if parameters.samples == "placed":
         return tools.put(pairs)
     return [(x.tolist(), y.tolist()) for x, y in pairs]
@@ -58,15 +59,20 @@ def layers(arrays: Arrays) -> list[tuple[Any, Any]]:
     return [(arrays.state[f"weights{layer}"], arrays.state[f"biases{layer}"]) for layer in (1, 2)]
 
 
+def flatten(layers: Any) -> Any:
+    """Yield the weights and the biases of each layer in turn."""
+    return itertools.chain.from_iterable(layers)
+
+
 def arrays_by_name(weights_and_biases: Any) -> dict[str, Any]:
     """Name the weights and biases of both layers as the reference does."""
     return dict(zip(("weights1", "biases1", "weights2", "biases2"), weights_and_biases, strict=True))
 
 
 def jax_train_sample(compiler: Callable[[Any], Any]) -> Any:
-    """Return a training step (layers, x, y, learning rate) -> (layers, loss).
+    """Return a training step for one sample: (layers, x, y, learning rate) -> (new layers, loss).
 
-    `compiler` wraps forward pass, loss and update separately.
+    `layers` has the weights and biases of each layer. `compiler` wraps forward pass, loss and update separately.
     """
     import jax
 

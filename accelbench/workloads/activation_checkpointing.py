@@ -88,15 +88,16 @@ class ActivationCheckpointing(network.DeepNetwork):
 
 
 def _without_checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function unchanged, where other variants wrap it in jax.checkpoint."""
     return function
 
 
 def _jax_program(
     parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, checkpoint: Callable[[Any], Any]
 ) -> Program:
-    """Return a program that applies the segments one after another.
+    """Return a training program that applies the segments one after another, in a Python loop.
 
-    `checkpoint` wraps a segment's function (x, layers) -> x.
+    `checkpoint` wraps the function of a segment, (x, layers) -> x, or returns it unchanged.
     """
 
     def apply_segment(x: Any, layers: Any) -> Any:
@@ -121,14 +122,17 @@ def _jax_program(
 def _jax_scanned_program(
     parameters: ActivationCheckpointing.Parameters, arrays: Arrays, tools: Tools, checkpoint: Callable[[Any], Any]
 ) -> Program:
-    """Return a program that scans the segments. The layers that fill no segment follow after the scan."""
+    """Return a training program that scans the segments. The layers that fill no segment follow after the scan.
+
+    `checkpoint` wraps the function of a segment, (x, layers) -> (x, None), or returns it unchanged.
+    """
     import jax
     import numpy as np
 
     layers, segment_layers = network.as_layers(arrays.state), parameters.segment
     segments = len(layers) // segment_layers
     scanned_layers = segments * segment_layers
-    stacked = {}
+    stacked = {}  # arrays of all scanned layers: (segments, layers of a segment, ...)
     for name, array in layers[0].items():
         flat = np.stack([layer[name] for layer in layers])[:scanned_layers]
         stacked[name] = flat.reshape(segments, segment_layers, *array.shape)
@@ -166,12 +170,12 @@ def _jax_scanned_program(
 
 
 def _unstack(stacked: Any, layers: int) -> list[Any]:
-    """Return the first `layers` layers as a list, from stacked arrays."""
+    """Return the first `layers` layers as a list, from arrays whose first dimension is the layers."""
     return [{name: array[index] for name, array in stacked.items()} for index in range(layers)]
 
 
 def _jax_step(parameters: ActivationCheckpointing.Parameters, loss_of: Callable[[Any, Any], Any]) -> training.Step:
-    """Return a step of plain gradient descent."""
+    """Return a step of plain gradient descent on `loss_of` (layers, batch); its state is the layers."""
     import jax
 
     def step(layers: Any, batch: Any) -> tuple[Any, Any]:
@@ -198,7 +202,10 @@ def _torch_program(
     *,
     compiled: bool = False,
 ) -> Program:
-    """Return a program that applies each segment by `apply_segment` (segment, x) -> x."""
+    """Return a training program that applies each segment by `apply_segment` (segment, x) -> x.
+
+    If `compiled`, the loss is under torch.compile.
+    """
     import torch
 
     layers = tools.put(network.as_layers(arrays.state))

@@ -95,7 +95,7 @@ class Checkpoint(Workload):
     @variant("jax/orbax-parameters-only")
     def orbax_parameters_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Save the parameters, and make a new optimizer state after loading."""
-        return _jax_program(parameters, arrays, tools, _save_and_load_with_orbax, complete=False)
+        return _jax_program(parameters, arrays, tools, _save_and_load_with_orbax, saves_optimizer=False)
 
     @variant("jax/state-not-returned")
     def state_not_returned(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -105,7 +105,7 @@ class Checkpoint(Workload):
         """
         if parameters.asks == "time":
             raise ValueError("this variant makes no checkpoint to time: set asks: resume")
-        return _jax_program(parameters, arrays, tools, lambda tree, _path: tree, complete=False)
+        return _jax_program(parameters, arrays, tools, lambda tree, _path: tree, saves_optimizer=False)
 
     @variant("pytorch/save")
     def save(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -115,7 +115,7 @@ class Checkpoint(Workload):
     @variant("pytorch/save-parameters-only")
     def save_parameters_only(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Save the parameters with torch.save, and make a new optimizer after loading."""
-        return _torch_program(parameters, arrays, tools, _save_and_load_with_torch, complete=False)
+        return _torch_program(parameters, arrays, tools, _save_and_load_with_torch, saves_optimizer=False)
 
     @variant("pytorch/distributed")
     def distributed(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -133,17 +133,17 @@ def _jax_program(
     tools: Tools,
     save_and_load: SaveAndLoad,
     *,
-    complete: bool = True,
+    saves_optimizer: bool = True,
 ) -> Program:
     """Return the program for `asks: time` or `asks: resume`.
 
-    If not `complete`, only w is saved, without the optimizer's state.
+    If not `saves_optimizer`, only w is saved, without the optimizer's state.
     """
     import jax
     import optax
 
     if parameters.asks == "time":
-        return _timed_program(tools.put(dict(arrays.state)), save_and_load, complete=complete)
+        return _timed_program(tools.put(dict(arrays.state)), save_and_load, saves_optimizer=saves_optimizer)
     adam = optax.adam(RATE)
 
     def train(state: Any, batch: Any) -> Any:
@@ -154,8 +154,8 @@ def _jax_program(
         return optax.apply_updates(w, updates), moments
 
     def resume(state: Any) -> Any:
-        """Save and load the state; if not `complete`, only w, with new moments."""
-        if complete:
+        """Save and load the state; if not `saves_optimizer`, only w, with new moments."""
+        if saves_optimizer:
             return _in_new_directory(save_and_load, state)
         w, _moments = state
         w = _in_new_directory(save_and_load, {"w": w})["w"]
@@ -175,18 +175,18 @@ def _torch_program(
     tools: Tools,
     save_and_load: SaveAndLoad,
     *,
-    complete: bool = True,
+    saves_optimizer: bool = True,
 ) -> Program:
     """Return the program for `asks: time` or `asks: resume`.
 
-    If not `complete`, only w is saved, without the optimizer's state.
+    If not `saves_optimizer`, only w is saved, without the optimizer's state.
     """
     import copy
 
     import torch
 
     if parameters.asks == "time":
-        return _timed_program(tools.put(dict(arrays.state)), save_and_load, complete=complete)
+        return _timed_program(tools.put(dict(arrays.state)), save_and_load, saves_optimizer=saves_optimizer)
 
     def start() -> tuple[Any, Any]:
         """Return the workload's w and a new optimizer for it."""
@@ -202,15 +202,15 @@ def _torch_program(
         return w, adam
 
     def resume(state: Any) -> Any:
-        """Save and load the state; if not `complete`, only w, with a new optimizer."""
+        """Save and load the state; if not `saves_optimizer`, only w, with a new optimizer."""
         w, adam = state
         new_w, new_adam = start()
         checkpoint = {"w": w.detach()}
-        if complete:
+        if saves_optimizer:
             checkpoint["adam"] = adam.state_dict()
         loaded = _in_new_directory(save_and_load, checkpoint)
         new_w.data.copy_(loaded["w"])
-        if complete:
+        if saves_optimizer:
             new_adam.load_state_dict(loaded["adam"])
         return new_w, new_adam
 
@@ -221,21 +221,22 @@ def _torch_program(
     return _observed_program(arrays, tools, start(), train, resume, parameters_of)
 
 
-def _timed_program(state: Any, save_and_load: SaveAndLoad, *, complete: bool) -> Program:
-    """Return the program that times saving and loading: all arrays, or only w."""
+def _timed_program(state: Any, save_and_load: SaveAndLoad, *, saves_optimizer: bool) -> Program:
+    """Return the program that times saving and loading: of w and Adam's moments m and v, or only of w."""
 
     def step(state: Any, _: Any) -> tuple[Any, None]:
         """Save and load arrays; the next state has the loaded ones."""
-        saved = state if complete else {"w": state["w"]}
+        saved = state if saves_optimizer else {"w": state["w"]}
         return {**state, **_in_new_directory(save_and_load, saved)}, None
 
     return Program(state=state, step=step, placed=True)
 
 
 def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resume: Any, parameters_of: Any) -> Program:
-    """Return a program that compares a resumed training with an uninterrupted one.
+    """Return a program that compares a resumed training with an uninterrupted one, both from the state `start`.
 
-    `resume` saves and loads a state; `parameters_of` returns its w.
+    `train` maps (state, batch) to the next state. `resume` saves a state and returns what it loads. `parameters_of`
+    returns the w of a state.
     """
 
     def step(state: Any, batch: Any) -> tuple[Any, Any]:
@@ -266,7 +267,7 @@ def _observed_program(arrays: Arrays, tools: Tools, start: Any, train: Any, resu
 
 
 def _in_new_directory(save_and_load: SaveAndLoad, tree: Any) -> Any:
-    """Save and load the tree in a temporary directory; return the loaded tree."""
+    """Save and load the pytree `tree` in a temporary directory; return the loaded tree."""
     with TemporaryDirectory() as directory:
         return save_and_load(tree, Path(directory, "checkpoint"))
 

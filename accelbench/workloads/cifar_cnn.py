@@ -72,8 +72,8 @@ class CifarCnn(Workload):
         }
         network = {}
         for name, shape in shapes.items():
-            *inputs, outputs = shape
-            bound = 1 / math.sqrt(math.prod(inputs))
+            *input_shape, outputs = shape
+            bound = 1 / math.sqrt(math.prod(input_shape))
             network[name] = rng.uniform(-bound, bound, shape)
             network[name.replace("weights", "biases")] = rng.uniform(-bound, bound, outputs)
         labels = rng.integers(CLASSES, size=p.batch)
@@ -139,10 +139,12 @@ class CifarCnn(Workload):
 
     def operations(self, parameters: Parameters) -> Operations | None:
         """Count the convolutions, and the products of the linear layer."""
-        forward = 2
-        backward = 2  # PyTorch computes both gradients of a convolution in one operation
-        large_enough = min(parameters.batch, CLASSES) >= SMALLEST_PRODUCT  # compilers turn small products into sums
-        return Operations(convolutions=forward + backward, products=3 if large_enough else 0)
+        convolution_layers = 2
+        convolutions_of_a_layer = 2  # forward and backward: PyTorch computes both gradients in one operation
+        products = 3  # of the linear layer: forward, gradient by the weights, gradient by the inputs
+        if min(parameters.batch, CLASSES) < SMALLEST_PRODUCT:
+            products = 0  # compilers turn small products into sums
+        return Operations(convolutions=convolution_layers * convolutions_of_a_layer, products=products)
 
     def jax(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
         """Use flax nnx and optax."""
@@ -224,6 +226,7 @@ def _convolve(images: Array, kernel: Array) -> Array:
     """Convolve images (batch, rows, columns, in) with a kernel (3, 3, in, out)."""
     import numpy as np
 
+    # Sum the products over the last three axes of the patches: in, 3, 3.
     return np.asarray(np.tensordot(_patches(images), kernel.transpose(2, 0, 1, 3), 3))
 
 
@@ -234,12 +237,12 @@ def _kernel_gradient(images: Array, d_output: Array) -> Array:
     """
     import numpy as np
 
-    pixels = (0, 1, 2)  # batch, rows, columns
+    pixels = (0, 1, 2)  # the axes batch, rows, columns, over which products are summed
     return np.asarray(np.tensordot(_patches(images), d_output, (pixels, pixels)).transpose(1, 2, 0, 3))
 
 
 def _max_pool(x: Array) -> Array:
-    """Return the maximum of each square of 2 x 2 pixels."""
+    """Return the maximum of each square of 2 x 2 pixels of x (batch, rows, columns, channels)."""
     import numpy as np
 
     batch, rows, columns, channels = x.shape
@@ -247,9 +250,13 @@ def _max_pool(x: Array) -> Array:
 
 
 def _relu_and_pool_gradient(d_pooled: Array, pooled: Array, before_relu: Array) -> Array:
-    """Return the gradient by the input of relu and max pooling. Only the maximum of a square has a gradient."""
+    """Return the gradient by `before_relu`, the input of relu and max pooling, whose output is `pooled`.
+
+    `d_pooled` is the gradient by the output. In each square of 2 x 2 pixels, only the maximum has a gradient.
+    """
     import numpy as np
 
+    # Repeat each pixel of the output for the four pixels of its square.
     d_squares = d_pooled.repeat(2, 1).repeat(2, 2)
     maxima = pooled.repeat(2, 1).repeat(2, 2)
     return np.asarray(d_squares * ((before_relu == maxima) & (before_relu > 0)))
@@ -258,7 +265,7 @@ def _relu_and_pool_gradient(d_pooled: Array, pooled: Array, before_relu: Array) 
 def _torch_program(
     parameters: CifarCnn.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a training program with torch.nn; `compiled` says what is under torch.compile."""
+    """Return a training program with torch.nn; `compiled` says what is under torch.compile, as in `torch_program`."""
     import torch
 
     p = parameters

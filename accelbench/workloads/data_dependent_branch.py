@@ -106,7 +106,7 @@ class DataDependentBranch(Workload):
 
 
 def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:
-    """Return 2 x if the sum of x is above 0, else -x."""
+    """Return the state and, as the output, 2 x if the sum of x is above 0, else -x."""
     x = batch["x"]
     if x.sum() > 0:
         return state, 2 * x
@@ -114,7 +114,7 @@ def _python_if(state: Any, batch: Any) -> tuple[Any, Any]:
 
 
 def _program(step: Any, arrays: Arrays, tools: Tools, *, placed: bool) -> Program:
-    """Return a program without a state. If `placed`, the adapter does not compile `step`."""
+    """Return a program without a state that records the sums. If `placed`, the adapter does not compile `step`."""
     return Program(state=(), step=step, batches=tools.put(arrays.batches), placed=placed, observe=_observe_sums)
 
 

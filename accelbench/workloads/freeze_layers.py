@@ -110,9 +110,9 @@ class FreezeLayers(network.DeepNetwork):
 def _torch_program(
     parameters: FreezeLayers.Parameters, arrays: Arrays, tools: Tools, *, requires_grad: bool, compiled: bool = False
 ) -> Program:
-    """Return a program whose optimizer gets only the trained layers.
+    """Return a training program whose optimizer gets only the trained layers.
 
-    If `requires_grad`, gradients of frozen layers are computed too.
+    If `requires_grad`, gradients of frozen layers are computed too. If `compiled`, the loss is under torch.compile.
     """
     import torch
 

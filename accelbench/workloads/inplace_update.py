@@ -80,7 +80,8 @@ class InplaceUpdate(Workload):
         """
         size, updates = float(parameters.size), parameters.updates
         if parameters.update == "row":
-            return Cost(flops=2.0 * updates * ROW**2, bytes=float((2 * updates + ROW) * ROW * float_bytes))
+            moved_rows = 2 * updates + ROW  # updated rows are read and written, the rows of w are read
+            return Cost(flops=2.0 * updates * ROW**2, bytes=float(moved_rows * ROW * float_bytes))
         if parameters.update == "sine":
             return Cost(flops=2.0 * updates * size, bytes=3.0 * size * float_bytes)
         return Cost(flops=size, bytes=2.0 * size * float_bytes)
@@ -117,7 +118,7 @@ class InplaceUpdate(Workload):
         return _jax_program(arrays, tools, jax.jit(step))
 
     def pytorch(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compute x = x + 1, which returns a new tensor."""
+        """Compute x = x + 1, which returns a new tensor, as do the other kinds of update."""
         import torch
 
         update = _new_array_update(parameters, torch.sin, _row_setter(torch.clone))
@@ -125,13 +126,19 @@ class InplaceUpdate(Workload):
 
     @variant("pytorch/in-place")
     def in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compute x += 1, eagerly."""
+        """Compute x += 1, eagerly.
+
+        The other kinds of update change x in place too.
+        """
         step = _step(parameters, _in_place_update(parameters))
         return replace(_program(arrays, tools, step), placed=True)
 
     @variant("pytorch/compile-in-place")
     def torch_compile_in_place(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
-        """Compute x += 1 under torch.compile, which writes into its argument."""
+        """Compute x += 1 under torch.compile, which writes into its argument.
+
+        The other kinds of update change x in place too.
+        """
         import torch
 
         step = torch.compile(_step(parameters, _in_place_update(parameters)), fullgraph=True)
@@ -141,9 +148,9 @@ class InplaceUpdate(Workload):
 def _new_array_update(
     parameters: InplaceUpdate.Parameters, sine: Callable[[Any], Any], set_row: Callable[[Any, Any, Any], Any]
 ) -> Update:
-    """Return an update that leaves x unchanged and returns a new array.
+    """Return the update that `parameters.update` names, as a function (x, batch, index) -> new array.
 
-    `set_row` is a function (x, index, row) -> new x.
+    x stays unchanged. `sine` and `set_row`, (x, index, row) -> new array, are the framework's functions.
     """
     if parameters.update == "one":
         return lambda x, _batch, _index: x + 1
@@ -153,7 +160,7 @@ def _new_array_update(
 
 
 def _row_setter(copy: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Return a function (x, index, row) -> copy of x with this row."""
+    """Return a function (x, index, row) -> copy of x with this row, where `copy` makes the copy."""
 
     def set_row(x: Any, index: int, row: Any) -> Any:
         new = copy(x)
@@ -187,11 +194,12 @@ def _jax_update(parameters: InplaceUpdate.Parameters) -> Update:
 
 
 def _jax_step(parameters: InplaceUpdate.Parameters) -> Callable[[Any, Any], tuple[Any, None]]:
+    """Return the step for JAX, which applies all updates in a Python loop."""
     return _step(parameters, _jax_update(parameters))
 
 
 def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any, Any], tuple[Any, None]]:
-    """Return a step that applies `update` several times, with indices from 0."""
+    """Return a step that applies `update` for the indices 0 to `parameters.updates` - 1."""
 
     def step(x: Any, batch: Any) -> tuple[Any, None]:
         for index in range(parameters.updates):
@@ -202,15 +210,15 @@ def _step(parameters: InplaceUpdate.Parameters, update: Update) -> Callable[[Any
 
 
 def _jax_program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Return a program for JAX; the adapter does not compile its step.
+    """Return a program for JAX, whose step the adapter does not compile.
 
-    With `donate`, every measured block begins with a fresh copy of x.
+    `donate` says that the step may reuse the memory of x, so that every measured block begins with a fresh copy of x.
     """
     return replace(_program(arrays, tools, step), placed=True, donate=True)
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Return a program whose state is x."""
+    """Return a program whose state is x, and whose step is (x, batch) -> (x, None)."""
     return Program(
         state=tools.put(arrays.state["x"]),
         step=step,

@@ -97,7 +97,7 @@ class LayerNorm(Workload):
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Return a program whose state is x."""
+    """Return a program whose state is x, and whose step is (x, batch) -> (normalised x, None)."""
     return Program(
         state=tools.put(arrays.state["x"]),
         batches=tools.put(arrays.batches),

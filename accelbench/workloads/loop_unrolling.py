@@ -164,6 +164,7 @@ class LoopUnrolling(Workload):
 
 
 def _without_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function unchanged, where other variants compile it."""
     return function
 
 
@@ -191,9 +192,9 @@ def _program(
     last_sine: Callable[[Any, Any], Any] | None = None,
     compiler: Callable[[Any], Any] | None = None,
 ) -> Program:
-    """Return a program that runs `all_sums` or, for `body: sine`, `last_sine`.
+    """Return a program that runs `all_sums` (carry, x) -> sums or, for `body: sine`, `last_sine` (carry, x) -> sine.
 
-    Without a `compiler`, the adapter compiles the step.
+    `compiler` wraps the step. If it is None, the adapter compiles the step as the variant's mode says.
     """
     if parameters.body == "sum":
 
@@ -220,4 +221,5 @@ def _program(
 
 
 def _export(carry: Any, sums: Any) -> dict[str, Any]:
+    """Return the arrays to compare, by name; `sums` is None for `body: sine`."""
     return {"carry": carry} if sums is None else {"carry": carry, "sums": sums}

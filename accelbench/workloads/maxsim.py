@@ -82,8 +82,8 @@ class Maxsim(Workload):
         del parameters
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:
-            """Score all documents; return the next query and the scores (documents,)."""
-            scores = (batch["documents"] @ query.T).max(axis=1).sum(axis=-1)
+            """Sum each query token's largest product with a document's tokens; return the next query and the sums."""
+            scores = (batch["documents"] @ query.T).max(axis=1).sum(axis=-1)  # (documents,)
             return _next_query(query, scores.mean()), scores
 
         return _program(arrays, tools, step)
@@ -93,8 +93,8 @@ class Maxsim(Workload):
         del parameters
 
         def step(query: Any, batch: Any) -> tuple[Any, Any]:
-            """Score all documents; return the next query and the scores (documents,)."""
-            scores = (batch["documents"] @ query.T).amax(dim=1).sum(dim=-1)
+            """Sum each query token's largest product with a document's tokens; return the next query and the sums."""
+            scores = (batch["documents"] @ query.T).amax(dim=1).sum(dim=-1)  # (documents,)
             return _next_query(query, scores.mean()), scores
 
         return _program(arrays, tools, step)
@@ -106,7 +106,7 @@ def _next_query(query: Any, mean_score: Any) -> Any:
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any) -> Program:
-    """Return a program whose state is the query."""
+    """Return a program whose state is the query, and whose step is (query, batch) -> (next query, scores)."""
     return Program(
         state=tools.put(arrays.state["query"]),
         batches=tools.put(arrays.batches),

@@ -58,7 +58,7 @@ def _jax_program(parameters: network.DeepNetwork.Parameters, arrays: Arrays, too
     from flax.training.dynamic_scale import DynamicScale
 
     layers, examples = tools.put((network.as_layers(arrays.state), arrays.batches[0]))
-    policy_type = examples["inputs"].dtype
+    policy_type = examples["inputs"].dtype  # `put` has converted floats to the type of the precision policy
     weight_type = jnp.promote_types(policy_type, jnp.float32)
     layers, examples = _cast((layers, examples), weight_type)
     product_type = policy_type if narrow else weight_type
@@ -117,7 +117,7 @@ def _torch_program(
 ) -> Program:
     """Return a training program with weights in at least float32.
 
-    If `narrow`, products have the type of the precision policy.
+    If `narrow`, products have the type of the precision policy. If `compiled`, the loss is under torch.compile.
     """
     import torch
 

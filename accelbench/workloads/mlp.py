@@ -103,6 +103,7 @@ class Mlp(Workload):
             loss = np.mean(error**2)
             d_outputs = 2 * error / error.size
             d_hidden = d_outputs @ network["weights2"].T * (hidden > 0)
+            # In the order of NAMES.
             gradients = (inputs.T @ d_hidden, d_hidden.sum(0), hidden.T @ d_outputs, d_outputs.sum(0))
             for name, gradient in zip(NAMES, gradients, strict=True):
                 network[name] = network[name] - parameters.learning_rate * gradient
@@ -170,6 +171,7 @@ class Mlp(Workload):
 
 
 def _weights_and_biases(network: NamedArrays) -> list[Array]:
+    """Return the network's arrays in the order of `NAMES`."""
     return [network[name] for name in NAMES]
 
 
@@ -180,14 +182,14 @@ def _forward(network: NamedArrays, inputs: Array) -> tuple[Array, Array]:
 
 
 def _append_outputs(concatenate: Any, inputs: Any, outputs: Any) -> Any:
-    """Append outputs to inputs, and drop the first inputs to keep the width."""
+    """Append outputs to inputs by the framework's `concatenate`, and drop the first inputs to keep the width."""
     return concatenate([inputs, outputs], -1)[:, -inputs.shape[-1] :]
 
 
 def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool = False) -> Program:
-    """Return a program whose state is the inputs; the network stays the same.
+    """Return a program whose step is `predict`, (inputs, network) -> (next inputs, None).
 
-    If `placed`, `predict` is already compiled.
+    If `placed`, `predict` is already compiled. Several devices divide the examples.
     """
     return Program(
         state=inputs,
@@ -200,7 +202,7 @@ def _prediction_program(inputs: Any, predict: Any, network: Any, *, placed: bool
 
 
 def _jax_network(parameters: Mlp.Parameters, network: NamedArrays, tools: Tools) -> tuple[Any, Any]:
-    """Return (graph, weights) of the network, with the values of `network`."""
+    """Return the network of flax as (graph, weights), with the values of `network`; nnx.merge makes it callable."""
     from flax import nnx
 
     def build() -> nnx.Sequential:
@@ -265,7 +267,10 @@ def _jax_training_program(parameters: Mlp.Parameters, arrays: Arrays, tools: Too
 def _torch_program(
     parameters: Mlp.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a program with torch.nn that trains or, for `work: predict`, predicts."""
+    """Return a program with torch.nn that trains or, for `work: predict`, predicts.
+
+    `compiled` says what is under torch.compile, as in `torch_program`; in a prediction, it is the whole step.
+    """
     import torch
 
     train = parameters.work == "train"

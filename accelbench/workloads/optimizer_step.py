@@ -125,7 +125,7 @@ def _jax_program(parameters: OptimizerStep.Parameters, arrays: Arrays, tools: To
 
     def export(state: Any, _: Any) -> dict[str, Any]:
         """Return weights and moments with the names of the reference."""
-        weights, (moments, *_) = state
+        weights, (moments, *_) = state  # optax.adam's state begins with the moments
         return _arrays_by_name(weights, moments.mu, moments.nu)
 
     weights = tools.put(arrays.state)

@@ -164,7 +164,8 @@ def _jax_program(
 ) -> Program:
     """Return a program whose calls each draw one mask.
 
-    If `splits`, each call has a new key; otherwise all share one.
+    If `splits`, each call has a new key; otherwise all share one. If it `detects_reuse`, JAX raises an error when a key
+    is used again.
     """
     import jax
 

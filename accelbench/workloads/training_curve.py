@@ -182,7 +182,11 @@ def _jax_program(
     epoch_of: Callable[[Any], Any],
     arrange_mini_batches: Arrange,
 ) -> Program:
-    """Return a program with optax. `epoch_of` maps the step for one mini-batch to a function that trains an epoch."""
+    """Return a program with optax.
+
+    `epoch_of` maps the step for one mini-batch to a function that trains an epoch: (state, mini-batches) -> (state,
+    mean loss). `arrange_mini_batches` brings the stacked mini-batches into the form that this function takes.
+    """
     import jax
     import jax.numpy as jnp
     import optax
@@ -256,7 +260,10 @@ def _program(
     tools: Tools,
     arrange_mini_batches: Arrange,
 ) -> Program:
-    """Return a program that calls `step` with each epoch's mini-batches and the test examples."""
+    """Return a program that calls `step` with each epoch's mini-batches and the test examples.
+
+    `arrange_mini_batches` brings the stacked mini-batches of an epoch into the form that `step` takes.
+    """
     batches = []
     for epoch in arrays.batches:
         mini_batches = arrange_mini_batches({"inputs": epoch["inputs"], "labels": epoch["labels"]})
@@ -287,7 +294,10 @@ def _program(
 
 
 def reference_losses(network: NamedArrays, epochs: Sequence[NamedArrays], learning_rate: float) -> list[float]:
-    """Train in NumPy by Adam (Kingma and Ba 2015); return each epoch's mean loss."""
+    """Train in NumPy by Adam (Kingma and Ba 2015, algorithm 1); return each epoch's mean loss.
+
+    `network` has the initial weights by name; each epoch has inputs (steps, batch, in) and labels (steps, batch).
+    """
     import numpy as np
 
     w = dict(network)

@@ -190,7 +190,7 @@ def _jax_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, s
 
 
 def _torch_program(p: TransformerLm.Parameters, arrays: Arrays, tools: Tools, *, compiled: bool = False) -> Program:
-    """Return a training program with torch.nn."""
+    """Return a training program with torch.nn; if `compiled`, the loss is under torch.compile."""
     import torch
 
     from accelbench.workloads import _decoder_torch as torch_decoder

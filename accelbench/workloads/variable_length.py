@@ -80,10 +80,10 @@ class VariableLength(Workload):
         """Compute `units` calls in NumPy, without padding."""
         del parameters
         mean = arrays.state["mean"]
-        texts, blocks = _texts_and_blocks(arrays)
+        texts, weights_of_blocks = _texts_and_weights(arrays)
         for call in range(units):
             x = texts[call % len(texts)] + mean[:, None]
-            for weights in blocks:
+            for weights in weights_of_blocks:
                 x = transformer.block(x, weights, HEADS)
             mean = x.mean(1)
         return {"mean": mean}
@@ -108,9 +108,9 @@ class VariableLength(Workload):
 
             The previous mean makes each call depend on the one before.
             """
-            text, blocks = batch  # text is (batch, length, width), each mean is (batch, width)
+            text, weights_of_blocks = batch  # text is (batch, length, width), each mean is (batch, width)
             x = text + previous_mean[:, None]
-            for weights in blocks:
+            for weights in weights_of_blocks:
                 x = transformer.jax_block(x, weights, HEADS)
             mean = x.mean(1)
             return mean, mean
@@ -149,7 +149,7 @@ class VariableLength(Workload):
         return _unpadded_program(arrays, tools, step, lambda weights: transformer.torch_block(weights, HEADS))
 
 
-def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array]]]:
+def _texts_and_weights(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array]]]:
     """Return the text of each batch (batch, length, width), and each block's weights.
 
     `arrays` puts the weights only into the first batch, because all batches use the same ones.
@@ -162,11 +162,11 @@ def _texts_and_blocks(arrays: Arrays) -> tuple[list[Array], list[dict[str, Array
 def _unpadded_program(arrays: Arrays, tools: Tools, step: Any, block_of: Callable[[Any], Any]) -> Program:
     """Return a program whose batches are (text, blocks) without padding.
 
-    `block_of` creates a block from its weights.
+    `block_of` creates from the weights of a block what `step` gets for it: a module, or the weights themselves.
     """
-    texts, blocks = _texts_and_blocks(arrays)
-    device_blocks = [block_of(weights) for weights in tools.put(blocks)]
-    batches = [(tools.put(text), device_blocks) for text in texts]
+    texts, weights_of_blocks = _texts_and_weights(arrays)
+    blocks = [block_of(weights) for weights in tools.put(weights_of_blocks)]
+    batches = [(tools.put(text), blocks) for text in texts]
     return _program(arrays, tools, step, batches, [text.shape[1] for text in texts])
 
 
@@ -184,15 +184,16 @@ def _padded_program(arrays: Arrays, tools: Tools, padded_length: Callable[[int],
 
         The previous mean makes each call depend on the one before.
         """
-        text, valid, blocks = batch  # text is (batch, length, width), valid is (length,), each mean is (batch, width)
+        # text is (batch, length, width), valid is (length,), each mean is (batch, width)
+        text, valid, weights_of_blocks = batch
         x = text + previous_mean[:, None]
-        for weights in blocks:
+        for weights in weights_of_blocks:
             x = transformer.jax_block(x, weights, HEADS, valid)
         mean = jnp.where(valid[:, None], x, 0).sum(1) / valid.sum().astype(x.dtype)
         return mean, mean
 
-    texts, blocks = _texts_and_blocks(arrays)
-    device_blocks = tools.put(blocks)
+    texts, weights_of_blocks = _texts_and_weights(arrays)
+    device_weights = tools.put(weights_of_blocks)
     lengths = [padded_length(text.shape[1]) for text in texts]
     batches = []
     for text, length in zip(texts, lengths, strict=True):
@@ -200,12 +201,15 @@ def _padded_program(arrays: Arrays, tools: Tools, padded_length: Callable[[int],
         padded = np.zeros((texts_in_batch, length, width))
         padded[:, :text_length] = text
         valid = np.arange(length) < text_length
-        batches.append((tools.put(padded), tools.put(valid), device_blocks))
+        batches.append((tools.put(padded), tools.put(valid), device_weights))
     return replace(_program(arrays, tools, jax.jit(step), batches, lengths), placed=True)
 
 
 def _program(arrays: Arrays, tools: Tools, step: Any, batches: Sequence[Any], lengths: Sequence[int]) -> Program:
-    """Return a program that observes padding and lengths. `lengths` has each batch's length with padding."""
+    """Return a program that calls `step` with each of `batches`, and observes padding and lengths.
+
+    `lengths` has each batch's length with padding.
+    """
     text_tokens = sum(batch["text"].shape[1] for batch in arrays.batches)
 
     def observe(_outs: Sequence[Any]) -> dict[str, Any]:

@@ -212,7 +212,8 @@ def _jax_program(
 ) -> Program:
     """Return a program that trains or, for `work: predict`, predicts.
 
-    If `stacked`, the blocks' weights are stacked; otherwise they are a list.
+    Weights are a list: those outside the blocks, then those of each block or, if `stacked`, the stacked ones of all
+    blocks. `apply_blocks` maps (x, weights of the blocks) to the next x.
     """
     import jax.numpy as jnp
     import optax
@@ -258,7 +259,10 @@ def _jax_program(
 def _torch_program(
     parameters: Vit.Parameters, arrays: Arrays, tools: Tools, compiled: training.Compiled = "nothing"
 ) -> Program:
-    """Return a program with torch.nn that trains or, for `work: predict`, predicts."""
+    """Return a program with torch.nn that trains or, for `work: predict`, predicts.
+
+    `compiled` says what is under torch.compile, as in `torch_program`; in a prediction, it is the whole step.
+    """
     import torch
 
     predict = parameters.work == "predict"
@@ -292,7 +296,7 @@ def _torch_program(
 
 @cache
 def _torch_model_class() -> Any:
-    """Create the model's class once: torch.compile would compile a second class again."""
+    """Return the model's class. It is created only once: torch.compile would compile a second class again."""
     import torch
 
     class Model(torch.nn.Module):  # type: ignore[misc]
@@ -320,7 +324,7 @@ def _torch_model_class() -> Any:
 
 
 def _prediction_program(arrays: Arrays, tools: Tools, logits_of: Callable[[Any, Any], Any], weights: Any) -> Program:
-    """Return a program whose state is the images; the weights stay the same.
+    """Return a program whose state is the images; the weights stay the same. `logits_of` takes weights and images.
 
     Each step changes the images a little, so that no step repeats another.
     """

@@ -1,6 +1,5 @@
 """Train a network of nine weights on exclusive or: with almost no arithmetic, only the ways of calling it differ."""
 
-import itertools
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -93,7 +92,7 @@ class Xor(Workload):
                 hidden = 1 / (1 + exp(-(w1 @ x + b1)))
                 output = 1 / (1 + exp(-(w2 @ hidden + b2)))
                 error = output - y
-                # Gradients by the biases, times the learning rate.
+                # Gradients by the sums before each sigmoid, which are those by the biases, times the learning rate.
                 update2 = rate * 2 * error * output * (1 - output)
                 update1 = update2 @ w2 * hidden * (1 - hidden)
                 w2 -= update2[:, None] * hidden
@@ -146,8 +145,8 @@ class Xor(Workload):
             loss = ((model(x) - y) ** 2).mean()
             loss.backward()
             with torch.no_grad():
-                for parameter in model.parameters():
-                    parameter -= parameters.learning_rate * parameter.grad  # noqa: PLW2901 - in place
+                for tensor in model.parameters():
+                    tensor -= parameters.learning_rate * tensor.grad  # noqa: PLW2901 - in place
             return model, loss.detach()
 
         model = _torch_model(arrays, tools)
@@ -179,17 +178,18 @@ class Xor(Workload):
             """Train on one sample: change the layers in place and return the loss."""
             gradients, loss = torch.func.grad_and_value(loss_of)(layers, x, y)
             for layer, layer_gradients in zip(layers, gradients, strict=True):
-                for parameter, gradient in zip(layer, layer_gradients, strict=True):
-                    parameter.sub_(gradient, alpha=learning_rate)
+                for tensor, gradient in zip(layer, layer_gradients, strict=True):
+                    tensor.sub_(gradient, alpha=learning_rate)
             return loss
 
         compiled = torch.compile(train, fullgraph=True)
 
         def train_sample(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
-            return layers, compiled(layers, x, y, parameters.learning_rate)
+            loss = compiled(layers, x, y, parameters.learning_rate)  # changes the layers in place
+            return layers, loss
 
-        layers = tools.put(shared.layers(arrays))
-        return _torch_program(parameters, arrays, tools, layers, train_sample, itertools.chain.from_iterable)
+        initial_layers = tools.put(shared.layers(arrays))
+        return _torch_program(parameters, arrays, tools, initial_layers, train_sample, shared.flatten)
 
     @variant("jax/op-by-op")
     def op_by_op(self, parameters: Parameters, arrays: Arrays, tools: Tools) -> Program:
@@ -248,6 +248,7 @@ class Xor(Workload):
 
 
 def _without_compiler(function: "Callable[..., Any]") -> "Callable[..., Any]":
+    """Return the function unchanged, where other variants compile it."""
     return function
 
 
@@ -273,8 +274,8 @@ def _torch_tensors_program(
     def train(layers: Any, x: Any, y: Any, learning_rate: float) -> Any:
         """Train on one sample: change the layers in place and return the loss."""
         for layer in layers:
-            for parameter in layer:
-                parameter.grad = None
+            for tensor in layer:
+                tensor.grad = None
         output = x
         for weights, biases in layers:
             output = torch.sigmoid(output @ weights.T + biases)
@@ -282,17 +283,18 @@ def _torch_tensors_program(
         loss.backward()
         with torch.no_grad():
             for layer in layers:
-                for parameter in layer:
-                    parameter -= learning_rate * parameter.grad  # noqa: PLW2901 - in place
+                for tensor in layer:
+                    tensor -= learning_rate * tensor.grad  # noqa: PLW2901 - in place
         return loss.detach()
 
     def train_sample(layers: Any, x: Any, y: Any) -> tuple[Any, Any]:
-        return layers, train(layers, x, y, parameters.learning_rate)
+        loss = train(layers, x, y, parameters.learning_rate)  # changes the layers in place
+        return layers, loss
 
-    layers = tools.put(shared.layers(arrays))
-    for tensor in itertools.chain.from_iterable(layers):
+    initial_layers = tools.put(shared.layers(arrays))
+    for tensor in shared.flatten(initial_layers):
         tensor.requires_grad_()
-    return _torch_program(parameters, arrays, tools, layers, train_sample, itertools.chain.from_iterable)
+    return _torch_program(parameters, arrays, tools, initial_layers, train_sample, shared.flatten)
 
 
 def _torch_program(
@@ -303,7 +305,7 @@ def _torch_program(
     train: Any,
     weights_and_biases: "Callable[[Any], Iterable[Any]]",
 ) -> Program:
-    """Return a program that calls `train` for each sample; `weights_and_biases` maps the state to its tensors."""
+    """Return a program of `train`, (state, x, y) -> (state, loss); `weights_and_biases` returns a state's tensors."""
     import torch
 
     def export(state: Any, losses: Any) -> dict[str, Any]:
@@ -316,7 +318,7 @@ def _torch_program(
         # `new_tensor` converts a list of numbers to a tensor of the same type and device.
         step=shared.over_samples(parameters, train, first_tensor.new_tensor),
         batches=(shared.samples(parameters, arrays, tools),),
-        placed=True,
+        placed=True,  # `train` is compiled as far as its variant says, so no mode is applied to the step
         export=export,
     )
 
@@ -325,23 +327,22 @@ def _jax_program(parameters: Xor.Parameters, arrays: Arrays, tools: Tools, train
     """Return a program that calls `train` (layers, x, y, learning rate) -> (layers, loss) for each sample."""
     import jax
 
-    layers, rate = tools.put(shared.layers(arrays)), parameters.learning_rate
-    first_weights, _biases = layers[0]
-    dtype = first_weights.dtype
+    initial_layers = tools.put(shared.layers(arrays))
+    first_weights, _biases = initial_layers[0]
 
     def train_sample(layers: Any, x: Any, y: Any) -> Any:
-        return train(layers, x, y, rate)
+        return train(layers, x, y, parameters.learning_rate)
 
-    def convert(numbers: list[float]) -> Any:
-        return jax.numpy.array(numbers, dtype)
+    def sample_to_array(numbers: list[float]) -> Any:
+        return jax.numpy.array(numbers, first_weights.dtype)
 
     def export(layers: Any, losses: Any) -> dict[str, Any]:
         return {**shared.arrays_by_name(jax.tree.leaves(layers)), "losses": jax.numpy.asarray(losses)}
 
     return Program(
-        state=layers,
-        step=shared.over_samples(parameters, train_sample, convert),
+        state=initial_layers,
+        step=shared.over_samples(parameters, train_sample, sample_to_array),
         batches=(shared.samples(parameters, arrays, tools),),
-        placed=True,
+        placed=True,  # `train` is compiled as far as its variant says, so no mode is applied to the step
         export=export,
     )

@@ -2,14 +2,15 @@
 
 With `--check` each variant runs twice, nothing is timed, and the result is a certificate of what they compute.
 
-Exit status: 0 a result was delivered, even if variants failed; 2 the case document cannot be run; 3 an error of
-accelbench's own; 130 or 143 after SIGINT or SIGTERM, with a partial result. The log goes to standard output, the
-headline to the file that ACCELBENCH_TERMINATION_LOG names. Nothing is written outside the work directory, which is
-created in ACCELBENCH_WORK_DIRECTORY or in the system's temporary directory. It exits when the parent process that
-ACCELBENCH_ENDS_WITH names exits.
+Exit status: 0 a result was delivered, even if variants failed; 1 it took an hour longer than the case's time limit; 2
+the case document cannot be run; 3 an error of accelbench's own; 130 or 143 after SIGINT or SIGTERM, with a partial
+result. The log goes to standard output, the headline to the file that ACCELBENCH_TERMINATION_LOG names. Nothing is
+written outside the work directory, which is created in ACCELBENCH_WORK_DIRECTORY or in the system's temporary
+directory. It exits when the parent process that ACCELBENCH_ENDS_WITH names exits.
 """
 
 import argparse
+import faulthandler
 import os
 import resource
 import secrets
@@ -35,13 +36,14 @@ from accelbench_runner.supervisor.children import Interruption, UnkillableError,
 from accelbench_runner.supervisor.experiment import ProbeError, Supervisor
 from accelbench_runner.supervisor.judge_process import Judge, JudgeError, JudgeKilledError, NothingToJudge
 from accelbench_runner.supervisor.launcher import Launcher, compiler_memory_limit
-from accelbench_runner.supervisor.log_writer import LogWriter, TerminationMessage
+from accelbench_runner.supervisor.log_writer import LogWriter, TerminationMessage, forward_output
 
 EXIT_DELIVERED = 0
 EXIT_INVALID_CASE = 2
 EXIT_INTERNAL = 3
 EXIT_SIGNAL = 128
 STANDARD_OUTPUT = 1
+STANDARD_ERROR = 2
 
 LAUNCH = (sys.executable, "-m", "accelbench_runner.launch")
 JUDGE = (sys.executable, "-m", "accelbench_runner.judge")
@@ -71,7 +73,8 @@ def main(
     log = LogWriter(STANDARD_OUTPUT)
     termination = TerminationMessage(_termination_log(), complain=log.notice)
     try:
-        case = read_case(options.case)
+        with forward_output(log, "script"):
+            case = read_case(options.case)
     except InvalidCaseError as error:
         log.notice(f"error: {error}")
         termination.write(Headline(case="", attempt=0, state="failed", message=str(error)))
@@ -81,6 +84,9 @@ def main(
         with _work_directory() as directory:
             threads = len(processors.set_affinity(options.processors))
             environment = _prepare(directory, threads)
+            with forward_output(log, "script"):
+                host = _fingerprint(case, threads)
+                compares = purpose == "measure" and _compares_times(case)
             unseen_seed = secrets.randbits(63)
             launcher = Launcher(
                 case=case,
@@ -110,12 +116,13 @@ def main(
                 termination=termination,
                 interruption=interruption,
                 directory=directory,
-                host=_fingerprint(case, threads),
-                compares=purpose == "measure" and _compares_times(case),
+                host=host,
+                compares=compares,
             )
-            if supervisor.compares:
-                _warn_of_disturbances(supervisor, take_survey)
-            return _run(supervisor, log)
+            with _end_after(case.measurement.runner_limit_seconds):
+                if supervisor.compares:
+                    _warn_of_disturbances(supervisor, take_survey)
+                return _run(supervisor, log)
     except OSError as error:  # no work directory, or the log is closed
         message = f"internal error: {error}"
         termination.write(Headline(case=case.name, attempt=case.origin.attempt, state="failed", message=message))
@@ -124,14 +131,14 @@ def main(
 
 
 def _purpose(case: Case, *, check_only: bool) -> Purpose:
-    """Return what the launches are for."""
+    """Return what the launches are for: `compile` for a case with a target, otherwise `check` or `measure`."""
     if case.accelerator.target is not None:
         return "compile"
     return "check" if check_only else "measure"
 
 
 def _run(supervisor: Supervisor, log: LogWriter) -> int:
-    """Run the supervisor and return the exit status."""
+    """Run the supervisor until its result is delivered, and return the exit status of this process."""
     try:
         result = supervisor.run()
     except JudgeKilledError as error:
@@ -151,7 +158,7 @@ def _run(supervisor: Supervisor, log: LogWriter) -> int:
 
 
 def _prepare(directory: Path, threads: int) -> dict[str, str]:
-    """Prepare this process for its children; return the launches' environment variables."""
+    """Prepare this process and the work directory for its children; return their environment variables."""
     _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))  # a launch that crashes must not fill the disk
     adopt_orphans()
@@ -179,7 +186,7 @@ def _fingerprint(case: Case, threads: int) -> dict[str, str]:
 
 
 def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSurvey) -> None:
-    """Survey the machine, and log a warning for each disturbance."""
+    """Survey the machine for what would disturb measurements, and log a warning for each."""
     case, log = supervisor.case, supervisor.log
     try:
         survey = take_survey(supervisor.host)
@@ -193,12 +200,26 @@ def _warn_of_disturbances(supervisor: Supervisor, take_survey: preflight.TakeSur
 
 
 def _termination_log() -> Path | None:
-    """Return the file for the headline."""
+    """Return the file for the headline, which Kubernetes shows as the pod's message; None outside a pod."""
     path = os.environ.get("ACCELBENCH_TERMINATION_LOG")
     if path:
         return Path(path)
     default = Path("/dev/termination-log")  # of Kubernetes
     return default if default.exists() else None
+
+
+@contextmanager
+def _end_after(seconds: float) -> Iterator[None]:
+    """End this process with status 1 after so many seconds, with each thread's traceback on standard error.
+
+    A hang of the supervisor would hold the device until the pod's deadline, which includes the time to start.
+    """
+    # Not a timer of Python's: it would wait for the interpreter's lock, which may be what hangs.
+    faulthandler.dump_traceback_later(seconds, exit=True, file=STANDARD_ERROR)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @contextmanager

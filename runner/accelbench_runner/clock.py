@@ -64,25 +64,29 @@ class ClockDrift:
 
 
 def _read_both(clock: Clock, attempts: int = 9) -> tuple[float, float]:
-    """Read the clock and the raw clock at the same moment, as nearly as possible."""
+    """Return the seconds of the clock and of the raw clock at the same moment, as nearly as possible."""
     readings = []
     for _ in range(attempts):
         began = clock.seconds()
         raw_seconds = clock.raw_seconds()
         ended = clock.seconds()
         readings.append((ended - began, (began + ended) / 2, raw_seconds))
-    # In a slow attempt, the system suspended this process: take the quickest.
+    # In a slow attempt, the system suspended this process: take the one of the least duration.
     _duration, seconds, raw_seconds = min(readings)
     return seconds, raw_seconds
 
 
-def reading_seconds(clock: Clock, readings: int = 1000) -> float:
-    """Return the mean seconds that one call of the clock takes."""
-    began = clock.seconds()
-    for _ in range(readings):
-        clock.seconds()
-    ended = clock.seconds()
-    return (ended - began) / (readings + 1)  # the reading of `ended` takes time too
+def reading_seconds(clock: Clock, readings: int = 50, attempts: int = 20) -> float:
+    """Return the mean seconds that one call of the clock takes, in the quickest attempt."""
+    means = []
+    for _ in range(attempts):
+        began = clock.seconds()
+        for _ in range(readings):
+            clock.seconds()
+        ended = clock.seconds()
+        means.append((ended - began) / (readings + 1))  # the reading of `ended` takes time too
+    # In a slow attempt, the system suspended this process.
+    return min(means)
 
 
 def resolution(clock: Clock, readings: int = 1000) -> float:

@@ -1,7 +1,8 @@
 """Define the supervisor's request to the judge, and the judge's answer.
 
 The judge is a short-lived child, `python -m accelbench_runner.judge`, that reads a `JudgeRequest` from standard input
-and writes an `Assessment` to standard output.
+and writes an `Assessment` to the file that the request names. Standard output and standard error belong to the
+workload's code, such as `arrays` and `reference`, and are forwarded up to a limit.
 """
 
 from accelbench.api.case import Case
@@ -20,6 +21,13 @@ class JudgeRequest(Document):
     """Directory with `outputs.npz` by `ROUND/VARIANT`, for each launch without a parity reading."""
     directory: str
     """Directory of the reference files, which later rounds read again."""
+    answer: str = ""
+    """File for the assessment."""
+    reference_problem: str = ""
+    """Why the reference cannot be computed, if an earlier judge did not survive it. Then this judge only loads the
+    workload, and compares no outputs."""
+    reference_delay: str = ""
+    """Why the reference is not known, if an earlier judge had not computed it within its limit."""
     unseen_seed: int = 0
     """Seed of the other inputs that launches got after they were timed."""
     timed: bool = True

@@ -2,11 +2,20 @@
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
+from accelbench.machine.output import occupy_standard_descriptors
 from accelbench.workload import NamedArrays
 
 UNSEEN = "unseen.npz"
 """File with the outputs for inputs that the launch had not seen."""
+FORMULA = "formula.npz"
+"""File with the outputs of the program in float64."""
+
+
+def type_name(array: Any) -> str:
+    """Return the name of the type of a framework's array, such as `float32` for `torch.float32`."""
+    return str(array.dtype).rpartition(".")[2]
 
 
 def as_real(arrays: NamedArrays) -> NamedArrays:
@@ -27,6 +36,7 @@ def save(path: Path, arrays: NamedArrays) -> None:
     """
     import numpy as np
 
+    occupy_standard_descriptors()  # so that nothing that is printed meanwhile gets into the file
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             # The size is unknown when an entry begins; only zip64 allows entries of more than 2 GiB.

@@ -50,6 +50,8 @@ class LaunchRequest(Document):
     """Limit of the process's data, enforced by the kernel."""
     unseen_seed: int = 0
     """Seed of the inputs that the program gets after it was timed, and does not know before."""
+    needs_gradients: bool = False
+    """True if an earlier launch of the variant needed autograd, although the workload does not declare it."""
 
 
 class PhaseStarted(Document):
@@ -81,7 +83,7 @@ class AsideStarted(Document):
     type: Literal["aside-started"] = "aside-started"
     name: Aside
     alone: bool = False
-    """True: a probe of accelbench's own, which runs no code of the variant."""
+    """True for a probe, which has a limit of its own; False for an aside that makes calls of the variant too."""
 
 
 class AsideEnded(Document):
@@ -112,8 +114,14 @@ class Done(Document):
     type: Literal["done"] = "done"
 
 
+class NeedsGradients(Document):
+    """Report that the step computes gradients and autograd is off: the launch has to start again with autograd."""
+
+    type: Literal["needs-gradients"] = "needs-gradients"
+
+
 class Failed(Document):
-    """Report that the variant failed; `trace` ends at the user's line."""
+    """Report that the variant failed; `trace` begins with the user's line."""
 
     type: Literal["failed"] = "failed"
     reason: FailureReason
@@ -121,7 +129,8 @@ class Failed(Document):
     trace: str = ""
 
 
-Message = PhaseStarted | PhaseEnded | AsideStarted | AsideEnded | FactsReported | BlockTimed | Measured | Done | Failed
+FinalMessage = Done | Failed | NeedsGradients
+Message = PhaseStarted | PhaseEnded | AsideStarted | AsideEnded | FactsReported | BlockTimed | Measured | FinalMessage
 _message: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
 
 

@@ -49,6 +49,22 @@ class Relaxation(Workload):
         return step
 
 
+class Descent(Relaxation):
+    """x <- x - d/dx mean(tanh(x @ w)**2): each step computes a gradient, and the class declares nothing."""
+
+    def reference(self, parameters: Any, arrays: Arrays, units: int) -> NamedArrays:
+        import numpy as np
+
+        x, w = arrays.state["x"], arrays.batches[0]["w"]
+        for _ in range(units):
+            y = np.tanh(x @ w)
+            x = x - 2 * (y * (1 - y * y)) @ w.T / x.size
+        return {"x": x}
+
+    def cost(self, parameters: Any, float_bytes: int) -> None:  # type: ignore[override]
+        return None
+
+
 class Layer(Relaxation):
     """y = tanh(x @ w): a forward pass, which has no state and computes the same in every step."""
 

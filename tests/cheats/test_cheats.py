@@ -1,15 +1,13 @@
 """What must be said of careless and of cheating programs is said; honest ones are left alone."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from multiprocessing import get_context
 
 import pytest
 
 from cheats.said import complaint, said
 from cheats.table import ROWS, Row, asked
-from cheats.trials import PROGRAMS, Asked, Trial, import_for_the_judge, run
+from cheats.trials import PROGRAMS, Asked, Trial, trials
 from tiers import one_of_each
 
 pytestmark = pytest.mark.slow
@@ -19,9 +17,9 @@ Try = Callable[[Asked], Trial]
 
 @pytest.fixture(scope="session")
 def trial() -> Iterator[Try]:
-    """Runs each program once, from a process that is the parent of nothing else and has what the judge imports."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=import_for_the_judge) as pool:
-        yield cache(lambda asked: pool.submit(run, asked).result())
+    """Runs each program once."""
+    with trials() as run:
+        yield cache(run)
 
 
 @pytest.mark.parametrize("row", one_of_each(ROWS, by=lambda row: (row.program, row.skipped)), ids=str)

@@ -11,9 +11,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import get_context
@@ -39,6 +39,7 @@ from accelbench_runner.supervisor.children import ChildExit, Interruption
 from accelbench_runner.supervisor.launcher import Launcher, launch_environment
 from accelbench_runner.supervisor.listener import LaunchListener
 from accelbench_runner.supervisor.outcome import MemoryEvents, Outcome, interpret
+from accelbench_runner.supervisor.processors import thread_environment
 
 PROGRAMS = Path(__file__).parent / "programs"
 ROUNDS = 5
@@ -61,6 +62,12 @@ class Asked:
     """Its variants; the first is the baseline."""
     parameters: tuple[tuple[str, ParameterValue], ...] = ()
     precision: str = "float32"
+    folder: Path = PROGRAMS
+
+    @property
+    def file(self) -> Path:
+        """Where the program stands."""
+        return self.folder / f"{self.program}.py"
 
 
 class Trial(BaseModel):
@@ -80,6 +87,13 @@ class Trial(BaseModel):
         return next(found, None)
 
 
+@contextmanager
+def trials() -> Iterator[Callable[[Asked], Trial]]:
+    """What runs a program, from a process that is the parent of nothing else and has what the judge imports."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=import_for_the_judge) as pool:
+        yield lambda asked: pool.submit(run, asked).result()
+
+
 def run(asked: Asked) -> Trial:
     """Every round goes as the first did: its record stands for all of them, as the judge must see several.
 
@@ -89,7 +103,7 @@ def run(asked: Asked) -> Trial:
     case = Case(
         name="all",
         origin=CaseOrigin(run="cheats", series="cheats"),
-        workload=workload_name_from_file(f"{asked.program}.py"),
+        workload=workload_name_from_file(asked.file.name),
         parameters=dict(asked.parameters),
         variants=tuple(CaseVariant(name=use, use=use) for use in uses),
         baseline=uses[0],
@@ -98,7 +112,9 @@ def run(asked: Asked) -> Trial:
     unseen_seed = secrets.randbits(63)
     with tempfile.TemporaryDirectory() as directory:
         directories = {use: Path(directory) / str(position) for position, use in enumerate(uses)}
-        launcher = ForkingLauncher(case, (), {}, threads=1, interruption=Interruption(), unseen_seed=unseen_seed)
+        launcher = ForkingLauncher(
+            case, (), {}, threads=1, interruption=Interruption(), unseen_seed=unseen_seed, file=asked.file
+        )
         launches = {use: _launched(launcher, use, place) for use, place in directories.items()}
         rounds = range(1, ROUNDS + 1)
         request = JudgeRequest(
@@ -116,27 +132,34 @@ def run(asked: Asked) -> Trial:
             unseen_seed=unseen_seed,
         )
         with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-            return Trial(launches=launches, assessment=pool.submit(_judged, request).result())
+            return Trial(launches=launches, assessment=pool.submit(_judged, request, asked.file).result())
 
 
 def import_for_the_judge() -> None:
-    """Once, before judges are forked; without threads, of which a fork would take none along."""
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    """Once, before judges are forked; without threads, of which a fork would take none along.
+
+    Those of a crowded machine would wait for each other at every operation of the reference.
+    """
+    os.environ |= thread_environment(1)
     for module in ("numpy", "scipy.special", "accelbench_runner.judge.parity", "accelbench_runner.judge.reference"):
         import_module(module)
 
 
-def _judged(request: JudgeRequest) -> Assessment:
-    with script.use(file_of(request.case)):
+def _judged(request: JudgeRequest, file: Path) -> Assessment:
+    with script.use(file):
         return judge(request)
 
 
+@dataclass(frozen=True)
 class ForkingLauncher(Launcher):
     """Starts launches that have imported their framework already."""
 
+    file: Path = PROGRAMS
+    """Of the program that is launched."""
+
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
         (Path(request.directory) / "request.json").write_text(request.to_json())
-        process, receiving = forks.start(_launch, request)
+        process, receiving = forks.start(_launch, (request, self.file))
         began = time.monotonic()
         late = False
         while not listener.final_message:
@@ -176,19 +199,15 @@ def _launched(launcher: Launcher, use: str, directory: Path) -> LaunchRecord:
     return found.model_copy(update={"facts": found.facts.model_copy(update=QUIET), "blocks": same})
 
 
-def _launch(request: LaunchRequest, sending: Connection) -> None:
+def _launch(given: tuple[LaunchRequest, Path], sending: Connection) -> None:
     """`python -m accelbench_runner.launch`, with as few blocks as it may."""
+    request, file = given
     os.setsid()
     os.sched_setaffinity(0, {secrets.choice(sorted(os.sched_getaffinity(0)))})
     directory = Path(request.directory)
-    environment = {**launch_environment(directory), script.SCRIPT_VARIABLE: str(file_of(request.case))}
+    environment = {**launch_environment(directory), script.SCRIPT_VARIABLE: str(file)}
     forks.become(environment, output=None, errors=directory / "stderr")
     blocks.WARM_UP_SECONDS, blocks.MINIMUM_BLOCKS = 0.05, 5
     blocks.BUDGET_SECONDS, blocks.LONG_BUDGET_SECONDS = 0.05, 0.15
     synchronisation.LONG_SECONDS = 0.1
     sys.exit(stages.run_launch(request.model_copy(update={"descriptor": sending.fileno()}), Machine()))
-
-
-def file_of(case: Case) -> Path:
-    """The program that a case runs."""
-    return PROGRAMS / f"{case.workload.replace('-', '_')}.py"

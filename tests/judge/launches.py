@@ -42,6 +42,7 @@ GOOD_FACTS: dict[str, Any] = {
         "again": [{"dot": 4}, {"dot": 8}, {"dot": 12}, {"dot": 16}],
         "replay": None,
     },
+    "formula": {"units": 2, "types": ["float64"]},
     "flopsPerUnit": 1e6,
     "bytesPerUnit": 1e6,
     "limits": {"flops_per_second": 1e11, "bytes_per_second": 1e10},
@@ -54,6 +55,7 @@ GOOD_PARITY = ParityReading(
     worst_ratio=0.2,
     worst_array="x",
     detail="x[0]: error 0.2",
+    formula=ParityReading(units=2, finite=True, worst_ratio=0.3, worst_array="x", detail="x[0]: error 1e-16"),
     unseen=UnseenReading(reading=GOOD_UNSEEN, changes=True),
 )
 

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accelbench.launch.record import MISMATCH, ParityReading
+from accelbench.launch.record import MISMATCH, REFERENCE, ParityReading
 from accelbench.workload import NamedArrays
+from accelbench_runner.judge.assessment import judge
+from accelbench_runner.judge.expected import Expected
 from accelbench_runner.judge.parity import read_parity
 from accelbench_runner.judge.reference import Reference, reference_for
 from accelbench_runner.judge_protocol import JudgeRequest
@@ -52,7 +54,25 @@ def test_a_reference_that_raises_is_the_readings_detail(tmp_path: Path) -> None:
     np.savez(tmp_path / "outputs.npz", x=np.zeros(1))
     found = asked(tmp_path, parameters={"size": "many"})
     assert found.worst_ratio == MISMATCH
-    assert found.detail.startswith("the reference cannot be computed: ")
+    assert found.detail.startswith("reference() cannot be used: ")
+    assert found.failed_reference == REFERENCE
+
+
+@pytest.mark.parametrize(("field", "outcome"), [("reference_delay", "untested"), ("reference_problem", "failed")])
+def test_a_reference_that_is_late_is_no_failure_and_one_that_ends_the_judge_is(
+    tmp_path: Path, field: str, outcome: str
+) -> None:
+    np.savez(tmp_path / "outputs.npz", x=np.zeros(1))
+    request = JudgeRequest(
+        case=a_case(),
+        launches=(a_launch(facts={"parityUnits": 4}),),
+        outputs={"1/jax/jit": str(tmp_path)},
+        directory=str(tmp_path),
+        **{field: "the reason"},
+    )
+    [check] = [check for check in judge(request).certificate.checks if check.name == "parity"]
+    assert check.outcome == outcome
+    assert "the reason" in check.reading
 
 
 def both_asked(directory: Path, eager: NamedArrays, jit: NamedArrays) -> list[str]:
@@ -81,7 +101,8 @@ def test_variants_that_agree_against_the_reference_are_said_to(tmp_path: Path) -
 
 
 def test_a_reference_that_amplifies_hides_no_agreement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wild = Reference({"x": np.full((8, 8), 1e13)}, {"x": np.full((8, 8), 1e9)}, "float32", non_finite=False)
+    expected = Expected(np.full((8, 8), 1e13), np.full((8, 8), 1e9), "float32")
+    wild = Reference({"x": expected}, "float32")
     monkeypatch.setattr("accelbench_runner.judge.parity.reference_for", lambda *_, **__: wild)
     x = np.random.default_rng(0).standard_normal((8, 8))
     assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, {"x": x}, {"x": x * (1 + 1e-7)}))
@@ -89,7 +110,7 @@ def test_a_reference_that_amplifies_hides_no_agreement(tmp_path: Path, monkeypat
 
 def test_variants_as_far_apart_as_inputs_move_them_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).standard_normal((8, 8))
-    wrong = Reference({"x": x + 10}, {"x": np.full((8, 8), 1e-4)}, "float32", non_finite=False)
+    wrong = Reference({"x": Expected(x + 10, np.full((8, 8), 1e-4), "float32")}, "float32")
     monkeypatch.setattr("accelbench_runner.judge.parity.reference_for", lambda *_, **__: wrong)
     assert all(detail.endswith(AGREE) for detail in both_asked(tmp_path, {"x": x}, {"x": x + 1e-3}))
 

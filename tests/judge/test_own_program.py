@@ -9,11 +9,14 @@ from accelbench import catalogue
 from accelbench.catalogue import inputs, script
 from accelbench.launch.record import ParityReading
 from accelbench.validity import parity
+from accelbench.validity.certificate import certify
+from accelbench.validity.evidence import Evidence
+from accelbench_runner.judge.own_program import OwnProgram
 from accelbench_runner.judge.parity import read_parity
-from accelbench_runner.judge.reference import OwnProgram, reference_for
+from accelbench_runner.judge.reference import reference_for
 from accelbench_runner.judge_protocol import JudgeRequest
 from accelbench_runner.outputs import as_real
-from judge.launches import a_case, a_launch
+from judge.launches import a_case, a_failure, a_launch
 from launch.inside import inside
 
 BASELINE, VARIANT = "numpy/eager", "jax/jit"
@@ -81,7 +84,7 @@ def test_a_baselines_own_program_gives_what_the_reference_gives(
     arrays = inputs.generate(found, parsed, 0)
     case = a_case(use, VARIANT).model_copy(update={"workload": workload, "parameters": parameters})
     right = as_real(found.reference(parsed, arrays, 8))
-    own = as_real(OwnProgram(case, found, parsed).run(arrays, 8))
+    own = as_real(OwnProgram(case, found, parsed).exact(arrays, 8))
     assert own.keys() == right.keys()
     for name, value in right.items():
         np.testing.assert_allclose(own[name], value, rtol=1e-12)
@@ -89,32 +92,73 @@ def test_a_baselines_own_program_gives_what_the_reference_gives(
 
 def test_a_baseline_that_does_not_run_in_float64_says_what_to_write(case: object, tmp_path: Path) -> None:
     (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "{}[x.dtype.name]"))
-    assert asked(case, tmp_path, np.ones(64)).detail == (
-        "the reference cannot be computed: numpy/eager's own program fails in float64 (write a reference() in NumPy, "
-        "or make arrays with dtype=x.dtype): KeyError: 'float64' (bells.py, line 9)"
+    found = asked(case, tmp_path, np.ones(64))
+    assert found.detail == (
+        "numpy/eager's own program is the reference, and it fails in float64 (write a reference() in NumPy, or make "
+        "arrays with dtype=x.dtype, and modules with .to(x.dtype)): KeyError: 'float64' (bells.py, line 9)"
     )
+    assert found.failed_reference == BASELINE
 
 
-def test_a_baseline_that_computes_something_else_in_float64_says_what_to_write(case: object, tmp_path: Path) -> None:
-    np.savez(tmp_path / "outputs.npz", y=np.zeros(64))
+def test_a_baseline_that_draws_random_numbers_is_told_so(case: object, tmp_path: Path) -> None:
+    (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "x * __import__('numpy').random.random()"))
+    found = asked(case, tmp_path, np.ones(64))
+    assert found.detail.startswith(
+        "numpy/eager's own program is the reference, and y differs between two runs on the same inputs: "
+    )
+    assert "the outputs are random" in found.detail
+    assert "take the mask, the noise or the state as an array" in found.detail
+
+
+def test_without_a_reference_the_baseline_fails_and_the_others_are_untested(case: object, tmp_path: Path) -> None:
+    (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "x.nothing"))
+    found = asked(case, tmp_path, np.ones(64))
+    launches = tuple(a_launch(variant, parity=found) for variant in (BASELINE, VARIANT))
+    checks = {(check.name, check.variant): check for check in certify(Evidence(case=case, launches=launches)).checks}
+    assert checks["parity", BASELINE].outcome == "failed"
+    assert checks["parity", VARIANT].outcome == "untested"
+    assert "AttributeError" in checks["parity", VARIANT].reading
+    assert "is unknown, because there is no reference" in checks["depends-on-inputs", None].reading
+
+
+def test_a_baseline_that_returns_a_narrow_type_is_no_reference(case: object, tmp_path: Path) -> None:
+    np.savez(tmp_path / "outputs.npz", y=np.ones(64))
     request = JudgeRequest(
         case=case,
-        launches=(a_launch(variant=BASELINE, facts={"parityUnits": 2}),),
-        outputs={f"1/{BASELINE}": str(tmp_path)},
+        launches=(
+            a_launch(BASELINE, facts={"outputTypes": {"y": "float16"}}),
+            a_launch(facts={"parityUnits": 2, "outputTypes": {"y": "float32"}}),
+        ),
+        outputs={"1/jax/jit": str(tmp_path)},
         directory=str(tmp_path),
     )
-    detail = read_parity(request)[f"1/{BASELINE}"].detail
-    assert detail.startswith("in float64 it computes something else: write a reference() in NumPy, or make arrays with")
+    found = read_parity(request)["1/jax/jit"]
+    assert found.failed_reference == BASELINE
+    assert "it returns y as float16, although float32 is requested" in found.detail
+
+
+def test_a_baseline_whose_launch_failed_is_not_told_of_float64(case: object, tmp_path: Path) -> None:
+    (tmp_path / "bells.py").write_text(FUNCTIONS.replace("1 / (1 + x * x)", "x.nothing"))
+    np.savez(tmp_path / "outputs.npz", y=np.ones(64))
+    request = JudgeRequest(
+        case=case,
+        launches=(a_failure(BASELINE, 1, "Raised"), a_launch(facts={"parityUnits": 2})),
+        outputs={"1/jax/jit": str(tmp_path)},
+        directory=str(tmp_path),
+    )
+    found = read_parity(request)["1/jax/jit"]
+    assert found.failed_reference == BASELINE
+    assert found.detail.startswith("numpy/eager's own program is the reference, and it failed: AttributeError")
 
 
 CODE = """
 from accelbench.api.case import Case
-from accelbench_runner.judge.reference import OwnProgram
+from accelbench_runner.judge.own_program import OwnProgram
 case = Case.model_validate_json({case!r})
 workload = catalogue.find(case.workload)
 parameters = catalogue.parse_parameters(workload, case.parameters)
 arrays = inputs.generate(workload, parameters, 0)
-own = OwnProgram(case, workload, parameters).run(arrays, 8)
+own = OwnProgram(case, workload, parameters).exact(arrays, 8)
 right = workload.reference(parameters, arrays, 8)
 print(json.dumps([sorted(own), max(float(abs(own[name] - right[name]).max()) for name in right)]))
 """

@@ -33,6 +33,8 @@ FACTS = {
     "precision",
     "inputsDigest",
     "parityUnits",
+    "outputTypes",
+    "outputShapes",
     "recompilations",
     "recompilationCauses",
     "clock",
@@ -97,7 +99,15 @@ def test_every_fact_is_reported(launched: tuple[LaunchOutput, Path]) -> None:
 
 
 def test_what_a_launch_does_beside_its_phases_is_named(launched: tuple[LaunchOutput, Path]) -> None:
-    assert set(launched[0].asides) == {"watch", "parity", "operations", "synchronisation", "dependence", "limits"}
+    assert set(launched[0].asides) == {
+        "watch",
+        "parity",
+        "operations",
+        "synchronisation",
+        "dependence",
+        "limits",
+        "formula",
+    }
     assert all(seconds >= 0 for seconds in launched[0].asides.values())
 
 
@@ -110,6 +120,11 @@ def test_work_is_done_when_the_clock_stops(launched: tuple[LaunchOutput, Path]) 
 
 def test_the_working_set_is_state_and_batches_in_the_policys_type(launched: tuple[LaunchOutput, Path]) -> None:
     assert launched[0].facts["workingSet"]["bytes"] == 2 * 32 * 32 * 4
+
+
+def test_outputs_are_reported_with_the_types_that_the_program_returned(launched: tuple[LaunchOutput, Path]) -> None:
+    assert launched[0].facts["outputTypes"] == {"x": "float32"}
+    assert launched[0].facts["outputShapes"] == {"x": [32, 32]}
 
 
 def test_facts_say_what_was_asked_for(launched: tuple[LaunchOutput, Path]) -> None:
@@ -246,16 +261,27 @@ def test_processor_time_of_another_process_counts_as_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "busy"),
+    ("before", "after", "busy_share"),
     [
-        (cpu.Usage(10.0, 1.0, 0.5), cpu.Usage(20.0, 1.4, 1.6), 1.5),
+        (cpu.Usage(10.0, 1.0, 0.5), cpu.Usage(20.0, 1.4, 2.1), 1.0),
+        (cpu.Usage(10.0, 1.0, 0.5), cpu.Usage(20.0, 1.4, 7.0), 1.0),
         (cpu.Usage(10.0, 1.0, 0.5), cpu.Usage(20.0, 1.0, 0.5), 0.0),
-        (cpu.Usage(10.0, 1.0, 0.5), cpu.Usage(20.0, 1.4, 0.2), 0.4),
+        (cpu.Usage(10.0, 1.0, 0.5), cpu.Usage(20.0, 1.1, 2.0), 0.2),
+        (cpu.Usage(10.0, 1.0, 0.5), cpu.Usage(20.0, 1.4, 0.2), 0.2),
         (cpu.Usage(10.0, 1.0, None), cpu.Usage(20.0, 1.4, None), None),
     ],
-    ids=["waits for its turn", "sleeps", "a thread has ended", "the kernel does not tell"],
+    ids=[
+        "waits for a CPU",
+        "several threads wait",
+        "sleeps",
+        "waits for a CPU after each sleep",
+        "a thread has ended",
+        "the kernel does not report it",
+    ],
 )
-def test_a_process_that_waits_for_its_turn_is_busy(before: cpu.Usage, after: cpu.Usage, busy: float | None) -> None:
+def test_time_for_which_a_process_waits_for_a_cpu_is_neither_busy_nor_idle(
+    before: cpu.Usage, after: cpu.Usage, busy_share: float | None
+) -> None:
     readings = iter([before, after])
 
     class Processors:
@@ -266,7 +292,8 @@ def test_a_process_that_waits_for_its_turn_is_busy(before: cpu.Usage, after: cpu
     monitor = ProcessorMonitor(MonotonicClock(), processors)
     monitor.begin()
     idle = monitor.end(2.0).idle
-    assert (idle and idle.busy_seconds) == (busy if busy is None else pytest.approx(busy))
+    share = idle and idle.busy_seconds / idle.seconds
+    assert share == (busy_share if busy_share is None else pytest.approx(busy_share))
 
 
 def test_what_the_launch_itself_does_is_no_neighbour() -> None:
@@ -303,4 +330,5 @@ def test_a_step_that_returns_no_pair_is_said_with_its_line(
 def test_a_program_that_ends_the_process_has_failed(tmp_path: Path) -> None:
     launched = launch(tmp_path, case("exiting", "jax/exiting"))
     assert launched.failure is not None
-    assert (launched.failure.reason, launched.failure.message, launched.status) == ("Raised", "SystemExit: 0", 1)
+    assert (launched.failure.reason, launched.status) == ("Raised", 1)
+    assert launched.failure.message.startswith("SystemExit: 0: it ends the process")

@@ -90,8 +90,8 @@ def test_what_a_step_raises_points_at_the_authors_file_and_the_phase_that_it_was
 ) -> None:
     launched, failure = tell(GOOD.replace(STEP, 'raise ValueError("mine")'), use)
     line = 26 if use == "pytorch/eager" else 20
-    assert failure.message == f"ValueError: mine (my_filter.py, line {line})"
-    assert failure.trace == f'  File "{tmp_path}/my_filter.py", line {line}, in step\n    raise ValueError("mine")\n'
+    assert failure.message == "ValueError: mine"
+    assert failure.trace == f'my_filter.py, line {line} in step: raise ValueError("mine")'
     assert phase(launched) == reached
 
 

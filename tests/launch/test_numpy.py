@@ -33,7 +33,7 @@ def counted(step: Step) -> tuple[float | None, list[str], int, Mapping[str, int]
     found = numpy.accounting.arithmetic(work)
     assert found.written == found.run
     dispatched = numpy.accounting.count_dispatched(lambda: work.call(work.fresh(), work.batches))
-    return found.run, found.types, numpy.accounting.operations(work).operations.products, dispatched
+    return found.run, list(found.types), numpy.accounting.operations(work).operations.products, dispatched
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,23 @@ def counted(step: Step) -> tuple[float | None, list[str], int, Mapping[str, int]
         (lambda x, _: x.sum(), 24, 0),
         (lambda x, _: x.T.reshape(3, 8) * 2, 24, 0),
         (lambda _, w: w * w, 18, 0),  # of inputs alone
+        (lambda x, _: np.maximum(x, 0) > -np.abs(x), 0, 0),  # these only choose, compare and change signs
     ],
 )
 def test_operations_are_counted(step: Step, operations: int, products: int) -> None:
     found = counted(step)
     assert found[:3] == (operations, ["float32"], products)
+
+
+@pytest.mark.parametrize(
+    ("step", "operations"),
+    [
+        (lambda x, _: (x + 1j) * (x - 1j), (2 + 2 + 6) * 24),
+        (lambda x, w: (x + 0j) @ w, 2 * 24 + 4 * 2 * 4 * 6 * 3),
+    ],
+)
+def test_complex_operations_count_as_those_on_real_numbers(step: Step, operations: int) -> None:
+    assert counted(step)[:2] == (operations, [])
 
 
 @pytest.mark.parametrize(

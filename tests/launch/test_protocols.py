@@ -56,7 +56,8 @@ def test_slow_calls_are_bounded_by_a_long_budget_and_never_too_few_for_a_percent
 
 def test_every_call_timed_by_itself_starts_fresh_and_is_waited_for() -> None:
     machine = Simulated([0.001, 0.002, 0.003], now=0.0)
-    measured = list(blocks.measure(machine.work(), blocks.BlockPlan(calls=1, blocks=3, keep_garbage=False), machine))
+    planned = blocks.BlockPlan(calls=1, blocks=3, collects_garbage=False)
+    measured = list(blocks.measure(machine.work(), planned, machine))
     assert measured == pytest.approx([0.001, 0.002, 0.003])
     assert machine.events == ["fresh", "synchronise", "synchronise"] * 3
 

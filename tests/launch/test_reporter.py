@@ -1,13 +1,25 @@
 """What a launch announces beside its phases, and what becomes of a probe that raises."""
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from accelbench_runner.launch.reporter import Reporter
-from accelbench_runner.protocol import PROBE_FILE, AsideEnded, AsideStarted, Message, parse_message
+from accelbench.api.reasons import FailureReason
+from accelbench.launch.fact import Unreadable, is_reported
+from accelbench.launch.facts import Facts, Threads
+from accelbench_runner.launch.reporter import Reporter, describe_failure, with_message
+from accelbench_runner.protocol import (
+    PROBE_FILE,
+    AsideEnded,
+    AsideStarted,
+    FactsReported,
+    Failed,
+    Message,
+    parse_message,
+)
 from launch.simulation import Simulated
 
 
@@ -75,3 +87,41 @@ def test_between_blocks_a_probe_is_marked_in_a_file_and_nothing_is_said(recorder
     assert marked == ["watch"]
     assert recorder.mark.read_text() == ""
     assert recorder.messages() == []
+
+
+def test_a_fact_that_cannot_be_read_is_reported_as_such_and_ends_nothing(recorder: Recorder) -> None:
+    recorder.reporter.facts(
+        threads=lambda: Threads(requested=2, affinity=-math.inf),  # type: ignore[arg-type]
+        executable=fails,
+        peak_memory_bytes=-1,
+        compile_cache=lambda: None,
+        unit="step",
+    )
+    [message] = recorder.messages()
+    assert isinstance(message, FactsReported)
+    facts = Facts.parse(message.values)
+    assert isinstance(facts.executable, Unreadable)
+    assert facts.executable.why == "the launch reported executable that cannot be read: OSError: no such device"
+    assert [name for name, fact in facts if is_reported(fact) and isinstance(fact, Unreadable)] == [
+        "threads",
+        "executable",
+        "peak_memory_bytes",
+    ]
+    assert facts.unit == "step"
+    assert not is_reported(facts.compile_cache)
+
+
+def test_half_a_surrogate_pair_in_a_users_text_is_sent_as_a_question_mark(recorder: Recorder) -> None:
+    recorder.reporter.send(Failed(reason=FailureReason.RAISED, message="bad \udc80 \N{SNOWMAN}"))
+    [message] = recorder.messages()
+    assert isinstance(message, Failed)
+    assert message.message == "bad ? \N{SNOWMAN}"
+
+
+def test_an_exception_whose_message_raises_is_described_all_the_same() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise KeyError("text")
+
+    failed = describe_failure(with_message(MuteError()), None)
+    assert failed.message == "RuntimeError: MuteError was raised, and formatting its message raises KeyError('text')"

@@ -5,9 +5,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ def doubled(x: Any) -> Any:
 
 def sent(path: Path, **given: Any) -> Any:
     """Return the workload of the script for these functions."""
-    functions = {name: given[name] for name in ("jax", "pytorch", "numpy") if name in given}
+    functions = {name: given[name] for name in given if name not in ("arrays", "reference")}
     path.write_text(script_text(functions, given["arrays"], given.get("reference")))
     with script.use(path):
         return catalogue.find("sent")
@@ -47,6 +49,70 @@ def test_a_function_is_sent_with_its_helpers_and_the_values_that_it_uses(tmp_pat
 class Tools:
     def put(self, arrays: Any) -> Any:
         return arrays
+
+
+@pytest.mark.parametrize(
+    "function",
+    [np.negative, lambda *values: -values[0], lambda x, /: -x, lambda **named: -named["x"], partial(np.multiply, -1)],
+    ids=["ufunc", "*", "/", "**", "partial"],
+)
+def test_a_function_without_names_gets_the_arrays_in_their_order(tmp_path: Path, function: Any) -> None:
+    found = sent(tmp_path / "sent.py", numpy=function, arrays={"x": X})
+    arrays = inputs.generate(found, found.Parameters(), 0)
+    program = getattr(found, "numpy")(found.Parameters(), arrays, Tools())  # noqa: B009 - a method of its own
+    np.testing.assert_array_equal(program.step({}, arrays.batches[0])[1], -X)
+
+
+def test_a_function_with_a_derivative_of_its_own_is_sent(tmp_path: Path) -> None:
+    @jax.custom_vjp
+    def clipped(x: Any) -> Any:
+        return x
+
+    clipped.defvjp(lambda x: (clipped(x), None), lambda _, gradient: (gradient.clip(-1, 1),))
+    found = sent(tmp_path / "sent.py", jax=jax.grad(lambda x: (5 * clipped(x)).sum()), arrays={"x": X})
+    arrays = inputs.generate(found, found.Parameters(), 0)
+    program = found.jax(found.Parameters(), arrays, Tools())
+    np.testing.assert_array_equal(program.step({}, arrays.batches[0])[1], np.ones_like(X))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [jax.grad(lambda x, w: (x * w[:2]).sum(), argnums=1), jax.vmap(lambda w, x: x * w[0], in_axes=(None, 0))],
+    ids=["grad", "vmap"],
+)
+def test_a_transformed_function_gets_the_arrays_by_position(tmp_path: Path, function: Any) -> None:
+    found = sent(tmp_path / "sent.py", jax=function, arrays={"w": np.ones((5, 3)), "x": X})
+    arrays = inputs.generate(found, found.Parameters(), 0)
+    program = found.jax(found.Parameters(), arrays, Tools())
+    np.testing.assert_array_equal(program.step({}, program.batches[0])[1].sum(axis=0), X.sum(axis=0))
+
+
+def test_a_setup_is_sent_beside_its_function(tmp_path: Path) -> None:
+    found = sent(
+        tmp_path / "sent.py",
+        setup_numpy=lambda x: {"total": x.sum(axis=0)},
+        numpy=lambda total: total * SCALE,
+        arrays={"x": X},
+    )
+    arrays = inputs.generate(found, found.Parameters(), 0)
+    program = getattr(found, "numpy")(found.Parameters(), arrays, Tools())  # noqa: B009 - a method of its own
+    np.testing.assert_array_equal(program.step({}, program.batches[0])[1], 2 * X.sum(axis=0))
+
+
+def test_defaults_of_keywords_are_kept_and_parameters_of_drawing_replace_them(tmp_path: Path) -> None:
+    found = sent(
+        tmp_path / "sent.py",
+        numpy=lambda x, *, rows=1, scale=10.0: x * rows * scale,
+        arrays=lambda rng, rows=3: {"x": X * rng.integers(1, 2, size=(rows - 1, 1))},
+    )
+    arrays = inputs.generate(found, found.Parameters(), 0)
+    program = getattr(found, "numpy")(found.Parameters(), arrays, Tools())  # noqa: B009 - a method of its own
+    np.testing.assert_array_equal(program.step({}, arrays.batches[0])[1], 30 * X)
+
+
+def test_functions_of_one_framework_are_sent_under_their_own_names(tmp_path: Path) -> None:
+    found = sent(tmp_path / "sent.py", numpy=doubled, numpy_scaled=lambda x: x * SCALE, arrays={"x": X})
+    assert found.default_uses() == ("numpy/eager", "numpy_scaled/eager")
 
 
 def test_what_was_sent_can_be_read_beside_it(tmp_path: Path) -> None:
@@ -111,14 +177,13 @@ def with_a_lock() -> Callable[[Any], Any]:
     ("given", "said"),
     [
         ({"numpy": with_a_lock()}, r"numpy cannot be sent to a process of its own: .*lock.*\n.*accelbench init"),
-        ({"numpy": lambda *everything: everything}, r"numpy takes \*everything; arrays are given by name"),
         (
             {"arrays": {"x": np.ones(MAXIMUM_BYTES // 8)}},
             r"arrays takes 32 MiB, and 32 are .*\n.*def arrays\(rng\)",
         ),
         ({"arrays": {"x": ["a", None]}}, r'arrays\["x"\] is a list; it has to be an array of numbers'),
     ],
-    ids=["lock", "unnamed", "large", "no numbers"],
+    ids=["lock", "large", "no numbers"],
 )
 def test_what_cannot_be_sent_is_an_error_that_says_what_to_write(given: dict[str, Any], said: str) -> None:
     parts = {"numpy": doubled, "arrays": {"x": X}} | given
@@ -131,21 +196,24 @@ def test_what_cannot_be_sent_is_an_error_that_says_what_to_write(given: dict[str
     ("given", "said"),
     [
         ({"torch": doubled}, 'compare(torch=...): unknown framework "torch"; did you mean pytorch?'),
+        ({"numpy": doubled, "rounds": 3}, 'compare(rounds=...): write settings={"measurement.rounds.max": ...}'),
+        ({"numpy": doubled, "setup_jax": doubled}, "compare(setup_jax=...): there is no function jax"),
+        ({"numpy": doubled, "measure": {"unit": 1}}, 'compare(): measure: "unit": 1: input should be a valid string'),
         ({}, "nothing to compare: give a function for each framework"),
         ({"numpy": doubled, "settings": {"measurement.rounds.mix": 3}}, "measurement.rounds.min"),
         ({"numpy": doubled, "settings": {"measurement.rounds.max": 0}}, "should be greater than or equal to 3"),
         ({"numpy": doubled, "variants": ["numpy/eagre"]}, 'unknown mode "eagre"; did you mean eager?'),
-        ({"numpy": doubled, "pytorch": lambda y: y}, "compare(pytorch=...) is given the arrays x: missing"),
+        ({"numpy": doubled, "pytorch": lambda y: y}, "<lambda>() is given the arrays x: missing"),
         ({"numpy": doubled, "name": "matmul_chain"}, "accelbench already has a workload matmul-chain"),
-        ({"numpy": doubled, "name": "my/thing"}, 'compare(name="my/thing"): a name consists of lower-case letters'),
+        ({"numpy": doubled, "name": "my/thing"}, 'compare(name="my/thing"): a name begins with a letter'),
         ({"numpy": doubled, "settings": {"rounds": 3}}, "rounds is no parameter; did you mean measurement.rounds?"),
         ({"numpy": doubled, "variants": "numpy/eagre"}, 'unknown mode "eagre"; did you mean eager?'),
         ({"numpy": doubled, "processors": 0}, "compare(processors=0): at least 1"),
         ({"numpy": 3}, "compare(numpy=...) takes a function, not a int"),
         ({"numpy": doubled, "reference": 0}, "compare(reference=...) takes a function, not a int"),
         ({"numpy": doubled, "arrays": None}, "compare(arrays=...) takes arrays by name"),
-        ({"numpy": doubled, "arrays": {"y": X}}, "compare(numpy=...) is given the arrays y: missing a required"),
-        ({"numpy": doubled, "arrays": {"x": [[1, 2], [3]]}}, 'arrays["x"] is not an array: '),
+        ({"numpy": doubled, "arrays": {"y": X}}, "doubled() is given the arrays y: missing a required"),
+        ({"numpy": doubled, "arrays": {"x": [[1, 2], [3]]}}, 'arrays["x"] is a list, of which NumPy makes no array'),
     ],
 )
 def test_what_cannot_be_run_is_an_error_before_anything_is_written(
@@ -197,3 +265,19 @@ def test_functions_of_a_process_that_has_both_frameworks_are_measured_in_fresh_o
     assert compiled.startswith("jax is already compiled by jax.jit; pass the function itself")
     assert "fork" not in done.stderr
     assert {path.name for path in (tmp_path / "results").iterdir()} >= {"compared.py", "report.html", "all.result.json"}
+
+
+class CannotBeRead:
+    """Raise an error when it is unpickled."""
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+    def __reduce__(self) -> Any:
+        return divmod, (1, 0)
+
+
+def test_what_would_not_be_read_again_is_refused_before_anything_starts() -> None:
+    given = CannotBeRead()
+    with pytest.raises(CannotBeSentError, match="division or modulo by zero"):
+        script_text({"numpy": lambda x: given(x) + 1}, {"x": X}, None)

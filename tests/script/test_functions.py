@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from accelbench import catalogue, frameworks
 from accelbench.catalogue import inputs, script
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
+from accelbench.local.manifests import read_target
 from accelbench.workload import Arrays, Workload
 
 GOOD = '''"""Distances from a point."""
@@ -65,6 +66,89 @@ def test_functions_called_like_frameworks_are_variants_in_their_modes(load: Load
     assert workload.name == "distances"
     assert not workload.has_reference()
     assert load(GOOD + REFERENCE).has_reference()
+
+
+@pytest.mark.parametrize("parameters", ["x, origin, rows", "x, origin, rows=2", "x, origin, *, rows", "rows, *all"])
+def test_a_parameter_of_arrays_that_a_function_names_is_passed_as_it_is(load: Load, parameters: str) -> None:
+    returned = "((x - origin) ** 2).sum(-1).sqrt()"
+    workload = load(GOOD.replace("def pytorch(x, origin)", f"def pytorch({parameters})").replace(returned, "rows"))
+    arrays = drawn(workload)
+    program = workload.pytorch(workload.Parameters.model_validate({"rows": 5}), arrays, Tools())
+    assert program.step({}, program.batches[0])[1] == 5  # the other function and the default keep out
+
+
+def test_a_parameter_that_is_returned_as_an_array_is_an_array(load: Load) -> None:
+    text = GOOD.replace('{"x":', '{"rows": rows, "x":').replace("(x, origin)", "(x, origin, rows)")
+    workload = load(text.replace("((x - origin) ** 2).sum(-1).sqrt()", "rows"))
+    program = workload.pytorch(workload.Parameters(), drawn(workload), Tools())
+    assert isinstance(program.step({}, program.batches[0])[1], np.ndarray)
+
+
+def test_a_reference_takes_parameters_too(load: Load) -> None:
+    workload = load(GOOD + "\n\ndef reference(x, origin, rows):\n    return x * rows\n")
+    arrays = drawn(workload)
+    right = workload.reference(workload.Parameters(), arrays, 2)
+    np.testing.assert_array_equal(right["y"], 8 * arrays.batches[0]["x"])
+
+
+@pytest.mark.parametrize("parameters", ["*all", "x, *all", "one, other, /", "**all", "x, **all"])
+def test_a_function_without_names_gets_the_arrays_in_their_order(load: Load, parameters: str) -> None:
+    taken = "all" if "*all" in parameters else "one, other"
+    workload = load(
+        GOOD.replace("def pytorch(x, origin)", f"def pytorch({parameters})").replace(
+            "((x - origin) ** 2).sum(-1).sqrt()", taken
+        )
+    )
+    program = workload.pytorch(workload.Parameters(), drawn(workload), Tools())
+    x, origin = program.batches[0]["x"], program.batches[0]["origin"]
+    expected = {
+        "*all": (x, origin),
+        "x, *all": (origin,),
+        "one, other, /": (x, origin),
+        "**all": {"x": x, "origin": origin},
+        "x, **all": {"origin": origin},
+    }
+    np.testing.assert_equal(program.step({}, {"origin": origin, "x": x})[1], expected[parameters])
+
+
+SCAN = "\n\ndef jax_scan(x, origin):\n    return x - origin\n"
+
+
+def test_programs_of_one_framework_are_variants_under_their_own_names(load: Load) -> None:
+    without_pytorch = GOOD[: GOOD.index("def pytorch")]
+    workload = load(without_pytorch + SCAN)
+    assert workload.default_uses() == ("jax/jit", "jax_scan/jit")
+    assert set(workload.variants()) == {"jax/jit", "jax/op-by-op", "jax_scan/jit", "jax_scan/op-by-op"}
+    kind = workload.variants()["jax_scan/op-by-op"]
+    assert (kind.framework, kind.mode) == ("jax", "op-by-op")
+    program = getattr(workload, kind.method)(workload.Parameters(), drawn(workload), Tools())
+    np.testing.assert_array_equal(program.step({}, {"x": 3, "origin": 1})[1], 2)
+
+
+@pytest.mark.parametrize("name", ["jax2", "jax_FFT", "jax_", "pytorch_v2"])
+def test_a_program_may_begin_with_its_framework_and_need_not_be_called_like_it(load: Load, name: str) -> None:
+    text = GOOD.replace("def jax", f"def {name}")
+    framework = "pytorch" if name.startswith("pytorch") else "jax"
+    assert {f"{name}/{mode}" for mode in frameworks.find(framework).modes if mode != "scan"} < set(
+        load(text).variants()
+    )
+
+
+def test_what_another_function_uses_is_a_helper(load: Load) -> None:
+    helper = "\n\ndef jax_norm(x):\n    return x if x is None else jax_norm(None)\n"
+    used = GOOD.replace("return jnp.sqrt", "return jax_norm(x) or jnp.sqrt") + helper
+    assert {kind.method for kind in load(used).variants().values()} == {"jax", "pytorch"}
+    named_again = GOOD.replace("def jax", "def jax_distance") + "\n\njax = jax_distance\n"
+    assert {kind.method for kind in load(named_again).variants().values()} == {"jax", "pytorch"}
+    tried = GOOD + SCAN + '\n\nif __name__ == "__main__":\n    print(jax_scan(1, 2))\n'
+    assert {kind.method for kind in load(tried).variants().values()} == {"jax", "jax_scan", "pytorch"}
+
+
+def test_a_program_with_other_arrays_is_refused_with_advice_for_a_helper(load: Load) -> None:
+    with pytest.raises(catalogue.UnknownWorkloadError) as refused:
+        load(GOOD + "\n\ndef jax_loss(w):\n    return w\n")
+    assert "jax_loss() takes (w), and distances.py, line 8: jax() takes (x, origin)" in str(refused.value)
+    assert str(refused.value).endswith("rename it to _jax_loss")
 
 
 def test_what_arrays_takes_beside_the_generator_are_the_parameters(load: Load) -> None:
@@ -121,9 +205,7 @@ def test_what_a_function_returns_has_names(load: Load, returned: str, names: lis
             "def pytorch(x, point)",
             "line 14: pytorch() takes (x, point), and distances.py",
         ),
-        ("def pytorch(x, origin)", "def pytorch(*all)", "line 14: pytorch() takes *all; arrays are given by name"),
         ("def jax", "import torch\ndef jax", "line 8: imports torch at the top"),
-        ("def jax(x, origin)", "def jax(x, origin, rows=2)", "line 8: jax() takes rows, which arrays() takes too"),
     ],
 )
 def test_functions_that_cannot_be_compared_are_refused_with_their_line(
@@ -142,16 +224,35 @@ def test_a_helper_that_sounds_alike_is_a_helper(load: Load) -> None:
     ("returned", "said"),
     [
         ('{"x": rng.standard_normal(8)}', "jax() is given the arrays x: missing a required argument: 'origin'"),
-        ("rng.standard_normal(8)", "arrays() returned a ndarray; it has to return a dictionary of arrays"),
-        ('{"x": None, "origin": 1}', 'line 4: arrays() returned "x" as None; it has to be an array of numbers'),
-        ('{"x": [[1], [2, 3]], "origin": 1}', 'line 4: arrays() returned "x", which is not an array: '),
+        ("rng.standard_normal(8)", "arrays() returned an array of shape (8,); it has to return a dictionary of arrays"),
+        ('{"x": None, "origin": 1}', 'line 5: arrays() returned "x" as None; it has to be an array of numbers'),
+        ('{"x": [[1], [2, 3]], "origin": 1}', 'line 5: arrays() returned "x" as a list, of which NumPy makes no array'),
+        ("{0: rng.standard_normal(8)}", "arrays() names an array 0; a name is a string of at most 1000 characters"),
+        ('{"x" * 2000: rng.standard_normal(8)}', "names an array 'xxx"),
+        ('{"\\udc80": rng.standard_normal(8)}', "names an array '\\udc80'; a name is a string of at most"),
+        (
+            '{"x": numpy.ma.masked_array([1.0], [True]), "origin": 1}',
+            'arrays() returned "x" as a masked array; return filled(), with a number for each one that is masked',
+        ),
+        (
+            '{"x": numpy.array(["2020-01-01"], "M8[D]"), "origin": 1}',
+            'arrays() returned "x" as an array of dates (datetime64[D]); it has to be an array of numbers',
+        ),
     ],
 )
 def test_arrays_that_no_function_takes_are_said_with_their_line(load: Load, returned: str, said: str) -> None:
     text = GOOD.replace('{"x": rng.standard_normal((rows, 2)), "origin": rng.standard_normal(2)}', returned)
+    text = f"import numpy\n{text}"
     with pytest.raises(InvalidWorkloadError) as refused:
         drawn(load(text))
     assert said in str(refused.value)
+
+
+def test_a_reference_that_returns_no_numbers_says_what_to_return(load: Load) -> None:
+    masked = REFERENCE.replace("return ", "return numpy.ma.masked_invalid")
+    workload = load(f"import numpy\n{GOOD}{masked}")
+    with pytest.raises(InvalidWorkloadError, match="returned a masked array; return filled"):
+        workload.reference(workload.Parameters(), drawn(workload), 1)
 
 
 def test_arrays_that_import_a_framework_are_refused(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,9 +272,9 @@ def test_lists_of_numbers_are_arrays(load: Load) -> None:
     ("returned", "said"),
     [
         ("None", "returned None; it has to return an array"),
-        ('{"a": {"b": x}}', 'returned "a" as a dict; it has to return an array'),
-        ("x, 1.5", 'returned "y1" as a float; it has to return an array'),
-        ("{0: x}", "names a result 0; a name is a string"),
+        ("{}", "returned a dict; it has to return an array"),
+        ("x, {'a': 'b'}", 'returned "y1.a" as a str; it has to return arrays, alone or in tuples'),
+        ('{"a": {"b": x}, "a.b": x}', 'returned two arrays with the path "a.b"'),
     ],
 )
 def test_a_function_that_returns_something_else_is_named(load: Load, returned: str, said: str) -> None:
@@ -204,3 +305,13 @@ def test_a_function_that_changes_its_arrays_is_refused(load: Load) -> None:
     program = workload.pytorch(workload.Parameters(), arrays, Tools())
     with pytest.raises(ValueError, match="read-only"):
         program.step({}, arrays.batches[0])
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("01-x.py", "01-x"), ("Bench.py", "bench"), ("my_filter.v2.py", "my-filter-v2"), ("FFT_.py", "fft")],
+)
+def test_a_script_may_have_the_name_that_its_author_gave_it(tmp_path: Path, file: str, name: str) -> None:
+    (tmp_path / file).write_text(GOOD)
+    [run] = read_target(str(tmp_path / file))
+    assert (run.metadata.name, run.spec.workload.label) == (name, name)

@@ -1,5 +1,6 @@
 """A user's own workload is loaded, or refused with its file, its line and what to do."""
 
+import bdb
 import inspect
 import sys
 import traceback
@@ -134,7 +135,7 @@ def test_what_is_no_workload_is_refused_with_its_line(write: Write, text: str, s
 @pytest.mark.parametrize(
     ("modes", "said"),
     [
-        ('["jit"]', "modes is a list; it has to give each framework its modes, such as modes = {"),
+        ('["jit"]', "modes is a list; it has to give each program its modes, such as modes = {"),
         ('{"jaxx": ("jit",)}', 'modes: unknown framework "jaxx"; did you mean jax?'),
         ('{"pytorch": ("eagre",)}', 'modes: pytorch: unknown mode "eagre"; did you mean eager?'),
         ('{"jax": "jit"}', "modes: jax has a str; it has to be a tuple of modes, such as modes = {"),
@@ -177,6 +178,8 @@ def test_a_marked_variant_that_is_none_is_refused_with_its_line(write: Write, us
             "20: Doubling.cost() returned a float; it has to return accelbench.workload.Cost",
         ),
         ("=8.0", '="8"', "20: Doubling.cost() returned flops as a str; it has to be a number"),
+        ("=8.0", "=1e308", "20: Doubling.cost() returned flops as 1e+308; it has to be between 0 and 1e+30"),
+        ("=8.0", '=float("nan")', "20: Doubling.cost() returned flops as nan; it has to be between 0 and 1e+30"),
         ("=8.0", "=8 / 0", "21: ZeroDivisionError: division by zero"),
         (
             "arrays(self, parameters, rng)",
@@ -212,6 +215,41 @@ def test_arrays_that_are_none_are_said_with_the_methods_line(write: Write) -> No
             inputs.generate(workload, workload.Parameters(), seed=0)
     assert str(refused.value) == (
         "doubling.py, line 14: Doubling.arrays() returned a dict; it has to return accelbench.workload.Arrays"
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("None", "returned None as state; it has to be a dictionary of arrays"),
+        ('{"x": [1.0, None]}', 'returned "x" as a list; it has to be an array of numbers'),
+    ],
+)
+def test_a_state_that_holds_no_arrays_is_said_with_the_methods_line(write: Write, state: str, said: str) -> None:
+    with script.use(write(GOOD.replace('{"x": rng.standard_normal(8)}', state))):
+        workload = catalogue.find("doubling")
+        with pytest.raises(workload_checks.InvalidWorkloadError) as refused:
+            inputs.generate(workload, workload.Parameters(), seed=0)
+    assert str(refused.value) == f"doubling.py, line 14: Doubling.arrays() {said}"
+
+
+def test_a_script_does_not_change_how_numpy_treats_errors_elsewhere(write: Write) -> None:
+    before = np.geterr()
+    changes = GOOD.replace("return Arrays(", "numpy.seterr(all='raise'); return Arrays(")
+    with script.use(write(f"import numpy\nnumpy.seterr(all='raise')\n{changes}")):
+        workload = catalogue.find("doubling")
+        inputs.generate(workload, workload.Parameters(), seed=0)
+    assert np.geterr() == before
+
+
+def test_a_reference_without_names_is_said_with_its_line(write: Write) -> None:
+    with script.use(write(GOOD.replace('{"x": 2**units * arrays.state["x"]}', "None"))):
+        workload = catalogue.find("doubling")
+        arrays = inputs.generate(workload, workload.Parameters(), seed=0)
+        with pytest.raises(workload_checks.InvalidWorkloadError) as refused:
+            workload_checks.call_reference(workload, workload.Parameters(), arrays, 2)
+    assert str(refused.value) == (
+        "doubling.py, line 17: Doubling.reference() returned None; it has to return a dictionary of arrays"
     )
 
 
@@ -283,3 +321,5 @@ def test_an_exception_is_said_with_the_scripts_line(write: Write) -> None:
             workload.arrays(workload.Parameters(), np.random.default_rng(0))
         assert script.format_error(raised.value) == "NameError: name 'eight' is not defined (doubling.py, line 15)"
     assert script.format_error(ValueError("elsewhere")) == "ValueError: elsewhere"
+    assert script.format_error(bdb.BdbQuit()).startswith("BdbQuit: a breakpoint stops here")
+    assert "nobody can answer input()" in script.format_error(EOFError("EOF when reading a line"))

@@ -1,5 +1,6 @@
 """What a launch reports is parsed once: each fact is a value, or says why there is none."""
 
+import math
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
 from accelbench.launch.fact import Unreadable, is_reported
-from accelbench.launch.facts import PROBE_OF, Facts, Threads
+from accelbench.launch.facts import PROBE_OF, ExecutableSize, Facts, Threads
 from accelbench.launch.record import LaunchRecord
 from judge.launches import GOOD_FACTS, a_launch
 
@@ -35,6 +36,16 @@ def test_why_names_the_field_inside() -> None:
     assert "threads.affinity that cannot be read" in threads.why
 
 
+@pytest.mark.parametrize("number", [-1, 2**64 - 1, math.nan, math.inf, "unknown"])
+def test_what_another_library_does_not_know_is_none_and_the_rest_of_the_fact_is_read(number: Any) -> None:
+    for size in (
+        ExecutableSize(kernels_per_call=3, accessed_bytes=number),
+        Facts.parse({"executable": {"kernelsPerCall": 3, "accessedBytes": number}}).executable,
+    ):
+        assert isinstance(size, ExecutableSize)
+        assert (size.kernels_per_call, size.accessed_bytes) == (3, None)
+
+
 @pytest.mark.parametrize("name", PROBE_OF)
 def test_what_our_own_probe_did_not_answer_is_ours_and_nothing_else_is(name: str) -> None:
     told = {fact: value for fact, value in GOOD_FACTS.items() if fact != name}
@@ -50,7 +61,8 @@ def test_a_launch_cannot_clear_itself_of_blame() -> None:
     claimed = {"why": "accelbench's own probe hung", "ours": True, "reported": True}
     limits = Facts.parse({"limits": claimed}).limits
     assert isinstance(limits, Unreadable)
-    assert (limits.probe_failed, "cannot be read" in limits.why) == (False, True)
+    assert (limits.probe_failed, limits.reported) == (False, True)
+    assert limits.why == "the launch reported limits that cannot be read: accelbench's own probe hung"
 
 
 @settings(deadline=None)

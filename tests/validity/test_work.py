@@ -22,6 +22,16 @@ def counted(run: float | None, written: float | None = None, **more: Any) -> dic
     return {"run": run, "written": written or run, "source": "the optimised HLO", **more}
 
 
+def recorded(operations: int, differentiated: int) -> dict[str, Any]:
+    """Return the facts of a step whose operations autograd recorded."""
+    counts = {"operationsRecorded": operations, "operationsDifferentiated": differentiated}
+    return {"arithmetic": counted(1.0, **counts)}
+
+
+AUTOGRAD_OFF = {"gradients": {"wanted": False, "found": "off"}}
+AUTOGRAD_NEEDED = {"gradients": {"wanted": False, "found": "on", "needed": True}}
+
+
 def found(name: str, *launches: LaunchRecord, variant: str = VARIANT) -> tuple[str, str]:
     certificate = certify(Evidence(case=a_case(), launches=launches))
     (check,) = (each for each in certificate.checks if each.name == name and each.variant in {variant, None})
@@ -37,6 +47,10 @@ def found(name: str, *launches: LaunchRecord, variant: str = VARIANT) -> tuple[s
         ({"again": [{}, DOTS, {"dot": 8}, {"dot": 12}]}, "failed", "a repeated call runs 0 of 4 dot"),
         ({"again": [DOTS, DOTS, {"dot": 8}, {"dot": 12}]}, "failed", "4 operations in a call, 0, 4, 4 in those after"),
         ({"again": [DOTS, {"dot": 8}, {"dot": 12}, {"dot": 40}]}, "passed", "4 operations"),
+        ({"again": [DOTS, {"dot": 8}]}, "passed", "4 operations"),
+        ({"again": [DOTS, DOTS]}, "failed", "4 operations in a call, 0 in those after"),
+        ({"again": [DOTS, {}]}, "failed", "4 operations in a call, 0 in those after"),
+        ({"again": [DOTS]}, "untested", "no run of two calls"),
         (
             {
                 "dispatched": {"mm": 1, "add": 1},
@@ -100,6 +114,68 @@ def test_work_is_held_against_the_other_variants_by_the_unit() -> None:
     assert found("work-present", *thrice, variant=BASELINE)[0] == "passed"
 
 
+NEEDED = 1e7
+"""Operations that a program writes, without those of functions that are only differentiated."""
+
+
+def counting(variant: str = VARIANT, **counts: float | None) -> LaunchRecord:
+    """A launch of which nothing but the counts of operations is known."""
+    arithmetic = {**counted(NEEDED), **counts}
+    return without_operations(variant, arithmetic=arithmetic, unitsPerCall=1, flopsPerUnit=None)
+
+
+def eager(operations: float) -> LaunchRecord:
+    return counting(BASELINE, written=operations, run=operations)
+
+
+@pytest.mark.parametrize(
+    ("counts", "other", "outcome", "says"),
+    [
+        ({"run": 4e6}, 1e7, "passed", "4e+06 floating-point operations in a call, in the optimised HLO"),
+        # A gradient: the value of the function is computed and not used.
+        ({"run": 1e7, "written": 4e7, "unneeded": 3e7}, 4e7, "passed", "1e+07"),
+        ({"run": 0.0, "written": 4e7, "unneeded": 4e7}, 4e7, "passed", "0 floating-point operations"),
+        # A product that is written ten times and computed once.
+        ({"run": 1e6, "repeated": 9e6}, 1e7, "failed", "of 1e+07 written: the rest repeats earlier work"),
+        ({"run": 1e6, "dropped": 9e6}, 1e7, "failed", "no output depends on the rest, and the compiler dropped it"),
+        ({"run": 1e6, "constant": 9e6}, 1e7, "failed", "the rest depends on no input"),
+        ({"run": 1e6, "repeated": 4e6, "dropped": 5e6}, 1e7, "failed", "no output depends on the rest"),
+        # Eager PyTorch does as little: nobody measured more work than it does.
+        ({"run": 1e6, "repeated": 9e6}, 1e6, "untested", "; pytorch/eager runs as much uncompiled"),
+        # The compiler folded nothing that is repeated: nothing is missing.
+        ({"run": 9e6, "repeated": 9e6}, 1e7, "passed", "9e+06"),
+        # Half of it is repeated, which does not explain that a tenth is left.
+        ({"run": 1e6, "repeated": 5e6}, 1e7, "untested", "the compiler simplified the rest, or left work out"),
+        # Algebra.
+        ({"run": 2e6}, 1e7, "passed", "2e+06 floating-point operations in a call, in the optimised HLO, of 1e+07"),
+        ({"run": 2e6}, 1e8, "untested", "the compiler simplified the rest, or left work out"),
+        ({"run": 2e6}, None, "untested", "the compiler simplified the rest, or left work out"),
+        # A few numbers decide nothing.
+        ({"run": 0.0, "written": 99.0, "repeated": 99.0}, 1e7, "untested", "of pytorch/eager's"),
+        ({"run": 0.0, "written": 99.0, "repeated": 99.0}, 99.0, "passed", "0 floating-point operations"),
+        ({"run": 0.0, "written": 0.0}, 99.0, "passed", "0 floating-point operations"),
+    ],
+)
+def test_work_that_nobody_needs_is_not_missed(
+    counts: dict[str, float], other: float | None, outcome: str, says: str
+) -> None:
+    launches = [counting(**counts), *([eager(other)] if other else [])]
+    assert found("work-present", *launches)[0] == outcome
+    assert says in found("work-present", *launches)[1]
+
+
+def test_work_that_is_simplified_away_is_doubted_unless_unseen_inputs_show_the_outputs_right() -> None:
+    launch = with_facts(counting(run=2e6), dependence={**DEPENDENCE, "unable": "it was given none"})
+    assert found("work-present", eager(NEEDED), launch)[0] == "untested"
+
+
+def test_variants_are_compared_by_what_their_authors_wrote() -> None:
+    """Eager PyTorch computes the value of a function as well, of which JAX only takes the gradient."""
+    launches = eager(4e7), counting(run=1e6, written=4e7, unneeded=3.9e7)
+    assert found("work-present", *launches)[0] == "passed"
+    assert found("work-present", *launches, variant=BASELINE)[0] == "passed"
+
+
 @pytest.mark.parametrize(
     ("units", "counts_units", "operations", "outcome"),
     [
@@ -137,17 +213,31 @@ def test_a_doubt_is_shown_even_if_no_operations_were_counted() -> None:
 @pytest.mark.parametrize(
     ("name", "facts", "outcome", "says"),
     [
-        ("precision", {"arithmetic": counted(1.0, types=["float32"])}, "passed", ""),
-        ("precision", {"arithmetic": counted(1.0, types=["bfloat16", "float32"])}, "failed", "computes in bfloat16"),
-        ("precision", {"arithmetic": counted(1.0, types=["float64"])}, "failed", "computes in float64, float32 was"),
-        ("precision", {"meddling": {"flags": ["XLA_FLAGS"]}}, "untested", "the program sets XLA_FLAGS"),
-        ("gradients", {"arithmetic": counted(1.0, recorded=True)}, "failed", "recorded inside the step"),
+        ("precision", {"arithmetic": counted(1.0, types={"float32": 1.0})}, "passed", ""),
         (
-            "gradients",
-            {"arithmetic": counted(1.0, recorded=True), "gradients": {"wanted": True, "found": "on"}},
-            "passed",
-            "",
+            "precision",
+            {"arithmetic": counted(1.0, types={"bfloat16": 0.5, "float32": 0.5})},
+            "failed",
+            "computes in bfloat16",
         ),
+        (
+            "precision",
+            {"arithmetic": counted(1.0, types={"float64": 1.0})},
+            "failed",
+            "computes in float64, float32 was",
+        ),
+        ("precision", {"arithmetic": counted(1.0, types={"float64": 0.05, "float32": 0.95})}, "passed", ""),
+        ("precision", {"arithmetic": counted(1.0, types={"bfloat16": 0.01, "float32": 0.99})}, "failed", "in bfloat16"),
+        ("precision", {"meddling": {"flags": ["XLA_FLAGS"]}}, "untested", "the program sets XLA_FLAGS"),
+        ("gradients", AUTOGRAD_OFF | recorded(0, 0), "passed", "autograd off"),
+        ("gradients", AUTOGRAD_OFF | recorded(40, 0), "failed", "recorded 40 operations, and backward passes diff"),
+        ("gradients", AUTOGRAD_OFF | recorded(40, 2), "failed", "differentiated 2"),
+        ("gradients", AUTOGRAD_OFF | recorded(40, 12), "passed", "computes gradients"),
+        ("gradients", AUTOGRAD_NEEDED | recorded(40, 55), "passed", "computes gradients"),
+        ("gradients", AUTOGRAD_NEEDED | recorded(40, 2), "failed", "differentiated 2"),
+        ("gradients", AUTOGRAD_NEEDED, "passed", "autograd on"),
+        ("gradients", {"gradients": {"wanted": False, "found": "on"}}, "failed", "the step changed it"),
+        ("gradients", {"gradients": {"wanted": True, "found": "on"}} | recorded(40, 0), "passed", "autograd on"),
         (
             "clock",
             {"meddling": {"functions": ["blocks.time_calls"]}},

@@ -23,7 +23,7 @@ SIZES: dict[str, dict[str, Any]] = {
 SMALL = {"layers": 2, "width": 32, "heads": 4, "vocabulary": 64, "sequence": 16, "batch": 8, "learning_rate": 0.01}
 OTHER = {**SMALL, "embedding": "tied", "activations": "recomputed"}
 SHAPES_ALONE = """
-from accelbench_runner.frameworks import jax_targets, xla_arithmetic
+from accelbench_runner.frameworks import jax_targets, jaxpr_values
 
 def abstract(use, parameters):
     workload = catalogue.find("transformer-lm")
@@ -43,7 +43,8 @@ import jax
 counted = []
 for parameters in ASKED:
     program, work = abstract("jax/jit-scanned", parameters)
-    counted.append(xla_arithmetic.count_jaxpr(jax.make_jaxpr(program.step)(program.state, program.batches[0]).jaxpr))
+    jaxpr = jax.make_jaxpr(program.step)(program.state, program.batches[0]).jaxpr
+    counted.append(jaxpr_values.count_jaxpr(jaxpr).written)
 print(json.dumps(counted))
 """
 ON_EIGHT = """

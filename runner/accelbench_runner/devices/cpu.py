@@ -77,7 +77,7 @@ class Contention(NamedTuple):
     process that wait for each other count too."""
 
     def since(self, earlier: "Contention") -> "Contention":
-        """Return what was added since `earlier`."""
+        """Return the difference of each field to an `earlier` reading."""
         return Contention(
             self.periods - earlier.periods,
             self.seconds - earlier.seconds,
@@ -107,7 +107,7 @@ class Processors(Protocol):
 
 
 def contention() -> Contention:
-    """Read the totals of throttling, steal and pressure so far."""
+    """Read the CPU time that this process could not use so far: throttling, steal and pressure."""
     steal = sum(times.steal for times in _times_of_allowed_processors())
     return Contention(*_read_throttling(), steal_seconds=steal, pressure_seconds=_pressure_seconds())
 
@@ -142,7 +142,7 @@ def usage() -> Usage:
 
 
 def _waited_seconds() -> float | None:
-    """Return how long this process's live threads have waited for a CPU."""
+    """Return the seconds that this process's live threads have waited for a CPU; None if the kernel does not count."""
     nanoseconds = 0
     for thread in Path("/proc/self/task").iterdir():
         try:
@@ -163,7 +163,7 @@ def other_processes() -> processes.Reading:
 
 
 def other_threads_seconds() -> float:
-    """Return the CPU time of this process's other threads and of its children.
+    """Return the CPU seconds of this process's other threads and of its descendants.
 
     A child that this process has waited for is left out.
     """
@@ -171,7 +171,7 @@ def other_threads_seconds() -> float:
 
 
 def _children_seconds() -> float:
-    """Return the CPU time of all descendants of this process."""
+    """Return the CPU seconds of all descendants of this process."""
     try:
         # Without children, this raises at once, which saves the scan of all processes below.
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -208,7 +208,7 @@ def _pressure_seconds() -> float:
 
 
 def _read_throttling() -> tuple[int, float]:
-    """Return how often, and for how many seconds, the quota throttled the control group."""
+    """Return in how many periods, and for how many seconds, the quota throttled the control group; 0 without one."""
     group = cgroup.find("cpu")
     try:
         lines = (group.directory / "cpu.stat").read_text().splitlines() if group else []

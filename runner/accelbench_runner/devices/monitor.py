@@ -4,8 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from accelbench.launch.fact import NOT_REPORTED
-from accelbench.launch.facts import DeviceReading, Energy, EnergyScope, Facts, Idle, Neighbours, Process, Throttling
+from accelbench.launch.facts import DeviceReading, Energy, EnergyScope, Idle, Neighbours, Process, Throttling
 from accelbench_runner.clock import Clock
 from accelbench_runner.devices import cpu, processes
 from accelbench_runner.devices.cpu import Processors
@@ -23,7 +22,7 @@ class DeviceReport(NamedTuple):
 
 
 def measured_energy(joules: float | None, seconds: float, scope: EnergyScope) -> Energy | None:
-    """Return the `Energy` fact of a phase, if its energy was measured."""
+    """Return the `Energy` fact of a phase of so many seconds; None if its energy was not measured."""
     if joules is None or joules <= 0:  # every device draws power: at 0 J, the counter was not updated
         return None
     return Energy(joules=joules, seconds=seconds, scope=scope)
@@ -56,10 +55,7 @@ class DeviceMonitor:
 
     # Memory and caches.
     def peak_bytes(self, host_bytes: int) -> int | None:  # noqa: ARG002 - the CPUs' monitor returns it
-        """Return the program's peak memory on the device, if known.
-
-        `host_bytes` is its peak on the host.
-        """
+        """Return the program's peak memory on the device, None if unknown; `host_bytes` is its peak on the host."""
         return None
 
     def room_bytes(self) -> int | None:
@@ -71,9 +67,9 @@ class DeviceMonitor:
         return None
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:
-        """Return a call that evicts the device's caches.
+        """Return a call that evicts the device's caches; None if that is not possible.
 
-        `overwrite(size)` returns a call that writes `size` bytes of the device's memory.
+        `overwrite(size)` returns a call that writes `size` bytes of the device's memory, or None.
         """
         return overwrite(EVICTION_BYTES)
 
@@ -110,21 +106,21 @@ class Watch:
         self._contention_before, self._usage_before = self._processors.contention(), self._processors.usage()
         self._began = self._clock.seconds()
 
-    def end(self) -> Facts:
-        """Return the facts about the phase since `begin`."""
+    def end(self) -> dict[str, object]:
+        """Return the facts about the phase since `begin`, by field of `Facts`: values, or functions that read them."""
         seconds = self._clock.seconds() - self._began
         # The quickest counters come first, close to the phase's end.
         usage, contention = self._processors.usage(), self._processors.contention()
         device = self._monitor.end(seconds)
         busiest = processes.busiest(self._processes_before, self._processors.other_processes())
-        return Facts(
-            idle=device.idle or NOT_REPORTED,
-            throttling=Throttling(**contention.since(self._contention_before)._asdict()),
-            neighbours=Neighbours(
+        return {
+            "idle": device.idle,
+            "throttling": lambda: Throttling(**contention.since(self._contention_before)._asdict()),
+            "neighbours": lambda: Neighbours(
                 busy_seconds=usage.others_seconds_since(self._usage_before),
                 offered_seconds=seconds * len(os.sched_getaffinity(0)),
                 processes=[Process(**process._asdict()) for process in busiest],
             ),
-            device_reading=device.reading or NOT_REPORTED,
-            energy=device.energy or NOT_REPORTED,
-        )
+            "device_reading": device.reading,
+            "energy": device.energy,
+        }

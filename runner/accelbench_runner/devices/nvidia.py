@@ -33,6 +33,9 @@ CLOCK_REASON_CALLS = (pynvml.nvmlDeviceGetCurrentClocksEventReasons, pynvml.nvml
 """The second is the name of the call in drivers before 535."""
 PROCESS_CALLS = (pynvml.nvmlDeviceGetComputeRunningProcesses_v3, pynvml.nvmlDeviceGetComputeRunningProcesses_v2)
 
+NO_VALUE = {pynvml.NVML_VALUE_NOT_AVAILABLE_ulonglong.value, pynvml.NVML_VALUE_NOT_AVAILABLE_uint.value}
+"""Numbers that NVML writes in place of a value that it does not have."""
+
 T = TypeVar("T")
 
 
@@ -45,21 +48,22 @@ class Counters:
 
 
 def query(call: Callable[..., T], *arguments: Any) -> T | None:
-    """Call NVML; return None if NVML is missing or refuses the call."""
+    """Call NVML; return None if NVML is missing, refuses the call, or has no value."""
     try:
-        return call(*arguments)
+        result = call(*arguments)
     except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):
         return None
+    return None if isinstance(result, int) and result in NO_VALUE else result
 
 
 def query_first(calls: Sequence[Callable[..., T]], *arguments: Any) -> T | None:
-    """Return the result of the first call that NVML supports."""
+    """Return the result of the first of these NVML calls that gives one; None if none does."""
     results = (query(call, *arguments) for call in calls)
     return next((result for result in results if result is not None), None)
 
 
 def first_visible(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the index or UUID of the first GPU that the environment makes visible."""
+    """Return the index or UUID of the first GPU that the environment makes visible; empty if it names none."""
     for variable in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         gpu = environment.get(variable, "").split(",")[0].strip()
         is_uuid = gpu.startswith(("GPU-", "MIG-"))
@@ -86,9 +90,9 @@ class Gpu:
 
     @classmethod
     def open(cls, name: str | None = None, pids_by_gpu: Mapping[str, frozenset[int]] | None = None) -> Self | None:
-        """Open a GPU by index or UUID, by default the first visible one.
+        """Open a GPU by index or UUID, by default the first visible one; return None if NVML does not show it.
 
-        `pids_by_gpu` comes from `find_compute_pids`.
+        `pids_by_gpu` has the PIDs that computed on each GPU before this process did, by UUID.
         """
         if not _count_gpus():
             return None
@@ -158,9 +162,9 @@ class Gpu:
         return DeviceReport(reading, measured_energy(joules, seconds, "device"))
 
     def _held_back_seconds(self, began: Counters, ended: Counters, seconds: float) -> dict[str, float]:
-        """Return for how many seconds each cause made the clocks low.
+        """Return for how many seconds of the phase each cause made the clocks low.
 
-        A cause has a counter, samples, or both.
+        Some causes have a counter of nanoseconds, some are seen in samples, and some have both: then the higher counts.
         """
         held_back = {
             cause: (ended.held_back_nanoseconds[cause] - began.held_back_nanoseconds[cause]) / 1e9
@@ -173,11 +177,11 @@ class Gpu:
         return held_back
 
     def _counters(self) -> Counters:
-        """Read the counters that NVML supports."""
+        """Read the cumulative counters of low clocks, by cause, and of energy, as far as NVML supports them."""
         held_back = {}
         for cause, policy in POLICIES.items():
             status = query(pynvml.nvmlDeviceGetViolationStatus, self.physical, policy)
-            if status is not None:
+            if status is not None and status.violationTime not in NO_VALUE:
                 held_back[cause] = status.violationTime
         # The energy counter covers the whole GPU, so it does not serve a MIG slice.
         is_whole_gpu = self.physical is self.handle
@@ -233,7 +237,10 @@ def find_compute_pids() -> dict[str, frozenset[int]]:
 
 
 def count_others(earlier_pids: frozenset[int] | None, current_pids: frozenset[int] | None, own_pid: int) -> int | None:
-    """Count the other processes that compute on the device; None if unknown."""
+    """Count the other processes that compute on the device; None if unknown.
+
+    `earlier_pids` computed on it before this process did.
+    """
     if earlier_pids is None or current_pids is None:
         return None
     if own_pid in current_pids:
@@ -250,7 +257,7 @@ def _count_gpus() -> int:
 
 
 def _find_handle(name: str) -> Any:
-    """Find a GPU by UUID or index; for any other name, take the first GPU."""
+    """Return NVML's handle of a GPU by UUID or index, of the first GPU for any other name; None if there is none."""
     if name.startswith(("GPU-", "MIG-")):
         handle = query(pynvml.nvmlDeviceGetHandleByUUID, name)
         return handle if handle is not None else _find_by_prefix(name)
@@ -259,7 +266,7 @@ def _find_handle(name: str) -> Any:
 
 
 def _find_by_prefix(prefix: str) -> Any:
-    """Find a GPU by the beginning of its UUID, as CUDA does."""
+    """Return NVML's handle of the first GPU whose UUID begins with `prefix`, as CUDA does; None if there is none."""
     for index in range(_count_gpus()):
         handle = query(pynvml.nvmlDeviceGetHandleByIndex, index)
         if handle is not None and str(query(pynvml.nvmlDeviceGetUUID, handle)).startswith(prefix):
@@ -268,7 +275,7 @@ def _find_by_prefix(prefix: str) -> Any:
 
 
 def _compute_pids(handle: Any) -> frozenset[int] | None:
-    """Return the PIDs that compute on a GPU."""
+    """Return the PIDs that compute on a GPU; None if NVML does not list them."""
     processes: Sequence[Any] | None = query_first(PROCESS_CALLS, handle)
     return None if processes is None else frozenset(process.pid for process in processes)
 

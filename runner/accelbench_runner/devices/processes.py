@@ -36,7 +36,7 @@ def read() -> Reading:
 
 
 def busiest(before: Reading, after: Reading) -> list[ProcessUsage]:
-    """Return the processes that used most CPU time between `before` and `after`."""
+    """Return up to `MAXIMUM_PROCESSES` processes that used most CPU time between two readings, busiest first."""
     active = []
     for key, usage in after.items():
         seconds_before = before[key].seconds if key in before else 0.0

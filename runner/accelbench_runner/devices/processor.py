@@ -44,7 +44,7 @@ class ProcessorMonitor(DeviceMonitor):
         return host_bytes
 
     def room_bytes(self) -> int | None:
-        """Return how much memory the control group's limit leaves to this process."""
+        """Return the bytes that the control group's limit leaves to this process; None without a limit."""
         limit = cgroup.memory_limit(cgroup.find("memory"))
         return None if limit is None else max(0, limit - cpu.resident_bytes())
 
@@ -53,7 +53,7 @@ class ProcessorMonitor(DeviceMonitor):
         return last_level_bytes()
 
     def evictor(self, overwrite: Callable[[int], Callable[[], None] | None]) -> Callable[[], None] | None:  # noqa: ARG002
-        """Return a call that evicts the last-level cache."""
+        """Return a call that evicts the last-level cache; None if its size is unknown or too large."""
         return cache_evictor(last_level_bytes())
 
     def begin(self) -> None:
@@ -68,28 +68,32 @@ class ProcessorMonitor(DeviceMonitor):
         return DeviceReport(energy=measured_energy(joules, seconds, "processors"), idle=self._idle_fact(seconds, usage))
 
     def _idle_fact(self, seconds: float, usage: Usage) -> Idle | None:
-        """Return for how many seconds this process's threads were busy.
+        """Return how long this process's threads ran, and how long they did not wait for a CPU; None if unknown.
 
-        A thread is busy while it runs or waits for a CPU.
+        Waiting counts neither as busy nor as idle: on a crowded machine a program that sleeps also waits for a CPU each
+        time that it wakes up.
         """
         if usage.waited_seconds is None or self._usage_before.waited_seconds is None:
             return None
         # Threads that have exited are missing from the second reading, so the difference can be negative.
         waited_seconds = max(0.0, usage.waited_seconds - self._usage_before.waited_seconds)
         ran_seconds = usage.process_seconds - self._usage_before.process_seconds
-        return Idle(seconds=seconds, busy_seconds=ran_seconds + waited_seconds)
+        # Several threads may wait at once.
+        unobstructed_seconds = max(seconds - waited_seconds, ran_seconds)
+        return Idle(seconds=unobstructed_seconds, busy_seconds=ran_seconds) if unobstructed_seconds else None
 
 
 def last_level_bytes(root: Path = SYSFS_CPU) -> int | None:
-    """Return the size of the first CPU's last-level data cache."""
-    sizes: dict[int, int] = {}
+    """Return the bytes of the first CPU's last-level data cache; None if `root` does not list caches."""
+    bytes_by_level: dict[int, int] = {}
     for index in (root / "cpu0/cache").glob("index[0-9]*"):
         try:
             if (index / "type").read_text().strip() != "Instruction":
-                sizes[int((index / "level").read_text())] = _parse_size((index / "size").read_text().strip())
+                level = int((index / "level").read_text())
+                bytes_by_level[level] = _parse_size((index / "size").read_text().strip())
         except (OSError, ValueError):
             continue
-    return sizes[max(sizes)] if sizes else None
+    return bytes_by_level[max(bytes_by_level)] if bytes_by_level else None
 
 
 def _parse_size(text: str) -> int:
@@ -99,19 +103,23 @@ def _parse_size(text: str) -> int:
 
 
 def cache_evictor(cache_bytes: int | None) -> Callable[[], None] | None:
-    """Return a call that evicts the cache: it writes to an array twice as large."""
+    """Return a call that evicts a cache, by writing to an array twice as large.
+
+    None if the cache's size is unknown, or so large that the whole host shares it.
+    """
     if cache_bytes is None or 2 * cache_bytes > MAXIMUM_EVICTION_BYTES:
         return None
     buffer = np.zeros(2 * cache_bytes, dtype=np.uint8)
 
     def evict() -> None:
+        """Write to one byte of each cache line of the array."""
         buffer[::LINE_BYTES] += 1
 
     return evict
 
 
 def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
-    """Read the energy counter of each CPU package, by RAPL domain."""
+    """Read the energy counter of each CPU package, by the name of its RAPL domain; empty without permission."""
     packages = {}
     for directory in sorted(root.glob("intel-rapl:*")):  # AMD's domains have the same prefix
         try:
@@ -126,7 +134,7 @@ def read_packages(root: Path = POWERCAP) -> dict[str, Package]:
 
 
 def joules_between(before: dict[str, Package], after: dict[str, Package]) -> float | None:
-    """Return the energy that all packages used between `before` and `after`."""
+    """Return the energy that all packages used between two readings; None if there are no counters."""
     # The remainder corrects a counter that started again at 0.
     microjoules = [
         (after[name].microjoules - package.microjoules) % (package.range_microjoules + 1)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from accelbench.api.case import Precision as Policy
+from accelbench.catalogue.numbers import NotNumbersError, to_numbers
+from accelbench.catalogue.workload_checks import RESULT, InvalidWorkloadError, numbers_by_name
 from accelbench.frameworks import Options
 from accelbench.launch.facts import Arithmetic, CompileCache, CompiledFor, Device, ExecutableSize, GradMode, Precision
 from accelbench.targets import Target
@@ -22,6 +24,10 @@ NOT_PLACED = "To run a variant of your own as it is written, return Program(...,
 
 class UnsupportedError(Exception):
     """Report that this machine or framework lacks the device, the mode, the precision or the target."""
+
+
+class AutogradNeededError(Exception):
+    """Report that the step differentiates, and autograd is off."""
 
 
 class RecompiledError(Exception):
@@ -39,16 +45,22 @@ class AdapterSettings:
     precision: Policy
     threads: int
     differentiates: bool
-    """True if the step computes gradients; otherwise autograd is off."""
+    """True if autograd records the step."""
     backend: str = "cpu"
     """The framework's name of the platform."""
     model: str = ""
     """Model of the device, for frameworks that cannot report it."""
+    rounded: Policy | None = None
+    """Policy of the launches to which this run in float64 is compared: captured floats are rounded to its type first,
+    and random numbers are drawn in it. None: this is a launch."""
 
     def describe_device(self, backends: Iterable[str], models: Iterable[str], count: int) -> Device:
         """Return the `Device` fact of `count` devices.
 
-        `backends` and `models` are the framework's names.
+        Args:
+            backends: The framework's names of the devices' platforms. `self.backend` becomes accelbench's name.
+            models: The framework's names of the devices' models. An empty name becomes `self.model`.
+            count: Number of devices.
         """
         platforms = {self.platform if backend == self.backend else backend for backend in backends}
         model_names = {model or self.model for model in models}
@@ -63,6 +75,11 @@ class Compilations:
     """Seconds of each step of compiling (JAX: trace, lower, backend; PyTorch: dynamo, backend). Steps never overlap."""
     causes: list[str] = field(default_factory=list)
     """One description for each compilation."""
+
+    def seconds_since(self, earlier: "Compilations") -> dict[str, float]:
+        """Return the seconds of each step of compiling that were added since `earlier`, without zeros."""
+        added = {step: seconds - earlier.seconds.get(step, 0.0) for step, seconds in self.seconds.items()}
+        return {step: seconds for step, seconds in added.items() if seconds > 0}
 
 
 class CountedOperations(NamedTuple):
@@ -102,24 +119,51 @@ class Execution(ABC):
         """
         ...
 
+    def in_float64(self) -> "Adapter | None":
+        """Return another, initialised adapter that computes in float64, and compiles as little as possible.
+
+        Settings of the framework change for the whole process, so this adapter runs and measures nothing afterwards.
+        None, the default, means that the framework cannot change its precision in a process.
+        """
+        return None
+
     @abstractmethod
     def put(self, arrays: Any) -> Any:
-        """Copy a pytree of NumPy arrays to the device.
+        """Copy a pytree of NumPy arrays to the device, and return it as the framework's arrays.
 
         Floats get the precision policy's dtype.
         """
         ...
 
+    def in_mode(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return the function as the variant's mode runs it, for example compiled; by default unchanged."""
+        return function
+
+    def adopt(self, program: Program) -> Program:
+        """Convert the floats that the program's step captures to the policy's type; return the program to prepare.
+
+        A step captures the arrays and modules that it uses without taking them as arguments. If calls change them, each
+        fresh state restores their first values. By default, nothing is converted.
+        """
+        return program
+
+    def restore_captured(self) -> None:  # noqa: B027 - by default nothing changes
+        """Undo what calls have changed in captured arrays and modules; do nothing by default."""
+
+    def changed_captured(self) -> list[str]:
+        """Return the names of the captured arrays that calls have changed; none by default."""
+        return []
+
     @abstractmethod
     def prepare(self, program: Program) -> Work:
-        """Set up the program in the variant's mode, without compiling it.
+        """Return the call to time, with its inputs, in the variant's mode; compile nothing yet.
 
         Raises UnsupportedError if the framework lacks the mode.
         """
         ...
 
     def compile_ahead(self, work: Work) -> None:  # noqa: B027 - there may be nothing to compile
-        """Compile before the first call; do nothing by default."""
+        """Compile `work.call` before its first call; do nothing by default."""
 
     def forbid_compiling(self) -> AbstractContextManager[None]:
         """Return a context in which compiling raises RecompiledError."""
@@ -127,12 +171,15 @@ class Execution(ABC):
 
     @abstractmethod
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Convert arrays to NumPy, and floats to float64."""
+        """Convert the framework's arrays, by name, to NumPy; floats become float64.
+
+        Raises NotNumbersError for a value that is no array of numbers.
+        """
         ...
 
     @abstractmethod
     def device(self, value: Any) -> Device:
-        """Describe the devices of the arrays in `value`."""
+        """Describe the devices on which the arrays in the pytree `value` are."""
         ...
 
     @abstractmethod
@@ -163,12 +210,33 @@ class Execution(ABC):
         ...
 
     def overwrite(self, size: int) -> Callable[[], None] | None:  # noqa: ARG002 - an override may read it
-        """Return a call that writes `size` bytes of device memory, if there is one."""
+        """Return a call that writes `size` bytes of device memory; None, the default, if the framework has none."""
         return None
 
     def out_of_memory(self, error: BaseException) -> bool:
         """Return True if the error means that memory ran out."""
         return isinstance(error, MemoryError)
+
+    def advise(self, error: BaseException) -> str:  # noqa: ARG002 - an override may read it
+        """Return advice for the author of a program that raised `error`; empty if the error's message is enough."""
+        return ""
+
+    def needs_gradients(self, error: BaseException) -> bool:
+        """Return True if the error means that the step computes gradients, and autograd is off."""
+        return isinstance(error, AutogradNeededError)
+
+    def autograd_required(self) -> AbstractContextManager[None]:
+        """Return a context that raises AutogradNeededError if its code differentiates functions with autograd off."""
+        return nullcontext()
+
+
+def shares(numbers: Mapping[str, float]) -> dict[str, float]:
+    """Return the share of each type in all numbers, sorted by the types' names.
+
+    `numbers` has the count of numbers by type, such as `float32`.
+    """
+    total = sum(numbers.values()) or 1  # not 0, by which the counts could not be divided
+    return {name: numbers[name] / total for name in sorted(numbers)}
 
 
 class Accounting:
@@ -204,7 +272,7 @@ class Accounting:
         return Arithmetic()
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
-        """Make the call, and count its operations by name, if possible."""
+        """Make the call; return how often it ran each operation, by name. Empty, the default, if that is unknown."""
         call()
         return {}
 
@@ -235,7 +303,7 @@ class Accounting:
         return None
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return host seconds over device seconds of each block so far, if known."""
+        """Return host seconds divided by device seconds for each block so far; empty if unknown."""
         return []
 
 
@@ -255,7 +323,7 @@ class Targets(ABC):
 
     @abstractmethod
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Compile one call for the target.
+        """Compile one call for the target; return the outcome, and the sizes of the compiled program.
 
         Raises UnsupportedError if the framework cannot compile it.
         """
@@ -281,23 +349,24 @@ class Span(NamedTuple):
 def seconds_by_part(spans: Iterable[Span]) -> dict[str, float]:
     """Return the seconds of each part of compiling, such as `trace`.
 
-    Nested time counts for the innermost span only.
+    A span can contain others. Time that several spans cover counts for the innermost of them only.
     """
     seconds: dict[str, float] = {}
     open_spans: list[Span] = []  # spans that contain the current one, outermost first
+    # If spans begin together, the longest comes first, because it contains the others.
     for span in sorted(spans, key=lambda span: (span.began, -span.ended)):
         while open_spans and open_spans[-1].ended <= span.began:
             open_spans.pop()
         seconds[span.part] = seconds.get(span.part, 0.0) + span.ended - span.began
         if open_spans:
-            enclosing = open_spans[-1]
+            enclosing = open_spans[-1]  # its whole length was counted
             seconds[enclosing.part] -= span.ended - span.began
         open_spans.append(span)
     return seconds
 
 
 def count_cached_files(variable: str) -> int:
-    """Count the files in the directory that an environment variable names."""
+    """Count the files below the directory that an environment variable names; 0 if it names none."""
     directory = os.environ.get(variable)
     if not directory:
         return 0
@@ -305,13 +374,39 @@ def count_cached_files(variable: str) -> int:
 
 
 def installed_version(*distributions: str) -> str:
-    """Return the version of the first distribution that is installed."""
+    """Return the version of the first of these distributions that is installed; empty if none is."""
     for name in distributions:
         try:
             return version(name)
         except PackageNotFoundError:
             continue
     return ""
+
+
+def numbers_to_put(value: Any) -> Array:
+    """Convert one value that a program passes to `put` to NumPy.
+
+    Raises InvalidWorkloadError if it is no array of numbers.
+    """
+    try:
+        return to_numbers(value)
+    except NotNumbersError as error:
+        raise InvalidWorkloadError(f"tools.put() takes arrays of numbers, and was given {error.kind}") from error
+
+
+def export_numbers(
+    adapter: Execution, export: Callable[..., Mapping[str, Any]], exported: Mapping[str, Any]
+) -> dict[str, Array]:
+    """Convert the values that `export` returned, by name, to NumPy arrays.
+
+    Raises InvalidWorkloadError for a value that is no array of numbers, such as a sparse array.
+    """
+
+    def convert(value: Any) -> Array:
+        converted = adapter.to_numpy({RESULT: value})  # takes arrays by name; any name will do
+        return to_numbers(converted[RESULT])
+
+    return numbers_by_name(export, exported, convert)
 
 
 def cast_complex(array: Array, precision: Policy) -> Array:
@@ -322,20 +417,34 @@ def cast_complex(array: Array, precision: Policy) -> Array:
 
 
 def last_out(program: Program) -> Callable[[Any], Any]:
-    """Return a function that picks the last step's out from the result of a call."""
+    """Return a function that picks the last step's out from the outs of a call.
+
+    A step returns the next state and an out. A call runs `program.inner` steps.
+    """
     if program.inner == 1:
         return lambda out: out  # a call of one step returns no list
     return lambda outs: outs[-1]
 
 
+def inputs_of_calls(program: Program, work: Work) -> Sequence[Any]:
+    """Return the inputs of each call in one pass over the batches.
+
+    A call of one step takes one batch. A call of several steps takes all batches, so the pass is a single call.
+    """
+    return program.batches if program.inner == 1 else (work.batches,)
+
+
 def step_loop(program: Program) -> tuple[Any, Any]:
-    """Return a function that runs `inner` steps, and the batches to pass to it."""
+    """Return the function to time, and the batches to pass to it in each call.
+
+    The function takes a state and these batches, and runs `program.inner` steps; for one step it is the step itself.
+    """
     if program.inner == 1:
         return program.step, program.batches[0]
     step, inner, batch_count = program.step, program.inner, len(program.batches)
 
     def call(state: Any, batches: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """Run the steps, each on the next batch."""
+        """Run the steps, each on the next batch; return the final state, and the out of each step."""
         outs = []
         for index in range(inner):
             state, out = step(state, batches[index % batch_count])

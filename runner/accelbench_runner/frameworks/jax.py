@@ -1,6 +1,7 @@
 """Run JAX programs: jit, op-by-op and scan, on CPU, GPU or TPU."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import jaxlib
 import numpy as np
 
+from accelbench.catalogue.numbers import NotNumbersError, to_numbers
 from accelbench.catalogue.workload_checks import check_step
 from accelbench.launch.facts import Device, GradMode, Precision
 from accelbench.workload import Array, Program
@@ -20,9 +22,11 @@ from accelbench_runner.frameworks.adapter import (
     cast_complex,
     installed_version,
     last_out,
+    numbers_to_put,
     step_loop,
 )
 from accelbench_runner.frameworks.jax_accounting import CompiledCall, JaxAccounting
+from accelbench_runner.frameworks.jax_captured import JaxCaptured
 from accelbench_runner.frameworks.jax_targets import JaxTargets
 from accelbench_runner.frameworks.work import Work
 
@@ -45,18 +49,25 @@ OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "YNNPACK operation failed: error")
 
 
 class Jax(Adapter):
-    """Adapt JAX; a process creates one instance."""
+    """Adapt JAX.
+
+    Precision and backend are settings of the whole process (`jax.config`). So once an instance is initialised, those
+    that were created before are no longer used to run programs.
+    """
 
     accounting: JaxAccounting
     targets: JaxTargets
 
     def __init__(self, settings: AdapterSettings) -> None:
         self._settings = settings
+        self._dispatches_functions = False
+        """True if a program calls functions of `in_mode` that are not jitted."""
         self._dtype = DTYPES[settings.precision]
         self.compiled = CompiledCall()
         self.accounting = JaxAccounting(self.compiled)
         self.targets = JaxTargets(self.compiled, self.accounting)
         self.float_bytes = jnp.dtype(self._dtype).itemsize
+        self._captured = JaxCaptured(self._dtype, DTYPES[settings.rounded or settings.precision])
 
     def versions(self) -> dict[str, str]:
         """Return the versions of JAX, its compiler and the device's libraries."""
@@ -85,8 +96,14 @@ class Jax(Adapter):
             raise UnsupportedError(f"no {backend.upper()} device is visible to JAX{reason}") from error
         self.put(np.zeros(1)).block_until_ready()
 
+    def in_float64(self) -> "Jax":
+        """Return an initialised adapter for float64 in the same mode, in place of this one."""
+        adapter = Jax(replace(self._settings, precision="float64"))
+        adapter.initialise()
+        return adapter
+
     def put(self, arrays: Any) -> Any:
-        """Copy arrays to the device, or make abstract arrays for a target."""
+        """Copy a pytree of NumPy arrays to the device; for a target, make traced arrays that have only shapes."""
         convert = self._abstract_array if self.targets.abstract else self._device_array
         return jax.tree.map(convert, arrays)
 
@@ -95,13 +112,13 @@ class Jax(Adapter):
 
         Traced zeros take no memory.
         """
-        array = cast_complex(np.asarray(array), self._settings.precision)
+        array = cast_complex(numbers_to_put(array), self._settings.precision)
         is_floating = np.issubdtype(array.dtype, np.floating)
         return jnp.zeros(array.shape, self._dtype if is_floating else jax.dtypes.canonicalize_dtype(array.dtype))
 
     def _device_array(self, array: Array) -> jax.Array:
         """Copy the array to the device, with floats in the precision policy's dtype."""
-        array = cast_complex(np.asarray(array), self._settings.precision)
+        array = cast_complex(numbers_to_put(array), self._settings.precision)
         if np.issubdtype(array.dtype, np.floating):
             return jax.device_put(array.astype(self._dtype))
         converted = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
@@ -111,13 +128,29 @@ class Jax(Adapter):
             )
         return jax.device_put(converted)
 
+    def in_mode(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return the function, jitted if the mode says so."""
+        if self._settings.mode == "jit":
+            jitted: Callable[[Any], Any] = jax.jit(function)
+            return jitted
+        self._dispatches_functions = True
+        return function
+
+    def adopt(self, program: Program) -> Program:
+        """Convert captured floats to the policy's type; make nnx's modules part of the state of a compiled program."""
+        return self._captured.adopt(program, compiles=self._settings.mode != "op-by-op" and not program.placed)
+
+    def restore_captured(self) -> None:
+        """Restore the modules of nnx that calls have changed in place."""
+        self._captured.restore()
+
     def prepare(self, program: Program) -> Work:
-        """Set up the call in the variant's mode."""
+        """Return the call to time, of `program.inner` steps, in the variant's mode: jit, op-by-op or scan."""
         batches: Any
         mode = self._settings.mode
         call, batches = step_loop(program)
         last = last_out(program)
-        self.compiled.op_by_op = mode == "op-by-op" and not program.placed
+        self.compiled.op_by_op = mode == "op-by-op" and (not program.placed or self._dispatches_functions)
         donated = (0,) if program.donate else ()
         if program.placed or mode == "op-by-op":
             pass  # the call runs as it is written: the author of a placed program has jitted it
@@ -126,11 +159,12 @@ class Jax(Adapter):
         elif mode == "scan":
             call, batches = self._scan(program)
             call = jax.jit(call, donate_argnums=donated)
-            last = partial(jax.tree.map, lambda stacked: stacked[-1])  # a scan stacks the outs
+            last = partial(jax.tree.map, lambda stacked: stacked[-1])  # a scan stacks the outs of all steps
         else:
             raise UnsupportedError(f"JAX has no mode {mode}. {NOT_PLACED}")
 
         def fresh_state() -> Any:
+            self._captured.restore()
             # Arrays are immutable, so every block starts from the same ones. A donated state is overwritten: copy it.
             return jax.tree.map(jnp.copy, program.state) if program.donate else program.state
 
@@ -160,7 +194,7 @@ class Jax(Adapter):
         shapes = [jax.tree.map(jnp.shape, batch) for batch in program.batches]
         if any(shape != shapes[0] for shape in shapes):
             raise UnsupportedError("jax/scan needs batches of one shape: a loop's body is compiled once")
-        batch_of_step = np.arange(length) % batch_count
+        batch_of_step = np.arange(length) % batch_count  # the scan takes one batch for each step
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[batch_of_step], *program.batches)
         return (lambda state, batches: jax.lax.scan(program.step, state, batches)), stacked
 
@@ -172,12 +206,11 @@ class Jax(Adapter):
             self.compiled.executable = self.compiled.lowered.compile()
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Copy arrays to the host; floats become float64, as NumPy has no bfloat16."""
-        converted = {}
-        for name, array in arrays.items():
-            is_floating = jnp.issubdtype(array.dtype, jnp.floating)
-            converted[name] = np.asarray(array).astype(np.float64) if is_floating else np.asarray(array)
-        return converted
+        """Copy arrays to the host; floats become float64, as NumPy has no bfloat16.
+
+        Raises NotNumbersError for sparse arrays, random keys and other values that are no arrays of numbers.
+        """
+        return {name: _host_array(array) for name, array in arrays.items()}
 
     def device(self, value: Any) -> Device:
         """Describe the devices of the arrays in `value`."""
@@ -192,7 +225,7 @@ class Jax(Adapter):
 
     def precision(self) -> Precision:
         """Read back the settings, and find out whether denormals are flushed."""
-        # XLA has no setting for denormals, so compute one.
+        # XLA has no setting that says so, so compute a denormal: half of the smallest normal number.
         smallest_normal = np.finfo(np.float32).tiny
         halved = jax.jit(lambda number: number * 0.5)(jax.device_put(smallest_normal))
         return Precision(
@@ -254,3 +287,13 @@ class Jax(Adapter):
     def out_of_memory(self, error: BaseException) -> bool:
         """Return True if XLA's error means that memory ran out."""
         return isinstance(error, jax.errors.JaxRuntimeError) and any(text in str(error) for text in OUT_OF_MEMORY)
+
+
+def _host_array(value: Any) -> Array:
+    """Copy an array to the host; floats become float64. Raises NotNumbersError."""
+    if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        raise NotNumbersError("random keys", "return jax.random.key_data() of them")
+    if value.dtype == jax.dtypes.float0:
+        raise NotNumbersError("the derivative of integers, which has no numbers (float0)", "leave it out")
+    array = to_numbers(jnp.asarray(value) if hasattr(value, "__jax_array__") else value)
+    return array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array

@@ -2,15 +2,15 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
 
 from accelbench.launch.facts import Arithmetic, CompileCache, ExecutableSize
-from accelbench_runner.frameworks import xla_arithmetic
+from accelbench_runner.frameworks import jaxpr_values, xla_arithmetic
 from accelbench_runner.frameworks.adapter import (
     Accounting,
     Compilations,
@@ -18,7 +18,9 @@ from accelbench_runner.frameworks.adapter import (
     Span,
     count_cached_files,
     seconds_by_part,
+    shares,
 )
+from accelbench_runner.frameworks.jaxpr_arithmetic import has_callback, numbers_by_type
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.frameworks.xla_operations import count_hlo, count_jaxpr, count_kernels, count_stablehlo
 
@@ -84,9 +86,9 @@ class JaxAccounting(Accounting):
         return CompileCache(hits=self._cache["hits"], misses=self._cache["misses"], before=self._cached_before)
 
     def constants(self) -> list[str]:
-        """Describe the arrays that the traced step contains as constants."""
+        """Describe the arrays of several numbers that the traced step contains as constants."""
         consts = [] if self._compiled.traced is None else self._compiled.traced.jaxpr.consts
-        return [f"a constant {tuple(array.shape)} {array.dtype}" for array in consts if getattr(array, "ndim", 0)]
+        return [f"a constant {tuple(array.shape)} {array.dtype}" for array in consts if getattr(array, "size", 0) > 1]
 
     def executable_size(self) -> ExecutableSize | None:
         """Return the sizes that XLA reports for the executable."""
@@ -98,11 +100,11 @@ class JaxAccounting(Accounting):
             program_size=try_call(lambda: count_stablehlo(lowered.compiler_ir().operation)),
             aliased_bytes=try_call(lambda: executable.memory_analysis().alias_size_in_bytes),
             temporary_bytes=try_call(lambda: executable.memory_analysis().temp_size_in_bytes),
-            accessed_bytes=try_call(lambda: int(executable.cost_analysis()["bytes accessed"])),
+            accessed_bytes=try_call(lambda: accessed_bytes(executable.cost_analysis())),
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count the products and convolutions of a call."""
+        """Count the matrix products and convolutions of a call; None if their number depends on data, or is unknown."""
         if self._compiled.executable is not None:
             operations = count_hlo(self._compiled.executable.as_text())
             return CountedOperations(operations, "the optimised HLO") if operations else None
@@ -112,23 +114,27 @@ class JaxAccounting(Accounting):
         return CountedOperations(operations, "the operations dispatched") if operations else None
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count the floating-point operations of a call, as written and as optimised."""
+        """Count the floating-point operations of a call, as written and as optimised.
+
+        Fields of what cannot be counted stay None.
+        """
         if self._compiled.executable is not None:
             jaxpr = self._compiled.traced.jaxpr.jaxpr
-            run = xla_arithmetic.count_hlo(self._compiled.executable.as_text())
-            types = sorted(xla_arithmetic.float_types(jaxpr))
-            if xla_arithmetic.has_callback(jaxpr):
+            types = shares(numbers_by_type(jaxpr))
+            if has_callback(jaxpr):
                 return Arithmetic(types=types)  # the callback's operations are unknown
-            written = xla_arithmetic.count_jaxpr(jaxpr)
-            return Arithmetic(written=written, run=run, source="the optimised HLO", types=types)
+            run = try_call(lambda: xla_arithmetic.count_hlo(self._compiled.executable.as_text()))
+            written_fields = asdict(_count_written(jaxpr))
+            return Arithmetic(**written_fields, run=run, source="the optimised HLO", types=types)
         if not self._compiled.op_by_op:
             return Arithmetic()  # the author compiles parts of the program
         jaxpr = try_call(lambda: _trace(work))
         if jaxpr is None:
             return Arithmetic()
-        counted = xla_arithmetic.count_jaxpr(jaxpr)  # dispatched op by op, the call runs as it was written
-        types = sorted(xla_arithmetic.float_types(jaxpr))
-        return Arithmetic(written=counted, run=counted, source="the operations dispatched", types=types)
+        written = _count_written(jaxpr).written
+        # Dispatched op by op, the call runs as it was written.
+        types = shares(numbers_by_type(jaxpr))
+        return Arithmetic(written=written, run=written, source="the operations dispatched", types=types)
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """Make the call, and count by name the programs that JAX runs."""
@@ -173,9 +179,23 @@ def _profiled_events(directory: Path) -> Iterator[str]:
                 yield from (event.name for event in line.events)
 
 
+def _count_written(jaxpr: Any) -> jaxpr_values.WrittenOperations:
+    """Count the operations of a jaxpr; return empty counts if a new version of JAX writes it in an unknown way."""
+    return try_call(lambda: jaxpr_values.count_jaxpr(jaxpr)) or jaxpr_values.WrittenOperations()
+
+
 def _trace(work: Work) -> Any:
-    """Return the jaxpr of a call."""
+    """Trace a call without running it, and return its jaxpr."""
     return jax.make_jaxpr(work.call)(work.fresh(), work.batches).jaxpr
+
+
+def accessed_bytes(costs: Mapping[str, float]) -> int | None:
+    """Return the bytes that a program reads and writes by XLA's cost analysis; None if an operation's are unknown.
+
+    XLA adds -1 to every sum for an operation of unknown cost, such as a call to a library. No known operation has a
+    negative cost.
+    """
+    return None if any(cost < 0 for cost in costs.values()) else int(costs["bytes accessed"])
 
 
 def try_call(call: Callable[[], Result | None]) -> Result | None:

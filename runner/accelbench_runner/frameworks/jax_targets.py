@@ -16,6 +16,7 @@ import numpy as np
 from jax.experimental import mesh_utils, topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from accelbench.document import shorten
 from accelbench.launch.facts import CompiledFor, ExecutableSize
 from accelbench.machine import memory
 from accelbench.targets import Specification, Target, UnevenMeshError, divide_mesh
@@ -33,7 +34,7 @@ LIBTPU = {
     "TPU_MIN_LOG_LEVEL": "3",
 }
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
-MAXIMUM_REFUSAL_CHARACTERS = 400
+MAXIMUM_REFUSAL_CHARACTERS = 1000
 
 
 class JaxTargets(Targets):
@@ -47,7 +48,7 @@ class JaxTargets(Targets):
 
     def build_abstract(self, build: Callable[[], tuple[Program, Work]]) -> tuple[Program, Work]:
         """Run `build` under tracing, so that all arrays are only shapes."""
-        results: list[tuple[Program, Work]] = []
+        results: list[tuple[Program, Work]] = []  # a traced function can return only arrays
 
         def build_and_return_arrays() -> Any:
             """Run `build`, and return its arrays, which JAX turns into shapes."""
@@ -67,7 +68,7 @@ class JaxTargets(Targets):
         )
 
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Compile one call for the target, from shapes and types.
+        """Compile one call for the target, from shapes and types; return the outcome and the program's sizes.
 
         If the program does not fit in the target's memory, `fits` is 0.
         """
@@ -88,7 +89,7 @@ class JaxTargets(Targets):
         except jax.errors.JaxRuntimeError as error:
             if OUT_OF_MEMORY not in str(error):
                 raise
-            refusal = " ".join(str(error).split())[:MAXIMUM_REFUSAL_CHARACTERS]
+            refusal = shorten(" ".join(str(error).split()), MAXIMUM_REFUSAL_CHARACTERS)
             return facts.model_copy(update={"fits": 0, "refused": refusal}), ExecutableSize(program_size=program_size)
         size = self._accounting.executable_size() or ExecutableSize()
         contents = xla_programs.inspect(executable.as_text())
@@ -122,9 +123,9 @@ class JaxTargets(Targets):
 
 
 def mesh(target: Target, axes: Mapping[str, int]) -> Mesh:
-    """Arrange the target's devices in a mesh with these axes.
+    """Arrange the target's devices in a mesh with these axes: sizes by name, 0 for the rest of the devices.
 
-    `axes` maps names to sizes.
+    Raises UnsupportedError if the sizes do not fit the devices, or the target's compiler is missing.
     """
     if target.missing_message:
         raise UnsupportedError(target.missing_message)
@@ -191,9 +192,10 @@ device_description_str: "{chip.name}"
 
 
 def shardings_of(tree: Any, devices: Mesh, divided: Any = ()) -> Any:
-    """Return the sharding of each array in a tree.
+    """Return a tree with the sharding of each array in `tree`.
 
-    `("data", None)` splits the first dimension over the mesh axis `data`.
+    `divided` has the mesh axes of all arrays, or is a tree of such axes. `("data", None)` splits the first dimension
+    over the mesh axis `data`; `()` splits nothing.
     """
     if _is_axes(divided):
         return jax.tree.map_with_path(lambda path, leaf: _array_sharding(path, leaf, devices, divided), tree)
@@ -208,7 +210,10 @@ def _is_axes(value: Any) -> bool:
 
 
 def _array_sharding(path: Any, array: Any, devices: Mesh, axes: Sequence[Any]) -> NamedSharding:
-    """Return the sharding of an array; `axes` has an entry for each dimension."""
+    """Return the sharding of an array; `axes` has a mesh axis, several of them, or None for each dimension.
+
+    Raises UnsupportedError for a dimension that cannot be divided evenly.
+    """
     shape = np.shape(array)
     for size, axis_names in zip(shape, axes, strict=False):  # axes of an inner node can outnumber the dimensions
         mesh_axes = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names or ())
@@ -230,9 +235,9 @@ def shape_structs(tree: Any, shardings: Any) -> Any:
 
 
 def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
-    """Return the call, jitted so that it keeps the state's sharding.
+    """Return the call, jitted so that the next state has the sharding of the state.
 
-    XLA could choose another one for the next state.
+    Otherwise XLA could choose another one.
     """
     donated = (0,) if program.donate else ()
     function = call.__wrapped__  # the function inside jax.jit
@@ -241,7 +246,7 @@ def pin_state_sharding(call: Any, program: Program, state_sharding: Any) -> Any:
 
 
 def memory_plan(plan: Any, platform: str) -> dict[str, int]:
-    """Return the bytes of arguments, outputs and peak memory in XLA's plan."""
+    """Return the bytes of arguments, outputs and peak memory in XLA's plan, as fields of `ExecutableSize`."""
     total = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes + plan.temp_size_in_bytes
     # XLA's peak for a CPU leaves temporary buffers out.
     planned_peak = 0 if platform == "cpu" else plan.peak_memory_in_bytes

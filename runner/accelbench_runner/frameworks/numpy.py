@@ -3,14 +3,17 @@
 import copy
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from accelbench.catalogue.numbers import to_numbers
 from accelbench.catalogue.workload_checks import check_step
 from accelbench.launch.facts import Arithmetic, Device, GradMode, Precision
 from accelbench.workload import Array, Operations, Program
+from accelbench_runner.frameworks import library_operations
 from accelbench_runner.frameworks.adapter import (
     Accounting,
     Adapter,
@@ -19,6 +22,8 @@ from accelbench_runner.frameworks.adapter import (
     UnsupportedError,
     cast_complex,
     last_out,
+    numbers_to_put,
+    shares,
     step_loop,
 )
 from accelbench_runner.frameworks.work import Work
@@ -37,6 +42,15 @@ MOVING = frozenset(
     }
 )
 """Functions that only move numbers or make arrays, and so compute nothing."""
+CHOOSING = frozenset(
+    {
+        *("absolute", "ceil", "conjugate", "copysign", "equal", "fabs", "floor", "fmax", "fmin", "greater"),
+        *("greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "logical_and", "logical_not"),
+        *("logical_or", "logical_xor", "maximum", "minimum", "negative", "not_equal", "positive", "rint", "sign"),
+        *("signbit", "trunc"),
+    }
+)
+"""Ufuncs that compare or choose numbers, or change their signs; they count as no floating-point operation."""
 
 
 class CountingArray(np.ndarray[Any, Any]):
@@ -47,7 +61,7 @@ class CountingArray(np.ndarray[Any, Any]):
     """Number of floating-point operations, by type."""
 
     def __array_finalize__(self, source: Any) -> None:
-        """Share the counters of the array from which NumPy makes this one."""
+        """Share the counters of `source`, from which NumPy makes this array; begin new ones if it has none."""
         if isinstance(source, CountingArray):
             self.counts, self.arithmetic = source.counts, source.arithmetic
         else:
@@ -59,10 +73,8 @@ class CountingArray(np.ndarray[Any, Any]):
         out_argument = {"out": tuple(map(_without_counting, out))} if out else {}
         result = getattr(ufunc, method)(*plain_inputs, **out_argument, **options)
         self.counts[ufunc.__name__] += 1
-        # A product of vectors of length k multiplies and adds k times.
-        operations_per_number = 2 * plain_inputs[0].shape[-1] if ufunc.__name__ in PRODUCTS else 1
         numbers = np.size(plain_inputs[0]) if method == "reduce" else np.size(result)
-        self._add_operations(np.result_type(*plain_inputs), operations_per_number * numbers)
+        self._add_operations(ufunc.__name__, plain_inputs, numbers)
         return out[0] if out else self.counting_view(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -75,10 +87,19 @@ class CountingArray(np.ndarray[Any, Any]):
             return _map_leaves(self.counting_view, result)
         return self.counting_view(result)
 
-    def _add_operations(self, dtype: Any, operations: int) -> None:
-        """Add operations, if their type is floating-point."""
-        if np.issubdtype(dtype, np.floating):
-            self.arithmetic[np.dtype(dtype).name] += operations
+    def _add_operations(self, name: str, inputs: tuple[Any, ...], numbers: int) -> None:
+        """Add the operations of the ufunc `name`, which computes `numbers` elements, if they are floating-point."""
+        dtype = np.result_type(*inputs)
+        is_complex = np.issubdtype(dtype, np.complexfloating)
+        if not (is_complex or np.issubdtype(dtype, np.floating)):
+            return
+        if name in CHOOSING:  # compares or chooses numbers, which is no arithmetic
+            factor = 0
+        elif name in PRODUCTS:  # a product of vectors of length k multiplies and adds k times
+            factor = 2 * inputs[0].shape[-1] * (library_operations.COMPLEX_PRODUCT if is_complex else 1)
+        else:
+            factor = library_operations.complex_factor(name) if is_complex else 1
+        self.arithmetic[np.dtype(dtype).name] += factor * numbers
 
     def counting_view(self, value: Any) -> Any:
         """Return a view of an array that shares this array's counters."""
@@ -132,8 +153,9 @@ class NumPyAccounting(Accounting):
         """Count the floating-point operations of one more call."""
         self.count_dispatched(lambda: work.call(work.fresh(), work.batches))
         by_type = self._counter.arithmetic
+        types = shares({name: count for name, count in by_type.items() if name.startswith("float")})
         total = None if UNCOUNTED in by_type else float(sum(by_type.values()))
-        return Arithmetic(written=total, run=total, source=SOURCE, types=sorted(by_type.keys() - {UNCOUNTED}))
+        return Arithmetic(written=total, run=total, source=SOURCE, types=types)
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """Make the call, and count by name the ufuncs and functions that it runs.
@@ -151,7 +173,7 @@ class NumPyAccounting(Accounting):
 
 
 class NumPy(Adapter):
-    """Adapt NumPy; a process creates one instance."""
+    """Adapt NumPy, in which each instance has its own settings."""
 
     accounting: NumPyAccounting
 
@@ -173,26 +195,37 @@ class NumPy(Adapter):
     def initialise(self) -> None:
         """Do nothing: NumPy needs no initialisation."""
 
+    def in_float64(self) -> "NumPy":
+        """Return an initialised adapter for float64."""
+        adapter = NumPy(replace(self._settings, precision="float64"))
+        adapter.initialise()
+        return adapter
+
     def put(self, arrays: Any) -> Any:
         """Copy arrays, because a program may write into its inputs."""
         return _map_leaves(self._copy, arrays)
 
     def _copy(self, array: Any) -> Array:
         """Copy an array, with floats in the precision policy's dtype."""
-        array = cast_complex(np.asarray(array), self._settings.precision)
+        array = cast_complex(numbers_to_put(array), self._settings.precision)
         return np.array(array, dtype=self._dtype if np.issubdtype(array.dtype, np.floating) else None)
 
     def prepare(self, program: Program) -> Work:
-        """Set up a call that runs the program's steps in a Python loop."""
+        """Return the call to time, which runs the program's steps in a Python loop."""
         call, batches = step_loop(program)
         if self._settings.mode != "eager" and not program.placed:
             raise UnsupportedError(f"NumPy has no mode {self._settings.mode}")
         self._counting_batches[id(batches)] = _Batches(batches, self.accounting.counting_views(batches))
+
+        def call_or_count(state: Any, batches: Any) -> Any:
+            """Make the call; while operations are counted, with the counting views of the batches."""
+            if self.accounting.counting:
+                batches = self._counting_batches[id(batches)].counting_views
+            return call(state, batches)
+
         return Work(
             fresh=lambda: self._copy_state(program.state),
-            call=lambda state, batches: call(
-                state, self._counting_batches[id(batches)].counting_views if self.accounting.counting else batches
-            ),
+            call=call_or_count,
             batches=batches,
             synchronise=lambda _: None,
             units=program.inner * program.units,
@@ -201,15 +234,15 @@ class NumPy(Adapter):
         )
 
     def _copy_state(self, state: Any) -> Any:
-        """Copy the state; use counting arrays while operations are counted."""
+        """Return a copy of the state for one block; while operations are counted, of counting arrays."""
         state_copy = copy.deepcopy(state)
         return self.accounting.counting_views(state_copy) if self.accounting.counting else state_copy
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Return NumPy arrays; floats become float64."""
+        """Return the values as NumPy arrays; floats become float64. Raises NotNumbersError for other values."""
         converted = {}
         for name, value in arrays.items():
-            array = np.asarray(value)
+            array = np.asarray(to_numbers(value))
             converted[name] = array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array
         return converted
 
@@ -252,7 +285,7 @@ class NumPy(Adapter):
 
 
 def _map_leaves(change: Callable[[Any], Any], tree: Any) -> Any:
-    """Apply `change` to every leaf of dictionaries, lists and tuples."""
+    """Return the tree of dictionaries, lists and tuples with `change(leaf)` in place of each leaf."""
     if isinstance(tree, Mapping):
         return {key: _map_leaves(change, value) for key, value in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):  # a NamedTuple

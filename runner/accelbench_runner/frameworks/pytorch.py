@@ -1,8 +1,10 @@
 """Run PyTorch programs: eager and compile, on any of its backends."""
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -11,7 +13,9 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
+from accelbench.catalogue.results import without_dataclasses
 from accelbench.catalogue.workload_checks import check_step
+from accelbench.frameworks import Options
 from accelbench.frameworks.pytorch import CompileOptions
 from accelbench.launch.facts import Device, GradMode, Precision
 from accelbench.workload import Array, Program
@@ -20,15 +24,22 @@ from accelbench_runner.frameworks.adapter import (
     NOT_PLACED,
     Adapter,
     AdapterSettings,
+    AutogradNeededError,
     RecompiledError,
     UnsupportedError,
     cast_complex,
     last_out,
+    numbers_to_put,
     step_loop,
 )
 from accelbench_runner.frameworks.torch_accounting import Placement, TorchAccounting
+from accelbench_runner.frameworks.torch_captured import TorchCaptured, is_input
+from accelbench_runner.frameworks.torch_draws import draw_in
+from accelbench_runner.frameworks.torch_operations import TransformWatch
+from accelbench_runner.frameworks.torch_outputs import host_array
 from accelbench_runner.frameworks.torch_targets import TorchTargets
 from accelbench_runner.frameworks.work import Work
+from accelbench_runner.outputs import type_name
 
 DTYPES = {
     "float64": torch.float64,
@@ -48,12 +59,21 @@ FP32_BACKENDS = {
 """Every module that has its own precision setting. If only cuda.matmul were set, cuDNN would still convolve in TF32."""
 NO_RECOMPILE = "Detected recompile"
 """Prefix of the exception that Dynamo raises under the stance `fail_on_recompile`."""
+NOTHING_RECORDED = ("does not require grad", "doesn't require gradient", "requires_grad=False")
+"""Messages of PyTorch for a backward pass, a hook or `retain_grad` on what autograd has not recorded."""
+DIFFERENT_TYPES = ("same dtype", "same datatype", "mixed dtype", "expected scalar type", "should be the same")
+"""Parts of PyTorch's messages about operands of different types."""
+SAME_TYPE = "give the modules and tensors that the step makes itself, or keeps, that type by .to(x.dtype)"
 RECOMPILE_LIMIT = "Dynamo recompile limit exceeded"
 """Prefix of the reason that Dynamo counts when it stops compiling a function, after too many compilations."""
 
 
 class PyTorch(Adapter):
-    """Adapt PyTorch; a process creates one instance."""
+    """Adapt PyTorch.
+
+    Precision, threads and autograd are settings of the whole process. So once an instance is initialised, those that
+    were created before are no longer used to run programs.
+    """
 
     accounting: TorchAccounting
 
@@ -65,6 +85,8 @@ class PyTorch(Adapter):
         self._placement = Placement(self._backend.device)
         self.accounting = TorchAccounting(settings, self._backend, self._placement)
         self.targets = TorchTargets(self._placement, compiles=self._compiles)
+        rounded = DTYPES[settings.rounded or settings.precision]
+        self._captured = TorchCaptured(self._backend.device, self._dtype, rounded)
         self.float_bytes = self._dtype.itemsize
 
     def versions(self) -> dict[str, str]:
@@ -82,14 +104,24 @@ class PyTorch(Adapter):
         torch.set_flush_denormal(True)  # before any thread starts: threads inherit the setting
         torch.set_num_threads(self._settings.threads)
         torch.set_grad_enabled(self._settings.differentiates)
+        torch.set_default_dtype(self._dtype)  # of modules and tensors that a program makes itself
+        if self._settings.rounded and self._settings.precision == "float64":
+            draw_in(DTYPES[self._settings.rounded])
         for library in FP32_BACKENDS.values():
             library.fp32_precision = "tf32" if self._settings.precision == "tf32" else "ieee"
         self._backend.start(compiles=self._compiles)
         self.put(np.zeros(1))
         self._backend.synchronise()
 
+    def in_float64(self) -> "PyTorch":
+        """Return an initialised adapter for float64, which runs in place of this one and compiles nothing."""
+        torch.compiler.set_stance("force_eager")  # for what the author has compiled
+        adapter = PyTorch(replace(self._settings, precision="float64", mode="eager", options=Options()))
+        adapter.initialise()
+        return adapter
+
     def put(self, arrays: Any) -> Any:
-        """Copy arrays to the device, because a program may write into its inputs."""
+        """Copy a pytree of arrays to the device, because a program may write into its inputs."""
         return pytree.tree_map(self._tensor, arrays)
 
     def _tensor(self, array: Array) -> torch.Tensor:
@@ -97,7 +129,7 @@ class PyTorch(Adapter):
 
         On a simulated device, the tensor has no numbers.
         """
-        array = np.asarray(array)
+        array = numbers_to_put(array)
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else None
         if self._placement.simulation is not None:
             # Cast no numbers, but an empty array, to find out the dtype.
@@ -107,21 +139,54 @@ class PyTorch(Adapter):
         array = cast_complex(array, self._settings.precision)
         return torch.tensor(array, dtype=dtype, device=self._placement.device)
 
-    def prepare(self, program: Program) -> Work:
-        """Set up the call in the variant's mode."""
-        call, batches = step_loop(program)
+    def in_mode(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function, compiled if the mode says so."""
         mode, options = self._settings.mode, self._settings.options
-        self._placement.placed = program.placed
-        if program.placed or mode == "eager":
-            pass  # the call runs as it is written: the author of a placed program has compiled it
-        elif mode == "compile" and isinstance(options, CompileOptions):
-            call = torch.compile(call, mode=options.mode, dynamic=options.dynamic, fullgraph=options.fullgraph)
-        else:
+        if mode == "compile" and isinstance(options, CompileOptions):
+            compiled: Callable[..., Any] = torch.compile(
+                function, mode=options.mode, dynamic=options.dynamic, fullgraph=options.fullgraph
+            )
+            return compiled
+        if mode != "eager":
             raise UnsupportedError(f"PyTorch has no mode {mode}. {NOT_PLACED}")
+        return function
+
+    def adopt(self, program: Program) -> Program:
+        """Convert the floats that the program's step captures to the policy's type; return the program to prepare.
+
+        With autograd, its step gets new leaves in each call: otherwise gradients would accumulate in the inputs.
+        """
+        if self._placement.simulation is not None:
+            return program
+        self._captured.adopt(program)
+        if self._settings.differentiates:
+            return replace(program, step=_with_detached_inputs(program))
+        return program
+
+    def restore_captured(self) -> None:
+        """Restore captured tensors, modules and optimizers in place."""
+        self._captured.restore()
+
+    def changed_captured(self) -> list[str]:
+        """Return the names of captured tensors that calls have changed."""
+        return self._captured.changed()
+
+    def prepare(self, program: Program) -> Work:
+        """Return the call to time, of `program.inner` steps, in the variant's mode."""
+        call, batches = step_loop(program)
+        self._placement.placed = program.placed
+        if not program.placed:  # otherwise the author has compiled it
+            call = self.in_mode(call)
 
         def fresh_state() -> Any:
+            self._captured.restore()
             # Nothing is computed on a simulated device, so its state never changes.
             return _deep_copy(program.state) if self._placement.simulation is None else program.state
+
+        def check_first_call(result: Any) -> None:
+            """Check the result of the first call, and free the copies of captured tensors that it did not change."""
+            check_step(program.step, result)
+            self._captured.forget_unchanged()
 
         return Work(
             fresh=fresh_state,
@@ -131,7 +196,7 @@ class PyTorch(Adapter):
             events=self._backend.events,
             units=program.inner * program.units,
             last_out=last_out(program),
-            check=partial(check_step, program.step),
+            check=check_first_call,
         )
 
     @contextmanager
@@ -157,18 +222,15 @@ class PyTorch(Adapter):
             torch.compiler.set_stance("default")
 
     def to_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
-        """Copy tensors to the host; floats become float64."""
-        converted = {}
-        for name, tensor in arrays.items():
-            host_tensor = tensor.detach().cpu()
-            if host_tensor.is_floating_point():
-                host_tensor = host_tensor.double()
-            converted[name] = host_tensor.numpy()
-        return converted
+        """Copy tensors to the host; floats become float64.
+
+        Raises NotNumbersError for sparse, nested, quantised and other tensors that are no arrays of numbers.
+        """
+        return {name: host_array(tensor) for name, tensor in arrays.items()}
 
     def device(self, value: Any) -> Device:
         """Describe the devices of the tensors and modules in `value`."""
-        leaves = pytree.tree_leaves(value)
+        leaves = pytree.tree_leaves(without_dataclasses(value))
         modules = [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         tensors += [parameter for module in modules for parameter in module.parameters()]
@@ -179,20 +241,18 @@ class PyTorch(Adapter):
 
     def precision(self) -> Precision:
         """Read back the settings, and find out whether denormals are flushed."""
-        # The comparison runs on the device too: the CPU would flush the denormal.
         smallest_normal = torch.tensor(np.finfo(np.float32).tiny, device=self._placement.device)
+        half = smallest_normal * 0.5
+        is_flushed = bool(half == 0)  # compared on the device: the CPU would take a denormal for 0
         return Precision(
             policy=self._settings.precision,
             dtype=str(self._dtype).removeprefix("torch."),
             matmul={name: backend.fp32_precision for name, backend in FP32_BACKENDS.items()},
-            flush_denormal=bool(smallest_normal * 0.5 == 0),
+            flush_denormal=is_flushed,
         )
 
     def gradients(self) -> GradMode:
-        """Read whether autograd is on in this thread.
-
-        A step may have changed it.
-        """
+        """Return whether autograd is on in this thread: a step may have changed it."""
         return "on" if torch.is_grad_enabled() else "off"
 
     def drain(self) -> None:
@@ -234,6 +294,52 @@ class PyTorch(Adapter):
     def out_of_memory(self, error: BaseException) -> bool:
         """Return True if the error means that memory ran out."""
         return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
+
+    def advise(self, error: BaseException) -> str:
+        """Return advice for the author if the error is about tensors of different types; empty otherwise."""
+        is_about_types = isinstance(error, RuntimeError) and any(text in str(error) for text in DIFFERENT_TYPES)
+        return f"the inputs are {type_name(torch.empty(0, dtype=self._dtype))}: {SAME_TYPE}" if is_about_types else ""
+
+    def needs_gradients(self, error: BaseException) -> bool:
+        """Return True if the error means that the step computes gradients while autograd is off."""
+        nothing_recorded = any(message in str(error) for message in NOTHING_RECORDED)
+        return super().needs_gradients(error) or (nothing_recorded and not self._settings.differentiates)
+
+    @contextmanager
+    def autograd_required(self) -> Iterator[None]:
+        """Raise AutogradNeededError if code in this context differentiated by `torch.func` with autograd off.
+
+        Without autograd, a derivative of a derivative may be wrong: backward formulas then take shortcuts that cannot
+        be differentiated.
+        """
+        if self._settings.differentiates:
+            yield
+            return
+        with TransformWatch() as watch:
+            yield
+        if watch.transformed:  # `torch.func.grad` or the like ran
+            raise AutogradNeededError
+
+
+def _with_detached_inputs(program: Program) -> Callable[[Any, Any], Any]:
+    """Return a step that detaches its inputs: new tensors share their numbers, but not gradients of earlier calls.
+
+    A batch has the arguments of a function by name: a mapping for one call, or a list of mappings for several calls.
+    """
+    step, first_batch = program.step, program.batches[0]
+    makes_one_call = isinstance(first_batch, Mapping)
+    first_arguments = first_batch if makes_one_call else first_batch[0]
+    inputs = {name for name, value in first_arguments.items() if is_input(value)}
+
+    def detach(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments, with new tensors for the inputs."""
+        return {name: value.detach() if name in inputs else value for name, value in arguments.items()}
+
+    def step_with_detached_inputs(state: Any, batch: Any) -> Any:
+        return step(state, detach(batch) if makes_one_call else [detach(arguments) for arguments in batch])
+
+    vars(step_with_detached_inputs).update(__signature__=inspect.signature(step), __wrapped__=step)  # for `inspect`
+    return step_with_detached_inputs
 
 
 def _deep_copy(state: Any) -> Any:

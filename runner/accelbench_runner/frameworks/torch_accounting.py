@@ -28,11 +28,16 @@ from accelbench_runner.frameworks.torch_operations import (
     PRODUCTS,
     DispatchCounter,
     compile_disabled,
+    count_recorded,
 )
+from accelbench_runner.frameworks.torch_values import ValueCounter
 from accelbench_runner.frameworks.work import Work
 
 DISPATCHED = ("aten::", "Torch-Compiled Region")
 """Prefixes of the profiler's events for ATen operations and for compiled regions."""
+
+BACKWARD = "autograd::engine::evaluate_function"
+"""Prefix of the profiler's events for operations that a backward pass differentiates."""
 
 
 @dataclass
@@ -99,7 +104,7 @@ class TorchAccounting(Accounting):
         )
 
     def operations(self, work: Work) -> CountedOperations | None:
-        """Count the products and convolutions of one more call."""
+        """Count the matrix products and convolutions of one more call; None if the profiler would miss some."""
         options = self._settings.options
         if isinstance(options, CompileOptions) and options.mode.startswith("max-autotune"):
             return None  # the profiler misses products that Inductor generates from templates
@@ -117,27 +122,48 @@ class TorchAccounting(Accounting):
         return CountedOperations(operations, "the operations dispatched")
 
     def arithmetic(self, work: Work) -> Arithmetic:
-        """Count the floating-point operations of one more call, as written and as optimised."""
+        """Count the floating-point operations of one more call, as written and as optimised.
+
+        Fields of what cannot be counted stay None.
+        """
         if self._placement.simulation is not None:
             return self._placement.simulation.total()
-        counter = DispatchCounter()
+        counter = ValueCounter() if self._compiles else DispatchCounter()
         state = work.fresh()
+        profile = import_module("torch.autograd.profiler_legacy").profile  # without Kineto, which writes to stderr
+        recorded_before = count_recorded()
         try:
-            with compile_disabled(), counter:
-                work.call(state, work.batches)
+            # Compiled functions run eagerly, so that the program is counted as it is written.
+            with profile() as profiled, compile_disabled(), counter:
+                results = work.call(state, work.batches)
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 - torch's CheckpointException is one; counting must not fail a launch
             return Arithmetic()
-        dispatched = counter.total()
-        if not self._compiles:
+        recorded = count_recorded() - recorded_before - 1  # without the operation that `count_recorded` records
+        # Without a recorded operation, no backward pass ran.
+        differentiated = sum(event.name.startswith(BACKWARD) for event in profiled.function_events) if recorded else 0
+        dispatched = counter.total().model_copy(
+            update={"operations_recorded": recorded, "operations_differentiated": differentiated}
+        )
+        if not isinstance(counter, ValueCounter):
             return dispatched
-        run = None
+        run = self._count_compiled(dispatched.written or 0.0)
+        optimised = {"run": run, "source": "Inductor's graphs", **counter.left_out(results)}
+        return dispatched.model_copy(update=optimised)
+
+    def _count_compiled(self, written: float) -> float | None:
+        """Return the operations in Inductor's graphs; None if others run outside of them.
+
+        `written` is the number of operations that the program dispatches without compiling.
+        """
         # In a placed program, the author may have compiled only a part.
-        graphs_cover_call = self._graphs is not None and self._graphs.graphs and not self._placement.placed
-        if graphs_cover_call and not math.isnan(self._graphs.operations):
-            run = self._graphs.operations
-        return dispatched.model_copy(update={"run": run, "source": "Inductor's graphs"})
+        if self._graphs is None or not self._graphs.graphs or self._placement.placed:
+            return None
+        operations: float = self._graphs.operations
+        # What Dynamo cannot trace, such as nn.LSTM, runs eagerly between two graphs.
+        has_gaps = bool(import_module("torch._dynamo.utils").counters["graph_break"])
+        return None if math.isnan(operations) or (has_gaps and operations < written) else operations
 
     def count_dispatched(self, call: Callable[[], object]) -> dict[str, int]:
         """Make the call, and count by name the ATen operations that compute something."""
@@ -181,5 +207,5 @@ class TorchAccounting(Accounting):
         return threads
 
     def host_to_device_ratios(self) -> list[float]:
-        """Return host seconds over device seconds of each block; empty on a CPU."""
+        """Return host seconds divided by device seconds for each block; empty on a CPU."""
         return list(self._backend.events.ratios) if self._backend.events else []

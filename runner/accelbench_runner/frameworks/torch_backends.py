@@ -30,7 +30,7 @@ class TimedEvents:
         self._stopped.record()
 
     def compare(self, host_seconds: float) -> None:
-        """Store the ratio of host seconds to device seconds for the block."""
+        """Store the ratio of `host_seconds`, the block's time on the host's clock, to the time between the events."""
         self._stopped.synchronize()
         milliseconds: float = self._started.elapsed_time(self._stopped)
         if milliseconds > 0:
@@ -154,7 +154,7 @@ def find(name: str) -> HostBackend:
 
 
 def _detect_vector_instructions() -> None:
-    """Let Inductor detect the CPU's vector instructions, and keep them for the time when it compiles.
+    """Let Inductor detect the CPU's vector instructions now, and cache them until it compiles.
 
     This takes 10 s, which must not count as compile time.
     """

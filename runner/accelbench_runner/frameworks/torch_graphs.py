@@ -15,24 +15,24 @@ class GraphCounter(CustomGraphPass):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self.operations = 0.0
-        """Operations of all graphs so far; NaN if a size depends on data."""
+        """Operations of all graphs so far; NaN if they are unknown, as where a size depends on data."""
         self.graphs = 0
         """Number of graphs so far."""
 
     def __call__(self, graph: torch.fx.Graph) -> None:
-        """Add the operations of a new graph."""
+        """Add the floating-point operations of a graph that Inductor has optimised; NaN if they are unknown."""
         self.graphs += 1
         for node in graph.nodes:
             if node.op == "call_function":
                 try:
                     arguments, keywords, result = tree_map(_example_value, (node.args, node.kwargs, node))
-                except _UnknownSizeError:
+                    self.operations += count(node.target, arguments, keywords, result)
+                except Exception:  # noqa: BLE001 - counting must not fail a compilation
                     self.operations = math.nan  # further graphs do not change it
                     return
-                self.operations += count(node.target, arguments, keywords, result)
 
     def uuid(self) -> bytes:
-        """Return a constant key for Inductor's cache, because this pass changes no graph."""
+        """Return a constant as this pass's part of the key of Inductor's cache, because it changes no graph."""
         return b"accelbench counts, and changes nothing"
 
 
@@ -41,7 +41,7 @@ class _UnknownSizeError(Exception):
 
 
 def _example_value(node: Any) -> Any:
-    """Return the example value of a graph's node, or an argument itself."""
+    """Return the example value with which a node of a graph was traced; anything else is its own value."""
     if isinstance(node, torch.fx.Node):
         return tree_map(_with_concrete_sizes, node.meta.get("val"))
     return _with_concrete_sizes(node)

@@ -1,11 +1,13 @@
 """Count floating-point operations as ATen dispatches them.
 
-A product counts by PyTorch's own formulas. An operation that only moves numbers counts none. An operation that fuses
-several counts several for each number, and any other counts one for each number: those of its result or those of its
-operands, whichever are more.
+A product counts by PyTorch's own formulas, and a library call as in JAX (`library_operations`). An operation that only
+moves, compares, chooses or sorts numbers counts none. One that fuses several counts several for each number, and any
+other counts one for each number: those of its result or those of its operands, whichever are more.
 """
 
+import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -13,10 +15,13 @@ from importlib import import_module
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from accelbench.launch.facts import Arithmetic
+from accelbench_runner.frameworks import library_operations
+from accelbench_runner.frameworks.adapter import shares
 
 PRODUCTS = {
     **dict.fromkeys(("mm", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_", "addmv", "addmv_", "dot", "vdot"), 1),
@@ -41,12 +46,62 @@ MOVING = {
     *("_local_scalar_dense", "zero_", "zeros", "zeros_like"),
 }
 """ATen operations that compute nothing."""
+UNCOUNTED = {
+    *("_to_dense", "_to_sparse", "_to_sparse_csr", "_unique2", "abs", "all", "amax", "amin", "aminmax", "any"),
+    *("argmax", "argmin", "argsort", "bitwise_and", "bitwise_not", "bitwise_or", "bucketize", "ceil", "clamp"),
+    *("clamp_max", "clamp_min", "complex", "copysign", "cummax", "cummin", "embedding", "eq", "eye", "fill"),
+    *("flip", "floor", "fmax", "fmin", "fractional_max_pool2d", "ge", "gt", "hardtanh", "hardtanh_backward"),
+    *("isfinite", "isin", "isinf", "isnan", "kthvalue", "le", "lift_fresh", "logical_and", "logical_not"),
+    *("logical_or", "logical_xor", "lt", "masked_fill", "max", "max_pool2d_with_indices"),
+    *("max_pool3d_with_indices", "maximum", "median", "min", "minimum", "mode", "msort", "nan_to_num"),
+    *("nanmedian", "ne", "neg", "new_full", "new_ones", "nll_loss_backward", "nll_loss_forward", "nonzero"),
+    *("relu", "roll", "round", "scatter", "searchsorted", "sgn", "sign", "signbit", "sort", "threshold"),
+    *("threshold_backward", "topk", "tril", "triu", "trunc", "unique_dim"),
+}
+"""ATen operations that compare, choose, sort, look up or make numbers. Those in place end with `_` as well."""
 FUSED = {
     **dict.fromkeys(("native_layer_norm", "native_group_norm", "native_batch_norm", "_fused_rms_norm"), 7),
+    **dict.fromkeys(("_native_batch_norm_legit", "_batch_norm_with_update", "cudnn_batch_norm"), 7),
     **dict.fromkeys(("_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data"), 4),
     **dict.fromkeys(("_fused_adam_", "_fused_adamw_"), 3),
+    **dict.fromkeys(("var", "std", "var_mean", "std_mean", "logaddexp", "gelu", "softplus", "log_sigmoid_forward"), 4),
+    **dict.fromkeys(("silu_backward", "gelu_backward"), 8),
+    **dict.fromkeys(("sigmoid_backward", "tanh_backward", "softplus_backward", "log_sigmoid_backward"), 3),
+    **dict.fromkeys(("mse_loss", "mse_loss_backward", "huber_loss", "smooth_l1_loss", "addcmul", "addcdiv", "lerp"), 3),
+    **dict.fromkeys(("mv", "dot", "vdot", "addmv", "linalg_vector_norm", "silu"), 2),
 }
 """Operations for each number, of ATen operations that fuse several: as many as the unfused operations together."""
+SOURCES = {
+    "index_add": "source",
+    "scatter_add": "src",
+    "embedding_dense_backward": "grad_output",
+    "index_put": "values",
+    "_index_put_impl": "values",
+    "index_reduce": "source",
+    "max_pool2d_with_indices_backward": "grad_output",
+    "scatter_reduce": "src",
+}
+"""Parameters with the numbers that an operation adds to others, one by one."""
+CHOOSING_REDUCTIONS = {"amax", "amin"}
+FACTORISATIONS = {
+    **dict.fromkeys(("linalg_lu", "linalg_lu_factor_ex", "_linalg_det", "_linalg_slogdet"), "lu"),
+    **dict.fromkeys(("linalg_cholesky_ex", "cholesky"), "cholesky"),
+    **dict.fromkeys(("linalg_solve_triangular", "triangular_solve"), "triangular_solve"),
+    **dict.fromkeys(("linalg_qr", "geqrf", "linalg_householder_product", "linalg_lstsq"), "qr"),
+    **dict.fromkeys(("linalg_eig", "_linalg_eigvals"), "eigenvalues"),
+    **dict.fromkeys(("_linalg_svd", "linalg_pinv"), "singular_values"),
+    **dict.fromkeys(("cholesky_solve", "linalg_lu_solve"), "solve_factorised"),
+    "_linalg_eigh": "symmetric_eigenvalues",
+    "_linalg_solve_ex": "solve",
+    "linalg_inv_ex": "inverse",
+}
+"""Kinds of `library_operations.FACTORISATIONS`, by ATen operation."""
+RIGHT_SIDE_FIRST = {"cholesky_solve", "triangular_solve"}
+FFTS = {"_fft_c2c": False, "_fft_r2c": True, "_fft_c2r": True}
+"""ATen operations that transform, and whether they transform real numbers."""
+RECURRENT = {"mkldnn_rnn_layer": 1, "mkldnn_rnn_layer_backward": 2, "_cudnn_rnn": 1, "_cudnn_rnn_backward": 2}
+"""Layers of recurrent cells, and how often each weight is multiplied for a row of the input."""
+LIBRARY = {*FACTORISATIONS, *FFTS, *RECURRENT}
 
 
 @cache
@@ -60,29 +115,127 @@ def flop_formulas() -> Mapping[Any, Callable[..., float]]:
 
 
 def count(operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> float:
-    """Count the floating-point operations of one ATen operation."""
+    """Count the floating-point operations of one ATen operation (an `OpOverload`) that has returned `result`."""
     packet = getattr(operation, "overloadpacket", None)
-    if packet is None or operation.is_view or packet.__name__ in MOVING:
+    if packet is None or operation.is_view:
         return 0.0
+    name = packet.__name__
     formula = flop_formulas().get(packet)
     if formula is not None:
-        return float(formula(*arguments, **keywords, out_val=result))
+        return _count_product(formula, arguments, keywords, result)
+    parameters = (parameter.name for parameter in operation._schema.arguments)  # noqa: SLF001 - has no public name
+    bound = {**dict(zip(parameters, arguments, strict=False)), **keywords}
+    if name in LIBRARY:
+        return _count_library_call(name, bound, result)
+    base_name = name.rstrip("_")  # `add` for `add_`, which works in place
+    if base_name in SOURCES:
+        return _count_added(base_name, bound)
+    if name in MOVING or base_name in UNCOUNTED:
+        return 0.0
     numbers = max(_count_floats(result), _count_floats(arguments))  # a reduction has more operands than results
-    return float(FUSED.get(packet.__name__, 1) * numbers)
+    is_complex = any(map(torch.is_complex, _float_tensors((arguments, result))))
+    factor = library_operations.complex_factor(base_name) if is_complex else 1
+    operations_per_number = FUSED.get(name, FUSED.get(base_name, 1))
+    return float(operations_per_number * factor * numbers)
+
+
+def _count_product(
+    formula: Callable[..., float], arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any
+) -> float:
+    """Count the operations of a matrix product or a convolution by PyTorch's formula.
+
+    For a product with a sparse matrix, only the numbers that the matrix stores count.
+    """
+    tensors = _float_tensors(arguments)
+    sparse = next((tensor for tensor in tensors if tensor.layout is not torch.strided), None)
+    if sparse is not None:
+        columns: float = result.numel() / max(1, result.shape[0])
+        return 2.0 * _size(sparse) * columns
+    factor = library_operations.COMPLEX_PRODUCT if any(map(torch.is_complex, tensors)) else 1
+    return factor * float(formula(*arguments, **keywords, out_val=result))
+
+
+def _count_library_call(name: str, arguments: Mapping[str, Any], result: Any) -> float:
+    """Count the operations of a factorisation, an FFT or a layer of recurrent cells."""
+    tensors = _float_tensors(list(arguments.values()))
+    shapes = [tuple(tensor.shape) for tensor in tensors]
+    if name in RECURRENT:
+        weights = _float_tensors([value for key, value in arguments.items() if key.startswith("weight")])
+        products: int = sum(weight.numel() for weight in weights if weight.ndim > 1)
+        rows: int = math.prod(shapes[0][:-1])  # of the input, for each time and each sequence
+        return 2.0 * RECURRENT[name] * products * rows
+    if name in FFTS:
+        numbers = max(math.prod(shapes[0]), _count_floats(result))
+        lengths = [tensors[0].shape[axis] for axis in arguments["dim"]]
+        return library_operations.fft(lengths, numbers, real=FFTS[name])
+    shapes = shapes[::-1] if name in RIGHT_SIDE_FIRST else shapes
+    return library_operations.factorisation(FACTORISATIONS[name], shapes, is_complex=torch.is_complex(tensors[0]))
+
+
+def _count_added(name: str, arguments: Mapping[str, Any]) -> float:
+    """Count the numbers that a scatter or the like adds to others one by one; zero if it moves or chooses numbers."""
+    if name in ("index_put", "_index_put_impl") and not arguments.get("accumulate"):
+        return 0.0  # it replaces numbers
+    if arguments.get("reduce") in CHOOSING_REDUCTIONS:
+        return 0.0
+    return float(_count_floats(arguments[SOURCES[name]]))
+
+
+def _float_tensors(values: Any) -> list[torch.Tensor]:
+    """Return the tensors of floating-point or complex numbers in `values`."""
+    tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+    return [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
 
 
 def _count_floats(values: Any) -> int:
-    """Return the number of elements of the largest floating-point tensor."""
-    tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
-    nested = isinstance(values, tuple | list) and any(isinstance(value, tuple | list) for value in values)
-    sizes = [tensor.numel() for tensor in tensors]
-    return sum(sizes) if nested else max(sizes, default=0)  # a fused optimizer updates every tensor of a list
+    """Return the number of elements of the largest floating-point tensor in an operation's operands or results.
+
+    If they contain lists of tensors, return the sum: a fused optimizer updates every tensor of a list.
+    """
+    has_lists = isinstance(values, tuple | list) and any(isinstance(value, tuple | list) for value in values)
+    sizes = [_size(tensor) for tensor in _float_tensors(values)]
+    return sum(sizes) if has_lists else max(sizes, default=0)
 
 
-def _float_types(values: Any) -> set[str]:
-    """Return the types of the floating-point tensors in `values`, without scalars."""
-    tensors = (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor) and leaf.ndim)
-    return {str(tensor.dtype).removeprefix("torch.") for tensor in tensors if tensor.is_floating_point()}
+def _size(tensor: torch.Tensor) -> int:
+    """Return how many numbers a tensor stores."""
+    stored: int = tensor.numel() if tensor.layout is torch.strided else tensor._nnz()  # noqa: SLF001 - has no public name
+    return stored
+
+
+def _numbers_by_type(values: Any) -> Counter[str]:
+    """Count the numbers of the floating-point tensors in `values` by type, without scalars."""
+    numbers: Counter[str] = Counter()
+    for leaf in tree_leaves(values):
+        if isinstance(leaf, torch.Tensor) and leaf.ndim and leaf.is_floating_point():
+            numbers[str(leaf.dtype).removeprefix("torch.")] += _size(leaf)
+    return numbers
+
+
+class TransformWatch(TorchFunctionMode):  # type: ignore[misc]
+    """Watch whether code inside this context differentiates by a function transform, such as `torch.func.grad`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.transformed = False
+
+    def __torch_function__(
+        self, function: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Call the function, and store whether one of its operands is being differentiated."""
+        keywords = keywords or {}
+        self.transformed = self.transformed or any(map(_is_differentiated, tree_leaves((arguments, keywords))))
+        return function(*arguments, **keywords)
+
+
+def _is_differentiated(value: Any) -> bool:
+    """Return True if a value is a tensor that a function transform differentiates, at any level."""
+    functorch = torch._C._functorch  # noqa: SLF001 - has no public name
+    while isinstance(value, torch.Tensor) and functorch.is_functorch_wrapped_tensor(value):
+        if functorch.is_gradtrackingtensor(value):
+            return True
+        value = functorch.get_unwrapped(value)
+    return False
 
 
 class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
@@ -91,10 +244,8 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.operations = 0.0
-        self.types: set[str] = set()
-        """Floating-point types of operands and results."""
-        self.recorded = False
-        """True if autograd was on for any operation."""
+        self.numbers: Counter[str] = Counter()
+        """Numbers in operands and results, by floating-point type."""
         self._formulas = flop_formulas()
 
     @classmethod
@@ -119,9 +270,8 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def record(self, operation: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], result: Any) -> None:
-        """Count an operation that has run."""
-        self.types |= _float_types((arguments, result))
-        self.recorded |= torch.is_grad_enabled()
+        """Add the floating-point operations of an ATen operation that has run, and the numbers that it used by type."""
+        self.numbers += _numbers_by_type((arguments, result))
         self.operations += count(operation, arguments, keywords, result)
 
     def total(self) -> Arithmetic:
@@ -130,9 +280,16 @@ class DispatchCounter(TorchDispatchMode):  # type: ignore[misc]
             written=self.operations,
             run=self.operations,  # dispatched one by one, they are not optimised
             source="the operations dispatched",
-            types=sorted(self.types),
-            recorded=self.recorded,
+            types=shares(self.numbers),
         )
+
+
+def count_recorded() -> int:
+    """Record one operation, and return how many autograd had recorded in this thread before."""
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        recorded = torch.zeros((), requires_grad=True).clone()
+    number: int = recorded.grad_fn._sequence_nr()  # noqa: SLF001 - autograd numbers the operations of a thread
+    return number
 
 
 def compile_disabled() -> AbstractContextManager[object]:

@@ -77,7 +77,7 @@ class TorchTargets(Targets):
             yield
 
     def compile(self, program: Program, work: Work, target: Target) -> tuple[CompiledFor, ExecutableSize]:
-        """Dispatch two calls on the simulated device, and measure the second one."""
+        """Dispatch two calls on the simulated device; return whether the second fits, and its memory and kernels."""
         assert self._account is not None  # noqa: S101 - a launch compiles inside for_target
         size = measure_call(self._account, program, work.call, work.batches)
         available = target.chip.memory_bytes or memory.available_bytes()
@@ -141,14 +141,14 @@ class DeviceAccount(DispatchCounter):
 
     def begin_call(self) -> None:
         """Reset the counts and the events for a new call."""
-        self.operations, self.kernels, self.recorded = 0.0, 0, False
-        self.types.clear()
+        self.operations, self.kernels = 0.0, 0
+        self.numbers.clear()
         self._events.clear()
         self._last_serial_before_call = self._last_serial
 
     def allocations(self, value: Any) -> dict[int, Allocation]:
-        """Return the allocations of the tensors in `value`, by serial number."""
-        addresses = [_address(tensor) for tensor in tensors(value) if self._is_on_device(tensor)]
+        """Return the live allocations of the tensors in the pytree `value`, by serial number."""
+        addresses = [_address(tensor) for tensor in tensors(value) if self._is_on_device(tensor)]  # equal for views
         allocations = [self._live[address] for address in addresses if address in self._live]
         return {allocation.serial: allocation for allocation in allocations}
 
@@ -215,7 +215,7 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 @contextmanager
 def simulated_device(platform: str) -> Iterator[DeviceAccount]:
-    """Return a context in which tensors have no numbers.
+    """Return a context in which tensors have no numbers; its value records what happens on the simulated device.
 
     Raises UnsupportedError if code in it reads a number or uses autocast.
     """

@@ -1,36 +1,49 @@
-"""Count floating-point operations of a JAX program: as written (jaxpr) and as optimised (HLO).
+"""Count floating-point operations of an optimised XLA program.
 
-One rule makes both counts comparable: 2 m n k for a product, one for each result of elementwise arithmetic, one for
-each operand of a reduction, none for moving, comparing and selecting. XLA's cost analysis is no use here, because it
-counts a loop's body once.
+One rule makes the counts of programs comparable, as written (`jaxpr_arithmetic`), as optimised, and in PyTorch
+(`torch_operations`): 2 m n k for a product, one for each result of elementwise arithmetic and for each operand of a
+sum, and none for moving, comparing, choosing and sorting. A complex product counts four times. XLA's own cost
+analysis is no use here, because it counts a loop's body once.
 """
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from accelbench_runner.frameworks import library_operations
 from accelbench_runner.frameworks.xla_operations import (
+    TARGET,
     Instruction,
     Module,
     UncountableError,
     common_count,
-    inner_jaxprs,
     is_convolution_call,
     is_product_call,
     trip_count,
 )
 
 ELEMENTWISE = {
-    *("add", "add_any", "sub", "subtract", "mul", "multiply", "div", "divide", "pow", "power", "integer_pow", "square"),
-    *("sqrt", "rsqrt", "cbrt", "exp", "exponential", "exp2", "expm1", "exponential-minus-one", "log", "log1p"),
-    *("log-plus-one", "tanh", "logistic", "sin", "sine", "cos", "cosine", "tan", "atan2", "erf", "erfc", "erf_inv"),
+    *("add", "subtract", "multiply", "divide", "power", "sqrt", "rsqrt", "cbrt", "exponential"),
+    *("exponential-minus-one", "log", "log-plus-one", "tanh", "logistic", "sine", "cosine", "tan", "atan2", "erf"),
+    *("acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh"),
 }
-REDUCTIONS = {
-    *("reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "cumsum", "cumprod", "cumlogsumexp", "cummax", "cummin"),
-    *("reduce", "reduce-window", "reduce_window_sum", "reduce_window"),
-}
-SHAPE = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(bf16|f\d+\w*)\[([\d,]*)\]")
+COMBINING = {"reduce": 0, "reduce-window": 0, "scatter": 1, "select-and-scatter": 1}
+"""Positions, among floating-point operands, of the numbers that an instruction combines by runs of what it calls."""
+FACTORISATIONS = (
+    (re.compile(r"getrf"), "lu"),
+    (re.compile(r"potrf"), "cholesky"),
+    (re.compile(r"trsm"), "triangular_solve"),
+    (re.compile(r"geqrf|geqp3|orgqr|ungqr|householder"), "qr"),
+    (re.compile(r"syev|heev"), "symmetric_eigenvalues"),
+    (re.compile(r"geev|gees"), "eigenvalues"),
+    (re.compile(r"gesdd|gesvd"), "singular_values"),
+)
+"""Kinds of `library_operations.FACTORISATIONS`, by LAPACK's names in the targets of custom calls."""
+FACTORISING = {"cholesky": "cholesky", "triangular-solve": "triangular_solve"}
+REAL_FFT = re.compile(r"fft_type=I?RFFT")
+FFT_LENGTHS = re.compile(r"fft_length=\{([\d,]*)\}")
+RESULT = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = \(?(bf16|[fc]\d+\w*)\[([\d,]*)\]")
 """Matches the type of an instruction's first result: a library's call also returns its workspace."""
 OPERANDS = re.compile(r"%([\w.\-]+)")
 CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
@@ -41,6 +54,21 @@ features. A library's call for a gradient carries the labels of the forward conv
 Shape = tuple[int, ...]
 
 
+class Numbers(NamedTuple):
+    """Hold the shape of an array of floating-point or complex numbers."""
+
+    shape: Shape
+    is_complex: bool
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers it contains."""
+        return math.prod(self.shape)
+
+
+NO_NUMBERS = Numbers((0,), is_complex=False)
+
+
 def count_hlo(text: str) -> float | None:
     """Count the floating-point operations of one run of an optimised HLO module.
 
@@ -49,78 +77,113 @@ def count_hlo(text: str) -> float | None:
     module = Module(text)
     if not module.entry:
         return None
-    shapes = {}  # of floating-point results, by name
-    for line in text.splitlines():
-        if match := SHAPE.match(line):
-            name, dimensions = match[1], match[3]
-            shapes[name] = _dimensions(dimensions)
-    return _count_or_none(lambda: _count_computation(module, shapes, {}, module.entry))
+    try:
+        return _Counter(module, text).count(module.entry)
+    except UncountableError:
+        return None
 
 
-def _count_computation(module: Module, shapes: dict[str, Shape], counts: dict[str, float], name: str) -> float:
-    """Count the floating-point operations of one run of a computation.
+class _Counter:
+    """Count the operations of a module's computations."""
 
-    `counts` is a cache.
-    """
-    if name not in counts:
-        instructions = module.instructions(name)
-        counts[name] = math.fsum(
-            _count_instruction(module, shapes, counts, instruction) for instruction in instructions
-        )
-    return counts[name]
+    def __init__(self, module: Module, text: str) -> None:
+        """Read the type of each floating-point result in the module's text."""
+        self._module = module
+        self._counts: dict[str, float] = {}
+        """Counted operations, by computation."""
+        self._results = {match[1]: _numbers(match) for line in text.splitlines() if (match := RESULT.match(line))}
+        """First results of instructions, by name."""
+
+    def count(self, computation: str) -> float:
+        """Count the operations of one run of a computation."""
+        if computation not in self._counts:
+            instructions = self._module.instructions(computation)
+            self._counts[computation] = math.fsum(map(self._count_instruction, instructions))
+        return self._counts[computation]
+
+    def _count_called(self, instruction: Instruction) -> float:
+        """Count the operations of one run of each computation that the instruction calls."""
+        return math.fsum(map(self.count, instruction.called))
+
+    def _count_instruction(self, instruction: Instruction) -> float:
+        """Count the operations of one instruction."""
+        line = instruction.line
+        match = RESULT.match(line)
+        result = _numbers(match) if match else NO_NUMBERS
+        right_hand_side = line.partition(" = ")[2]
+        operands = [self._results[name] for name in OPERANDS.findall(right_hand_side) if name in self._results]
+        match instruction.opcode:
+            case "while":
+                body = self._count_called(instruction)
+                return body * trip_count(line) if body else 0.0  # a loop that computes nothing may have any length
+            case "conditional":
+                return common_count(list(map(self.count, instruction.called)))
+            case opcode if opcode in COMBINING and len(operands) > COMBINING[opcode]:
+                return self._count_called(instruction) * operands[COMBINING[opcode]].size
+            case "fusion" | "call" | "async-start" | "call-start":
+                return self._count_called(instruction)
+            case _:
+                return _count_own(instruction.opcode, line, result, operands)
 
 
-def _count_instruction(  # noqa: PLR0911 - one return for each kind of instruction
-    module: Module, shapes: dict[str, Shape], counts: dict[str, float], instruction: Instruction
-) -> float:
-    """Count the floating-point operations of one HLO instruction.
+def _numbers(match: re.Match[str]) -> Numbers:
+    """Return the array whose type `RESULT` has matched."""
+    return Numbers(_dimensions(match[3]), is_complex=match[2].startswith("c"))
 
-    `shapes` maps the names of floating-point results to their shapes.
-    """
-    line = instruction.line
-    result = SHAPE.match(line)
-    shape = _dimensions(result[3]) if result else None  # None: the result is not of a floating-point type
-    right_hand_side = line.partition(" = ")[2]
-    operands = [shapes[name] for name in OPERANDS.findall(right_hand_side) if name in shapes]
-    match instruction.opcode:
-        case "dot" | "convolution" | "custom-call":
-            return _count_product(instruction.opcode, line, shape or (), operands)
-        case "while":
-            body = math.fsum(_count_computation(module, shapes, counts, name) for name in instruction.called)
-            return body * trip_count(line) if body else 0.0  # a loop that computes nothing may be of unknown length
-        case "conditional":
-            return common_count([_count_computation(module, shapes, counts, name) for name in instruction.called])
-        case opcode if opcode in REDUCTIONS:
-            return float(math.prod(operands[0])) if operands else 0.0
-        case opcode if opcode in ELEMENTWISE:
-            return float(math.prod(shape)) if shape is not None else 0.0
-        case "fusion" | "call" | "async-start" | "call-start":
-            return math.fsum(_count_computation(module, shapes, counts, name) for name in instruction.called)
+
+def _count_own(opcode: str, line: str, result: Numbers, operands: Sequence[Numbers]) -> float:
+    """Count the operations of an instruction that calls nothing, or of a library's call."""
+    match opcode:
+        case "dot" | "convolution":
+            return _count_product(opcode, line, result, operands)
+        case "custom-call":
+            return _count_library_call(line, result, operands)
+        case "fft" if operands and (lengths := FFT_LENGTHS.search(line)):
+            numbers = max(result.size, operands[0].size)
+            real = REAL_FFT.search(line) is not None
+            return library_operations.fft(_dimensions(lengths[1]), numbers, real=real)
+        case _ if opcode in FACTORISING:
+            return _count_factorisation(FACTORISING[opcode], operands)
+        case _ if opcode in ELEMENTWISE:
+            return float(result.size * (library_operations.complex_factor(opcode) if result.is_complex else 1))
         case _:
             return 0.0
 
 
-def _count_product(opcode: str, line: str, shape: Shape, operands: Sequence[Shape]) -> float:
-    """Count 2 operations for each multiplication in a product or a convolution.
-
-    `shape` is that of the result.
-    """
+def _count_product(opcode: str, line: str, result: Numbers, operands: Sequence[Numbers]) -> float:
+    """Count 2 operations, a multiplication and an addition, for each term of a matrix product or a convolution."""
     if len(operands) < 2:  # noqa: PLR2004 - a product has two
         return 0.0
     left, right = operands[:2]
+    factor = 2.0 * (library_operations.COMPLEX_PRODUCT if result.is_complex else 1)
     if opcode == "dot" and (contracted := CONTRACTED.search(line)):
-        contracted_lengths = [left[index] for index in _dimensions(contracted[1])]
-        return 2.0 * math.prod(shape) * math.prod(contracted_lengths)
-    if (labels := LABELS.search(line)) and (opcode == "convolution" or is_convolution_call(line)):
+        return factor * result.size * math.prod(left.shape[index] for index in _dimensions(contracted[1]))
+    if labels := LABELS.search(line):
         feature_index = _feature_dimension(line, kernel_labels=labels[1], result_labels=labels[2])
         # Each number of the result sums over all elements of the second operand that belong to one feature.
-        return 2.0 * math.prod(shape) * math.prod(right) / max(1, right[feature_index])
-    if opcode == "custom-call" and is_product_call(line):
+        return factor * result.size * right.size / max(1, right.shape[feature_index])
+    return 0.0
+
+
+def _count_library_call(line: str, result: Numbers, operands: Sequence[Numbers]) -> float:
+    """Count the operations of an HLO custom call: a convolution, a product or a factorisation by a library."""
+    if is_convolution_call(line):
+        return _count_product("convolution", line, result, operands)
+    if is_product_call(line) and len(operands) > 1:
         # A library's call does not say which dimensions it contracts. With operands (m, k) and (k, n) and a result
         # (m, n), the count is 2 mn k, and k = sqrt(mk * kn / mn).
-        size = math.prod(shape)
-        return 2.0 * size * math.sqrt(math.prod(left) * math.prod(right) / max(1, size))
-    return 0.0
+        return 2.0 * result.size * math.sqrt(operands[0].size * operands[1].size / max(1, result.size))
+    target = TARGET.search(line)
+    kinds = [kind for name, kind in FACTORISATIONS if target and name.search(target[1])]
+    return _count_factorisation(kinds[0], operands) if kinds else 0.0
+
+
+def _count_factorisation(kind: str, operands: Sequence[Numbers]) -> float:
+    """Count the operations of a factorisation or a triangular solve."""
+    if not operands:
+        return 0.0
+    shapes = [operand.shape for operand in operands]
+    return library_operations.factorisation(kind, shapes, is_complex=operands[0].is_complex)
 
 
 def _feature_dimension(line: str, kernel_labels: str, result_labels: str) -> int:
@@ -138,79 +201,3 @@ def _feature_dimension(line: str, kernel_labels: str, result_labels: str) -> int
 def _dimensions(text: str) -> Shape:
     """Parse dimensions such as `2,3`."""
     return tuple(int(number) for number in text.split(",") if number)
-
-
-def count_jaxpr(jaxpr: Any) -> float | None:
-    """Count the floating-point operations of a jaxpr; None if they depend on data."""
-    return _count_or_none(lambda: _count_jaxpr(jaxpr))
-
-
-def has_callback(jaxpr: Any) -> bool:
-    """Return True if a jaxpr contains a callback into Python."""
-    return any(
-        equation.primitive.name in {"pure_callback", "io_callback"}
-        or any(map(has_callback, inner_jaxprs(equation.params)))
-        for equation in jaxpr.eqns
-    )
-
-
-def float_types(jaxpr: Any) -> set[str]:
-    """Return the floating-point types of all arrays in a jaxpr, without scalars."""
-    variables = [*jaxpr.invars]
-    types: set[str] = set()
-    for equation in jaxpr.eqns:
-        variables += equation.outvars
-        for inner in inner_jaxprs(equation.params):
-            types |= float_types(inner)
-    return types | {str(variable.aval.dtype) for variable in variables if _is_float_array(variable.aval)}
-
-
-def _is_float_array(aval: Any) -> bool:
-    return _is_float(aval) and bool(aval.shape)
-
-
-def _count_jaxpr(jaxpr: Any) -> float:
-    """Count the floating-point operations of a jaxpr, or raise UncountableError."""
-    return math.fsum(map(_count_equation, jaxpr.eqns))
-
-
-def _count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for each kind of primitive
-    """Count the floating-point operations of one equation, or raise UncountableError."""
-    inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
-    first_operand: Any = equation.invars[0].aval if equation.invars else None
-    results = [out.aval for out in equation.outvars if _is_float(out.aval)]
-    size = float(sum(math.prod(result.shape) for result in results))
-    match equation.primitive.name:
-        case "dot_general":
-            (contracted, _), _ = equation.params["dimension_numbers"]
-            contracted_lengths: Shape = tuple(first_operand.shape[index] for index in contracted)
-            return 2.0 * size * math.prod(contracted_lengths)
-        case "conv_general_dilated":
-            kernel: Shape = equation.invars[1].aval.shape
-            # `rhs_spec` lists the kernel's dimensions: output features, input features, then space.
-            output_features: int = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
-            return 2.0 * size * math.prod(kernel) / max(1, output_features)
-        case "scan":
-            return math.fsum(inner_counts) * int(equation.params["length"])
-        case "while" if any(inner_counts):
-            raise UncountableError  # a jaxpr does not hold a while loop's length
-        case "cond":
-            return common_count(inner_counts)
-        case name if name in REDUCTIONS:
-            return float(math.prod(first_operand.shape)) if _is_float(first_operand) else 0.0
-        case name if name in ELEMENTWISE:
-            return size
-        case _:
-            return math.fsum(inner_counts)
-
-
-def _is_float(aval: Any) -> bool:
-    return "float" in str(getattr(aval, "dtype", ""))
-
-
-def _count_or_none(count: Callable[[], float]) -> float | None:
-    """Return the count; None if it depends on data."""
-    try:
-        return count()
-    except UncountableError:
-        return None

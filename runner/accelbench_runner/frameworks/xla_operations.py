@@ -27,6 +27,8 @@ SMALL_CALL = 'xla_cpu_small_call="true"'
 TARGET = re.compile(r'custom_call_target="([^"]+)"')
 STRUCTURE = {"builtin.module", "func.func", "func.call", "func.return", "stablehlo.return", "sdy.mesh"}
 """Structure of an MLIR module; not operations."""
+ONLY_DERIVED = {"transpose", "jvp", "fwd", "bwd"}
+"""Parameters of equations with programs that only differentiation runs."""
 NO_KERNELS = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier"),
     *("partition-id", "replica-id", "add-dependency", "domain", "async-update"),
@@ -135,7 +137,7 @@ class Module:
 
 
 def count_hlo(text: str) -> Operations | None:
-    """Count the products and convolutions of an HLO module; None if they depend on data."""
+    """Count the matrix products and convolutions of one run of an HLO module; None if they depend on data."""
     return _count_entry(text, Module.count)
 
 
@@ -148,7 +150,7 @@ def count_kernels(text: str) -> int | None:
 
 
 def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | None:
-    """Apply `count` to the entry computation of an HLO module."""
+    """Apply `count` to the entry computation of an HLO module; return None for no module, or an unknown count."""
     module = Module(text)
     if not module.entry:
         return None
@@ -159,7 +161,7 @@ def _count_entry(text: str, count: Callable[[Module, str], Number]) -> Number | 
 
 
 def count_stablehlo(operation: Any) -> int:
-    """Count the operations in an MLIR operation, without `STRUCTURE`.
+    """Count the operations in an MLIR operation, such as a module, and itself; those in `STRUCTURE` do not count.
 
     Each function and each loop body counts once.
     """
@@ -171,7 +173,7 @@ def count_stablehlo(operation: Any) -> int:
 
 
 def _library_call(line: str) -> Operations:
-    """Count the products and convolutions of a custom call to a library."""
+    """Count the products and convolutions of an HLO custom call, by the name of the library's function."""
     match = TARGET.search(line)
     target = match[1].lower() if match else ""
     if "fmha" in target:
@@ -203,7 +205,7 @@ def trip_count(line: str) -> int:
 
 
 def common_count(branches: Sequence[Amount]) -> Amount:
-    """Return the count of every branch; raise UncountableError if the counts differ."""
+    """Return the count that all branches of a conditional have; raise UncountableError if their counts differ."""
     if any(branch != branches[0] for branch in branches):
         raise UncountableError
     return branches[0]
@@ -221,7 +223,7 @@ def _count_jaxpr(jaxpr: Any) -> Operations:
     """Count the products and convolutions of a jaxpr, or raise UncountableError."""
     total = Operations()
     for equation in jaxpr.eqns:
-        inner_counts = [_count_jaxpr(inner) for inner in inner_jaxprs(equation.params)]
+        inner_counts = [_count_jaxpr(inner) for inner in executed_jaxprs(equation)]
         match equation.primitive.name:
             case "dot_general":
                 total += PRODUCT
@@ -238,9 +240,13 @@ def _count_jaxpr(jaxpr: Any) -> Operations:
     return total
 
 
-def inner_jaxprs(parameters: Any) -> Iterator[Any]:
-    """Yield the jaxprs among an equation's parameters."""
-    for value in parameters.values():
+def executed_jaxprs(equation: Any) -> Iterator[Any]:
+    """Yield the jaxprs that an equation runs, without those that only a derivative of it would run."""
+    for name, parameter in equation.params.items():
+        if name in ONLY_DERIVED:
+            continue
+        # Of `custom_linear_solve`, only `solve` runs; its gradient needs the products and the transposed solve.
+        value = getattr(parameter, "solve", parameter)
         candidates = value if isinstance(value, tuple | list) else (value,)
         for candidate in candidates:
             jaxpr = getattr(candidate, "jaxpr", candidate)  # a ClosedJaxpr contains the jaxpr

@@ -61,7 +61,7 @@ class ProgramContents:
     """Count and result bytes on a device, by kind."""
 
     def size_fields(self) -> dict[str, int]:
-        """Return the fields of `ExecutableSize`, such as `all_reduces`."""
+        """Return the counts and bytes as fields of `ExecutableSize`, such as `all_reduces` and `all_reduce_bytes`."""
         fields = {
             "kernels": self.kernels,
             "fusions": self.fusions,
@@ -76,7 +76,7 @@ class ProgramContents:
 
 
 def inspect(text: str) -> ProgramContents | None:
-    """Return the kernels, fusions and collectives of an optimised HLO module."""
+    """Return the kernels, fusions and collectives of an optimised HLO module; None if the text has no module."""
     module = Module(text)
     if not module.entry:
         return None

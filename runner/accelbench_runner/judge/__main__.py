@@ -1,16 +1,19 @@
-"""Read a `JudgeRequest` from standard input, and write an `Assessment` to standard output."""
+"""Read a `JudgeRequest` from standard input, and write an `Assessment` to the file that it names."""
 
 import sys
+from pathlib import Path
 
+from accelbench_runner.answers import end_process, write_answer
 from accelbench_runner.judge.assessment import judge
 from accelbench_runner.judge_protocol import JudgeRequest
 
 
 def main() -> None:
-    """Read a judge request from standard input, and write its assessment to standard output."""
+    """Judge the launches that standard input describes, and write the assessment."""
     request = JudgeRequest.model_validate_json(sys.stdin.buffer.read())
-    sys.stdout.write(judge(request).to_json())
+    write_answer(Path(request.answer), judge(request).to_json())
 
 
 if __name__ == "__main__":
     main()
+    end_process(0)

@@ -1,7 +1,7 @@
 """Judge all launches of a case so far: parity, validity checks, comparisons, and whether to stop.
 
-`python -m accelbench_runner.judge` reads a `JudgeRequest` from standard input and writes an `Assessment` to standard
-output after every round. It imports numpy and scipy.special, which the supervisor does without.
+`python -m accelbench_runner.judge` reads a `JudgeRequest` from standard input and writes an `Assessment` to a file
+after every round. It imports numpy and scipy.special, which the supervisor does without.
 """
 
 import math
@@ -13,16 +13,19 @@ from functools import cached_property
 from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Certificate, Comparison, Disturbed, Failure, OutlierCounts, Quarantined, Spread
+from accelbench.catalogue.workload_checks import InvalidWorkloadError
 from accelbench.launch.record import LaunchRecord, ParityReading
 from accelbench.stats.independence import effective_size
 from accelbench.stats.interval import Interval, student_interval
-from accelbench.stats.spread import Outliers, between_launch_share, find_outliers, total
+from accelbench.stats.spread import between_launch_share, find_outliers, total
 from accelbench.stats.stopping import StoppingRule
 from accelbench.stats.summary import QUANTITIES, Quantity
 from accelbench.validity.certificate import certify
 from accelbench.validity.evidence import Evidence
 from accelbench.validity.quarantine import SplitRounds, split_disturbed
 from accelbench.verdict.pairwise import MeasuredVariants
+from accelbench.verdict.rule import checks_against_verdict
+from accelbench_runner.judge.no_reference import without_reference
 from accelbench_runner.judge.parity import read_parity
 from accelbench_runner.judge.payback import payback
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
@@ -35,7 +38,7 @@ MAXIMUM_REASONS = 2
 
 def judge(request: JudgeRequest) -> Assessment:
     """Return the assessment of the request's launches."""
-    parity = read_parity(request)
+    parity = _read_parity(request)
     # Outputs of earlier rounds have been deleted, so their launches keep the parity that they already have.
     launches = tuple(
         launch.model_copy(update={"parity": parity.get(f"{launch.round}/{launch.variant}", launch.parity)})
@@ -66,8 +69,24 @@ def judge(request: JudgeRequest) -> Assessment:
     )
 
 
+def _read_parity(request: JudgeRequest) -> dict[str, ParityReading]:
+    """Return the comparison of each launch's outputs with the reference, by `ROUND/VARIANT`."""
+    if request.reference_delay:  # it shows no mistake of anybody: the machine may be slow or busy
+        return dict.fromkeys(request.outputs, _uncompared(request.reference_delay))
+    if request.reference_problem:
+        error = InvalidWorkloadError(request.reference_problem)
+        reading = without_reference(request.case, request.launches, units=0, error=error)  # nothing was compared
+        return dict.fromkeys(request.outputs, reading)
+    return read_parity(request)
+
+
+def _uncompared(reason: str) -> ParityReading:
+    """Return the reading of outputs for which parity is unknown; `reason` says why."""
+    return ParityReading(units=0, finite=True, worst_ratio=0.0, worst_array="", detail=reason, compared=False)
+
+
 def assess_outputs(case: Case, launches: Sequence[LaunchRecord], parity: dict[str, ParityReading]) -> Assessment:
-    """Return the assessment of launches that were not timed: only their outputs count."""
+    """Return the assessment of launches that were not timed, with this round's `parity` by `ROUND/VARIANT`."""
     successful = tuple(launch for launch in launches if launch.failure is None)
     rounds = len({launch.round for launch in launches})
     return Assessment(
@@ -99,21 +118,17 @@ def spreads(launches: Iterable[LaunchRecord], alpha: float) -> dict[str, Spread]
 
 
 def _spread(blocks_by_launch: Sequence[Sequence[float]], times: Sequence[float], alpha: float) -> Spread:
-    """Return the spread of one variant. All times are in seconds per unit."""
+    """Return the spread of one variant; all times are in seconds per unit, `times` has one of each launch."""
     interval = student_interval([math.log(time) for time in times], alpha)
     medians = [statistics.median(blocks) for blocks in blocks_by_launch]
     return Spread(
-        block_outliers=_outlier_counts(total(find_outliers(blocks) for blocks in blocks_by_launch)),
-        launch_outliers=_outlier_counts(find_outliers(medians)),
+        block_outliers=OutlierCounts(**vars(total(find_outliers(blocks) for blocks in blocks_by_launch))),
+        launch_outliers=OutlierCounts(**vars(find_outliers(medians))),
         between_launches=between_launch_share(blocks_by_launch),
         effective_blocks=statistics.median(effective_size(blocks) for blocks in blocks_by_launch),
         lower_seconds=interval.lower if interval else None,
         upper_seconds=interval.upper if interval else None,
     )
-
-
-def _outlier_counts(outliers: Outliers) -> OutlierCounts:
-    return OutlierCounts(**vars(outliers))
 
 
 @dataclass(frozen=True)
@@ -153,7 +168,7 @@ class JudgedCase:
 
     @cached_property
     def failures(self) -> Mapping[str, Failure]:
-        """Return the first failure of each variant that failed."""
+        """Return the first failure of each variant that failed, by variant."""
         failures: dict[str, Failure] = {}
         for launch in self.launches:
             if launch.failure is not None:
@@ -180,7 +195,7 @@ class JudgedCase:
     def _seconds(self, quantity: Quantity | None) -> Mapping[str, Mapping[int, float]]:
         """Return each variant's seconds per unit by undisturbed round.
 
-        None means the quantity that decides the verdict.
+        `quantity` is the statistic over a launch's blocks; None for the one that decides the verdict.
         """
         seconds: dict[str, dict[int, float]] = {variant.name: {} for variant in self.case.variants}
         for launch in self.launches:
@@ -193,7 +208,7 @@ class JudgedCase:
         return seconds
 
     def _measured_variants(self, quantity: Quantity | None = None) -> MeasuredVariants:
-        """Return what comparisons by `quantity` need."""
+        """Return what comparisons by `quantity` need; None for the quantity that decides the verdict."""
         # With a single quantity, comparisons do not name it.
         named_quantity = (quantity or self.quantities[0]) if len(self.quantities) > 1 else None
         return MeasuredVariants(
@@ -225,7 +240,7 @@ class JudgedCase:
                 yield comparison if comparison.verdict is None else self._add_payback(comparison)
 
     def _add_payback(self, comparison: Comparison) -> Comparison:
-        """Add the number of steps after which a slower first call has paid for itself."""
+        """Return the comparison with the number of steps after which a slower first call has paid for itself."""
         baseline_launches = self._counted_launches(comparison.baseline)
         variant_launches = self._counted_launches(comparison.variant)
         finding = payback(baseline_launches, variant_launches, self.rule.nominal_alpha)
@@ -254,7 +269,11 @@ class JudgedCase:
         return StopReason.MAXIMUM_ROUNDS_REACHED if rounds >= self.rule.rounds_max else None
 
     def _deciding_intervals(self, valid: Sequence[str]) -> list[Interval | None]:
-        """Return the intervals that must be as narrow as the target."""
+        """Return the intervals of the variants `valid` that must be as narrow as the target before measuring stops.
+
+        They are those of speedups over the baseline; without a valid baseline, those of the variants' own times. None
+        stands for an interval that so few rounds do not give.
+        """
         baseline = self.case.baseline
         opponents = [name for name in valid if name != baseline]
         if baseline in valid and opponents:
@@ -262,19 +281,17 @@ class JudgedCase:
         return [self._time_interval(name) for name in valid]
 
     def _is_rejected(self, variant: str) -> bool:
-        """Return True if the variant failed a check that more rounds cannot mend."""
-        return any(
-            check.name not in self._measured_variants().excused_checks
-            for check in self.certificate.failed_checks(variant)
-        )
+        """Return True if the variant failed a check, other than those of the machine's load, or cannot be compared."""
+        excused_checks = self._measured_variants().excused_checks
+        return any(name not in excused_checks for name in checks_against_verdict(self.certificate, variant))
 
     def _time_interval(self, variant: str) -> Interval | None:
-        """Return the confidence interval of the mean log(seconds per unit)."""
+        """Return the confidence interval of the variant's mean log(seconds per unit); None with too few rounds."""
         logarithms = [math.log(value) for value in self.seconds[variant].values()]
         return student_interval(logarithms, self.rule.nominal_alpha)
 
     def _counted_launches(self, variant: str) -> Mapping[int, LaunchRecord]:
-        """Return the variant's launches that count, by round."""
+        """Return the variant's launches in complete, undisturbed rounds, by round."""
         return {
             launch.round: launch
             for launch in self.split.counted

@@ -25,7 +25,10 @@ class PaybackFinding:
 def payback(
     baseline: Mapping[int, LaunchRecord], variant: Mapping[int, LaunchRecord], alpha: float
 ) -> PaybackFinding | None:
-    """Estimate after how many steps the variant's slower first call has paid for itself."""
+    """Estimate after how many steps the variant's slower first call has paid for itself; None with too few rounds.
+
+    Both mappings are the launches by round. The interval misses the right number with probability `alpha`.
+    """
     baseline_costs_by_round = _known_costs(baseline)
     variant_costs_by_round = _known_costs(variant)
     rounds = sorted(baseline_costs_by_round.keys() & variant_costs_by_round.keys())
@@ -43,22 +46,22 @@ def payback(
 
 
 def _known_costs(launches: Mapping[int, LaunchRecord]) -> dict[int, LaunchCost]:
-    """Return the costs of launches by round."""
+    """Return the costs of launches by round, without launches whose cost is unknown."""
     costs = {round_number: cost_of(launch) for round_number, launch in launches.items()}
     return {round_number: cost for round_number, cost in costs.items() if cost is not None}
 
 
 def _variant_and_unit(launches: Iterable[LaunchRecord]) -> tuple[str, str]:
-    """Return the name of the variant and of its unit of work."""
+    """Return the name of the launches' variant, and that of its unit of work."""
     launch = next(iter(launches))
     unit = launch.facts.unit
     return launch.variant, "step" if isinstance(unit, Unreadable) else unit
 
 
 def _match_geometric_mean(costs: Sequence[LaunchCost]) -> list[LaunchCost]:
-    """Change the step times so that their mean is the geometric mean, which reports show.
+    """Replace each step time x by g (1 + log(x / g)), where g is their geometric mean, which reports show.
 
-    This linearises the geometric mean (delta method), so the variance stays right.
+    The arithmetic mean of these is g, and their variance is that of g (delta method).
     """
     if not costs:
         return []

@@ -1,359 +1,417 @@
-"""Compute the float64 reference, and the tolerance of a correct result: the effect of one ulp on the outputs.
+"""Compute the float64 reference of a case, and keep it in a file for later rounds.
 
-The reference starts from the same numbers as the variants: the workload's arrays, rounded to the policy's type. How far
-a correct result may differ depends on the computation. So the reference runs again, with every number of its inputs
-moved up or down at random by one ulp (unit in the last place) of the policy's type. The state is rounded once in each
-unit of work; n roundings add up like a random walk, so the state is moved by sqrt(n) ulp for n units. The distance by
-which an output moves is its spread, and an output may be off by at most `FACTORS` spreads. A computation that amplifies
-errors, such as a long training, therefore has a wide tolerance. Integers must be exact unless the reference's integers
-move too.
-
-Parker, "Monte Carlo Arithmetic" (1997), for rounding as a random perturbation; Higham, "Accuracy and Stability of
-Numerical Algorithms" (2002), chapters 1 to 3, for how roundings add up.
+The reference starts from the same numbers as the variants: the workload's arrays, rounded to the policy's type. It runs
+several times, and `accelbench_runner.judge.expected` turns its runs into tolerances.
 """
 
 import json
-import math
-import os
 import sys
+import time
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from accelbench import catalogue, frameworks
 from accelbench.api.case import Case, Precision
-from accelbench.catalogue import script, workload_checks
-from accelbench.catalogue.inputs import generate, generate_unseen
-from accelbench.catalogue.workload_checks import InvalidWorkloadError
-from accelbench.workload import Array, Arrays, NamedArrays, Program, Workload
-from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings
+from accelbench.launch.record import CANONICAL
+from accelbench.workload import Array, Arrays, NamedArrays
+from accelbench_runner.judge.arithmetic import EPSILON, is_float, map_arrays, round_arrays
+from accelbench_runner.judge.canonical import CanonicalError, CanonicalForm, CanonicalProgram, canonical_form
+from accelbench_runner.judge.expected import Choices, Expected, Observed
+from accelbench_runner.judge.hidden_errors import HiddenErrors, find_hidden_errors
+from accelbench_runner.judge.layout import describe_layout
+from accelbench_runner.judge.no_reference import RandomOutputsError
+from accelbench_runner.judge.reference_program import ReferenceProgram, program_of, start_arrays
 from accelbench_runner.outputs import as_real, save
 
-EPSILON: Mapping[Precision, float] = {
-    "float64": 2.0**-52,
-    "float32": 2.0**-23,
-    "tf32": 2.0**-10,
-    "bfloat16": 2.0**-7,
-    "float16": 2.0**-10,
-}
-"""The distance from 1 to the next number of the policy's type; for TF32 that of a product's operands."""
-
-SMALLEST: Mapping[Precision, float] = {
-    "float64": 2.0**-1022,
-    "float32": 2.0**-126,
-    "tf32": 2.0**-126,
-    "bfloat16": 2.0**-126,
-    "float16": 2.0**-14,
-}
-"""The smallest normal number; smaller numbers may be flushed to zero."""
-
-FACTORS: Mapping[Precision, float] = {"float64": 64, "float32": 64, "tf32": 16, "bfloat16": 4, "float16": 16}
-"""Maximum error in spreads; docs/results/parity.md has the measured errors of correct programs.
-
-float64 and float32 round at every addition: the worst of 260,000 sums of 512 terms is 25 spreads off (matmul-chain in
-JAX; 20 for sums of 2048), and 10,000 epochs of xor are 10 off. With narrow types, products are summed in float32 and
-only results are rounded: 0.7 for products. Updates below half an ulp vanish, all in the same direction: 3 in bfloat16
-and 5 in float16 over 100 epochs of xor. Wrong outputs are off by their own size: by 20,000 spreads or more in float32,
-by 5,000 if it was computed in TF32, and by 8 after 100 products in bfloat16. So the factor of bfloat16 must be well
-below 8.
-"""
-
-OUTPUT_ULPS: Mapping[Precision, float] = {"float64": 16, "float32": 16, "tf32": 1, "bfloat16": 1, "float16": 1}
-"""Additional maximum error, in units in the last place of the output itself.
-
-If every addition rounds, a sum of many terms is rounded at its own size, which the moved inputs do not show, because
-their moves cancel: for 260,000 squares they move the mean by 0.01 ulp, and one kernel of Inductor is 5 ulp off
-(docs/results/parity.md). Narrow types are summed in float32 and rounded once.
-"""
-
-PERTURBATIONS = 4
-"""Number of runs with moved inputs."""
+RUNS = 8
+"""Number of runs with moved inputs, and of runs in the policy's arithmetic. With four, 3 of 92 correct programs were
+refused."""
+RUNS_BY_SECONDS = ((1.0, RUNS), (5.0, 4))
+"""Maximum number of runs of a reference that takes up to so many seconds; slower ones get `MINIMUM_RUNS`."""
+MINIMUM_RUNS = 2
+WIDENING = {4: 1.5, MINIMUM_RUNS: 2.5}
+"""Factor of the scales by the number of runs, if there are fewer than `RUNS`: fewer moves show less of their range."""
+FORMULA_RUNS = 4
+"""The same for programs in float64, whose errors may be many tolerances."""
 MAXIMUM_RERUN_DIFFERENCE = 1e-9
 """Maximum difference of two runs of the reference, relative to the array: sums may run in another order."""
 FLOAT64_STEP_ULPS = 2.0**12
-"""Number of ulp by which inputs are moved for float64; spreads are divided by it. The reference itself rounds in
+"""Number of ulp by which numbers are moved for float64; moves are divided by it. The reference itself rounds in
 float64, which would hide the effect of one ulp. Outputs are still linear in so small a step."""
-OWN_PROGRAM_PLATFORM = "cpu"
-REMEDY = "write a reference() in NumPy, or make arrays with dtype=x.dtype"
-"""Advice if a baseline's own program fails in float64, or differs there from its outputs in the requested precision."""
+
+
+FIRST_SALT = 0x5DEECE66D
+"""Odd number from which the salts of noise are made."""
+
+
+class IncomparableOutputsError(Exception):
+    """Report outputs of a launch that cannot be brought into the form in which they are compared."""
+
+    def __init__(self, detail: str, *, finite: bool = True) -> None:
+        """Create the error; `finite` is False if NaN or infinity is the reason."""
+        super().__init__(detail)
+        self.finite = finite
+
+
+@dataclass(frozen=True)
+class RawOutputs:
+    """Describe the reference's outputs before they were brought into their canonical form."""
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    finite: frozenset[str] = frozenset()
+    """Names of the outputs without NaN and infinity."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Hold the right outputs after some units of work, and the distance that each moves if the inputs move by one ulp.
+    """Hold the right outputs after some units of work, and how exactly correct programs return them."""
 
-    `values` and `spreads` have the same names and shapes. Values have the workload's types; spreads are float64.
-    """
-
-    values: NamedArrays
-    spreads: NamedArrays
+    expected: Mapping[str, Expected]
     precision: Precision
     non_finite: bool = False
     """True if the workload declares NaN and infinity: then outputs must have them in the same places."""
     frameworks: tuple[str, ...] = ()
     """The frameworks that the reference imported. The reference may share an error with their variants."""
+    unit: str = "step"
+    """Name of a unit of work; empty for a function, which has no steps."""
     own_program: str = ""
     """The variant whose own program is the reference; empty if the workload has a reference."""
     leaves_state_unchanged: bool = False
     """True if the right state equals the initial one within the tolerance: a step that does nothing would pass."""
     counts_units: bool = True
     """False if half as many units give the same outputs: then outputs do not show how many units a program ran."""
+    form: CanonicalForm | None = None
+    """The form in which outputs are compared, and `expected` is; None if it is the one which they have."""
+    raw: RawOutputs = field(default_factory=RawOutputs)
+    """The reference's outputs before they had that form."""
+    hidden_errors: HiddenErrors = field(default_factory=HiddenErrors)
+    """Errors that the form hides."""
 
-    def tolerance(self, name: str) -> Array:
-        """Return the maximum absolute error of each element, in float64."""
-        value, spread = self.values[name], self.spreads[name]
-        if not is_float(value):
-            return spread
-        finite = np.isfinite(value) & np.isfinite(spread)
-        typical_spread = np.sqrt(np.mean(np.square(spread[finite]))) if finite.any() else 0.0
-        effect_of_inputs = FACTORS[self.precision] * np.maximum(spread, typical_spread)
-        output_rounding = OUTPUT_ULPS[self.precision] * EPSILON[self.precision] * np.abs(value)
-        return effect_of_inputs + output_rounding + SMALLEST[self.precision]
+    def in_form(self, outputs: NamedArrays) -> NamedArrays:
+        """Return a launch's outputs in the form in which they are compared.
 
-    def accepts_anything(self) -> bool:
-        """Return True if the tolerance is larger than the outputs: any output would pass."""
-        names = [name for name, value in self.values.items() if is_float(value) and np.isfinite(value).any()]
-        return bool(names) and all(
-            np.nanmedian(self.tolerance(name)) > root_mean_square(self.values[name]) > 0 for name in names
-        )
+        Raises IncomparableOutputsError if they cannot have it, or have NaN or infinity where the reference has none.
+        """
+        if self.form is None:
+            return as_real(outputs)
+        if outputs.keys() != self.raw.shapes.keys():
+            raise IncomparableOutputsError(describe_layout(outputs, self.raw.shapes))
+        try:
+            compared = self.form.of(outputs)
+        except CanonicalError as error:
+            problem = describe_layout(outputs, self.raw.shapes) or f"its outputs have no canonical form: {error}"
+            raise IncomparableOutputsError(problem) from error
+        for name in self.raw.finite:  # `canonical` may have replaced NaN by numbers
+            if not np.isfinite(outputs[name]).all():
+                raise IncomparableOutputsError(f"{name}: NaN or infinity, before {CANONICAL}", finite=False)
+        return compared
+
+    @property
+    def values(self) -> NamedArrays:
+        """Return the right outputs by name."""
+        return {name: expected.value for name, expected in self.expected.items()}
 
 
-def reference_for(case: Case, units: int, directory: Path, *, unseen_seed: int | None = None) -> Reference:
-    """Return the right outputs of `case` after `units` units of work.
+def reference_for(
+    case: Case, units: int, directory: Path, *, unseen_seed: int | None = None, runs: int = RUNS
+) -> Reference:
+    """Return the right outputs of `case` after `units` units of work; compute them once, then read `directory`.
 
-    With `unseen_seed`, they start from other inputs.
+    `unseen_seed` is the seed of other inputs to start from; None for the case's own. `runs` is that of `compute`.
     """
     workload = catalogue.find(case.workload)
     parameters = catalogue.parse_parameters(workload, case.parameters)
-    precision = case.measurement.precision
-    file = directory / f"reference-{units}{'' if unseen_seed is None else '-unseen'}.npz"
-    properties_file = file.with_suffix(".json")
-    non_finite = workload.measure(parameters).non_finite is not None
-    if file.exists():
-        properties = json.loads(properties_file.read_text())
-        values, spreads = _load(file)
-    else:
-        # Note which frameworks the reference imports: it may share an error with their variants.
-        packages = {package: framework.name for framework in frameworks.every() for package in framework.own}
-        imported_before = sys.modules.keys() & packages.keys()
-        arrays = generate(workload, parameters, case.measurement.seed)
-        if unseen_seed is not None:
-            arrays = generate_unseen(workload, parameters, arrays, unseen_seed)
-        start = round_arrays(arrays, precision)
-        del arrays  # gigabytes for a large network
-        own_program = None if workload.has_reference() else OwnProgram(case, workload, parameters)
-        run = own_program.run if own_program else partial(workload.reference, parameters)
-        try:
-            values, spreads = compute(run, start, units, precision)
-        except Exception as error:
-            if own_program is None:
-                raise
-            message = f"{case.baseline}'s own program fails in float64 ({REMEDY}): {script.format_error(error)}"
-            raise InvalidWorkloadError(message) from error
-        imported_by_reference = (sys.modules.keys() & packages.keys()) - imported_before
-        computed = Reference(values, spreads, precision, non_finite)
-        properties = {
-            "frameworks": sorted({packages[package] for package in imported_by_reference}),
-            "leaves_state_unchanged": leaves_state_unchanged(start.state, computed),
-            "counts_units": counts_units(run, start, units, computed),
-        }
-        properties_file.write_text(json.dumps(properties))
-        _save(file, values, spreads)  # last, because the next call takes the reference as complete if this file exists
-    return Reference(
-        values=values,
-        spreads=spreads,
+    form = canonical_form(case, workload, parameters, unseen_seed)
+    precision, measure = case.measurement.precision, workload.measure(parameters)
+    file = directory / f"reference-{precision}-{units}{'' if unseen_seed is None else '-unseen'}.npz"
+    known = Reference(
+        expected={},
         precision=precision,
-        non_finite=non_finite,
-        frameworks=tuple(properties["frameworks"]),
+        non_finite=measure.non_finite is not None,
+        unit=measure.unit if workload.hand_written else "",
         own_program="" if workload.has_reference() else case.baseline,
-        leaves_state_unchanged=properties["leaves_state_unchanged"],
-        counts_units=properties["counts_units"],
+        form=form,
+    )
+    if file.exists():
+        return _load(file, known)
+    # Find out which frameworks the reference imports: it may share an error with their variants.
+    framework_of_package = {package: framework.name for framework in frameworks.every() for package in framework.own}
+    imported_before = sys.modules.keys() & framework_of_package.keys()
+    start = start_arrays(case, workload, parameters, unseen_seed)
+    raw_program = program_of(case, workload, parameters)
+    program = raw_program if form is None else CanonicalProgram(raw_program, form)
+    expected = compute(program, start, units, precision, runs)
+    imported_by_reference = (sys.modules.keys() & framework_of_package.keys()) - imported_before
+    computed = replace(
+        known,
+        expected=expected,
+        frameworks=tuple(sorted({framework_of_package[package] for package in imported_by_reference})),
+        leaves_state_unchanged=leaves_state_unchanged(start.state, expected),
+        counts_units=counts_units(program, start, units, expected),
+    )
+    if form is not None:
+        with np.errstate(all="ignore"):
+            outputs = raw_program.exact(start, units)
+        computed = _add_raw_outputs(computed, form, outputs, start.state)
+    _save(file, computed)
+    return computed
+
+
+def _add_raw_outputs(reference: Reference, form: CanonicalForm, outputs: NamedArrays, state: NamedArrays) -> Reference:
+    """Return the reference with what its `outputs` show before `form` is applied to them.
+
+    `state` is the initial state: a step that does nothing would return its arrays.
+    """
+    shapes = {name: np.shape(output) for name, output in outputs.items()}
+    initial = {name: state[name] for name, shape in shapes.items() if name in state and np.shape(state[name]) == shape}
+    outputs_without_work = _attempt(lambda: form.of({**outputs, **initial})) if initial else {}
+    return replace(
+        reference,
+        raw=RawOutputs(shapes, frozenset(name for name, output in outputs.items() if np.isfinite(output).all())),
+        hidden_errors=find_hidden_errors(outputs, form, reference.expected, reference.precision),
+        leaves_state_unchanged=leaves_state_unchanged(outputs_without_work, reference.expected),
     )
 
 
-def leaves_state_unchanged(state: NamedArrays, computed: Reference) -> bool:
-    """Return True if the state's arrays in the outputs still have their initial values."""
-    names = [name for name, value in computed.values.items() if name in state and np.shape(state[name]) == value.shape]
-    return bool(names) and all(
-        bool(np.all(np.abs(state[name] - computed.values[name]) <= computed.tolerance(name))) for name in names
-    )
+def leaves_state_unchanged(state: NamedArrays, expected: Mapping[str, Expected]) -> bool:
+    """Return True if arrays of the initial `state` are among the outputs, and all of them have their initial values."""
+    names = [name for name, each in expected.items() if name in state and np.shape(state[name]) == each.value.shape]
+    return bool(names) and all(_is_near(state[name], expected[name]) for name in names)
 
 
-def counts_units(run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, computed: Reference) -> bool:
-    """Return True if half of the units give other outputs than all units."""
-    if units < 2:  # noqa: PLR2004 - a half needs two
+def counts_units(program: ReferenceProgram, start: Arrays, units: int, expected: Mapping[str, Expected]) -> bool:
+    """Return True if half of the units give other outputs than all `units` of them, which give `expected`."""
+    if units < 2:  # noqa: PLR2004 - one unit has no half
         return True
     with np.errstate(all="ignore"):
-        halfway = as_real({name: np.asarray(value) for name, value in run(start, units // 2).items()})
-    return any(
-        not np.all(np.abs(halfway[name] - value) <= computed.tolerance(name)) for name, value in computed.values.items()
+        halfway = _as_arrays(program.exact(start, units // 2))
+    return not all(
+        halfway[name].shape == each.value.shape and _is_near(halfway[name], each) for name, each in expected.items()
     )
+
+
+def _is_near(output: Array, expected: Expected) -> bool:
+    """Return True if each element is within its tolerance, or the output or the reference is not finite there."""
+    with np.errstate(all="ignore"):
+        error = np.abs(np.asarray(output).astype(np.float64) - expected.value.astype(np.float64))
+        return bool(np.all((error <= expected.tolerance()) | ~np.isfinite(error)))
 
 
 def compute(
-    run: Callable[[Arrays, int], NamedArrays], start: Arrays, units: int, precision: Precision
-) -> tuple[NamedArrays, NamedArrays]:
-    """Return the reference's outputs, and how far they move if inputs move by one ulp.
+    program: ReferenceProgram, start: Arrays, units: int, precision: Precision, runs: int = RUNS
+) -> dict[str, Expected]:
+    """Return the reference's outputs after `units` units of work, and how far roundings in `precision` move each.
 
-    `start` must be rounded to `precision`.
+    `start` must be rounded to `precision`. There are at most `runs` runs with moved inputs, and as many in the policy's
+    arithmetic, half of them with noise in every operation. A slow reference runs less often, and its tolerances widen.
     """
-    rng = np.random.default_rng(0)  # a fixed seed, so that the tolerance can be reproduced
-    step_ulps = FLOAT64_STEP_ULPS if precision == "float64" else 1.0
-    step = EPSILON[precision] * step_ulps
-
-    def perturbed_inputs() -> Arrays:
-        """Return `start` with each float moved by a small step."""
-        return Arrays(
-            # Each unit of work rounds the state once, so the state moves more.
-            state={name: _perturb(array, step * math.sqrt(units), rng) for name, array in start.state.items()},
-            batches=tuple(
-                {name: _perturb(array, step, rng) for name, array in batch.items()} for batch in start.batches
-            ),
-        )
-
-    def run_once(arrays: Arrays) -> NamedArrays:
-        return as_real({name: np.asarray(value) for name, value in run(arrays, units).items()})
-
+    ulps = FLOAT64_STEP_ULPS if precision == "float64" else 1.0
+    step = EPSILON[precision] * ulps  # inputs move by this fraction of their size
+    rng = np.random.default_rng(0)  # a fixed seed, so that tolerances can be reproduced
     with np.errstate(all="ignore"):
-        values = run_once(start)
-        _check_repeatable(values, run_once(start))
-        spreads = {name: np.zeros(value.shape) for name, value in values.items()}
-        for _ in range(PERTURBATIONS):  # one run at a time, because a large network fills the memory
-            for name, value in run_once(perturbed_inputs()).items():
-                spreads[name] = _accumulate(spreads[name], value, values[name])
-    for name, value in values.items():
-        spreads[name] = _finish_spread(spreads[name], value, step_ulps)
-    return values, spreads
+        values, seconds = _time_exact(program, start, units)
+        runs = min(runs, _affordable_runs(seconds))
+        _check_repeatable(values, _as_arrays(program.exact(start, units)))
+        observed = {name: Observed(value, precision) for name, value in values.items()}
+
+        # The first kind of run: in the policy's type, from the given inputs and then from moved ones.
+        is_rounded = _add_run(observed, _attempt(partial(program.rounded, start, units, precision)))
+        move = _find_accepted_move(partial(program.exact, units=units), start, step)
+        for _ in range(runs // 2 - 1 if is_rounded else 0):
+            moved = round_arrays(move(start, step, step, rng), precision)
+            _add_run(observed, _attempt(partial(program.rounded, moved, units, precision)))
+            del moved  # so that only one is in memory
+        _end_kind(observed)
+
+        # The second kind: in float64, from moved inputs. Each unit of work rounds the state once; if no run in the
+        # policy's type has shown what that does, the state moves further.
+        state_step = step if is_rounded else step * float(np.sqrt(units))
+        for _ in range(runs):
+            _add_run(observed, program.exact(move(start, state_step, step, rng), units), ulps)
+        _widen_for_sums(observed, program, start, units, step, ulps)
+        _end_kind(observed)
+
+        # The third kind: with noise in every operation.
+        for index in range(runs // 2):
+            moved = move(start, step, step, rng)
+            outputs = _attempt(partial(program.noisy, moved, units, precision, FIRST_SALT * (2 * index + 1), ulps))
+            _add_run(observed, outputs, ulps)
+            del moved, outputs
+        _end_kind(observed)
+    return {name: each.expected(WIDENING.get(runs, 1.0)) for name, each in observed.items()}
+
+
+def _time_exact(program: ReferenceProgram, start: Arrays, units: int) -> tuple[dict[str, Array], float]:
+    """Return the outputs in float64, and the seconds of the run: wall time or CPU time, whichever is less.
+
+    So the seconds depend neither on the machine's other load nor on the number of threads.
+    """
+    began, cpu_began = time.perf_counter(), time.process_time()
+    values = _as_arrays(program.exact(start, units))
+    return values, min(time.perf_counter() - began, time.process_time() - cpu_began)
+
+
+def _widen_for_sums(
+    observed: Mapping[str, Observed], program: ReferenceProgram, start: Arrays, units: int, step: float, ulps: float
+) -> None:
+    """Run the reference on inputs that all grow by the fraction `step`, and widen the moves by what that shows.
+
+    `ulps` is that fraction in units in the last place.
+    """
+    elements = sum(array.size for group in (start.state, *start.batches) for array in group.values())
+    grown = map_arrays(start, lambda array: array * (1 + step) if array.dtype.kind in "fc" else array)
+    for name, output in _as_arrays(_attempt(partial(program.exact, grown, units))).items():
+        if output.shape == observed[name].value.shape and is_float(output):
+            observed[name].add_terms(output, ulps, elements)
+
+
+def _affordable_runs(seconds: float) -> int:
+    """Return the number of runs of each kind for a reference that takes `seconds`."""
+    return next((runs for limit, runs in RUNS_BY_SECONDS if seconds <= limit), MINIMUM_RUNS)
+
+
+def _add_run(observed: Mapping[str, Observed], outputs: NamedArrays, ulps: float = 1.0) -> bool:
+    """Add the outputs of a run that was disturbed by `ulps` units in the last place; return True if there are any."""
+    for name, output in _as_arrays(outputs).items():
+        # Moved inputs may select another number of elements; such outputs cannot be compared.
+        if output.shape == observed[name].value.shape:
+            observed[name].add(output, ulps)
+    return bool(outputs)
+
+
+def _end_kind(observed: Mapping[str, Observed]) -> None:
+    """End the runs of one kind, so that their moves widen the tolerances."""
+    for each in observed.values():
+        each.end_kind()
+
+
+def _as_arrays(outputs: NamedArrays) -> dict[str, Array]:
+    """Return the outputs as arrays of real numbers."""
+    return dict(as_real({name: np.asarray(value) for name, value in outputs.items()}))
+
+
+def _attempt(run: Callable[[], NamedArrays]) -> NamedArrays:
+    """Run the program in other arithmetic; return no outputs if it cannot."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they concern arithmetic that the program's author did not choose
+        try:
+            return run()
+        except Exception:  # noqa: BLE001 - the program was written for arrays of float64
+            return {}
 
 
 def _check_repeatable(values: NamedArrays, rerun_values: NamedArrays) -> None:
-    """Raise ValueError if two runs from the same inputs differ."""
+    """Raise RandomOutputsError if two runs from the same inputs differ: random numbers would widen the tolerance."""
     for name, value in values.items():
         difference = np.abs(np.asarray(rerun_values[name]).astype(np.float64) - value.astype(np.float64))
-        # Random numbers in the reference would widen the tolerance.
         if np.any(difference > MAXIMUM_RERUN_DIFFERENCE * root_mean_square(value)):
-            raise ValueError(f"{name} comes out different when it is computed again from the same inputs")
+            raise RandomOutputsError(name)
 
 
-def _perturb(array: Array, step: float, rng: np.random.Generator) -> Array:
-    """Move each float up or down at random by the fraction `step` of its size."""
-    if np.iscomplexobj(array):
-        return _perturb(array.real, step, rng) + 1j * _perturb(array.imag, step, rng)
-    signs = rng.integers(0, 2, size=array.shape) * 2.0 - 1.0
-    return array * (1 + step * signs) if is_float(array) else array
+Move = Callable[[Arrays, float, float, np.random.Generator], Arrays]
+"""Moves the floats of arrays by fractions of their size: first that for the state, then that for the batches."""
 
 
-def _load(file: Path) -> tuple[NamedArrays, NamedArrays]:
-    """Return the values and the spreads that `_save` wrote."""
-    values: dict[str, Array] = {}
-    spreads: dict[str, Array] = {}
-    with np.load(file, allow_pickle=False) as archive:
-        for key in archive.files:
-            kind, _, name = key.partition(":")
-            arrays = values if kind == "value" else spreads
-            arrays[name] = archive[key]
-    return values, spreads
+def _find_accepted_move(run: Callable[[Arrays], NamedArrays], start: Arrays, step: float) -> Move:
+    """Return how to move the inputs of a program: all numbers, only fractions, or none if it refuses moved numbers.
+
+    Some programs check their inputs: SciPy's `sosfilt` requires a column of ones.
+    """
+    rng = np.random.default_rng(0)
+    for move in (_move, partial(_move, keeps_whole_numbers=True)):
+        if _attempt(partial(run, move(start, step, step, rng))):
+            return move
+    return lambda arrays, _state_step, _step, _rng: arrays  # moves nothing
 
 
-def _save(file: Path, values: NamedArrays, spreads: NamedArrays) -> None:
-    """Write values and spreads to one archive."""
-    partial_file = file.with_suffix(".partial.npz")
-    value_entries = {f"value:{name}": array for name, array in values.items()}
-    spread_entries = {f"spread:{name}": array for name, array in spreads.items()}
-    save(partial_file, value_entries | spread_entries)
-    partial_file.replace(file)  # only a complete file gets the name
+def _move(
+    arrays: Arrays, state_step: float, step: float, rng: np.random.Generator, *, keeps_whole_numbers: bool = False
+) -> Arrays:
+    """Move each float at random by up to the fraction `state_step` (in the state) or `step` (in batches) of its size.
 
+    With `keeps_whole_numbers`, floats without a fractional part stay, as integers always do.
+    """
 
-def round_arrays(arrays: Arrays, precision: Precision) -> Arrays:
-    """Round all arrays to `precision`, as programs get them."""
+    def move(array: Array, fraction: float) -> Array:
+        if array.dtype.kind == "c":
+            return np.asarray(move(array.real, fraction) + 1j * move(array.imag, fraction))
+        if not is_float(array):
+            return array
+        # With two sizes of steps, equal numbers may become smaller or larger than each other.
+        moved = array * (1 + fraction * rng.choice([-1.0, -0.5, 0.5, 1.0], array.shape))
+        return np.where(array == np.rint(array), array, moved) if keeps_whole_numbers else moved
+
     return Arrays(
-        state={name: round_array(array, precision) for name, array in arrays.state.items()},
-        batches=tuple(
-            {name: round_array(array, precision) for name, array in batch.items()} for batch in arrays.batches
-        ),
+        state={name: move(array, state_step) for name, array in arrays.state.items()},
+        batches=tuple({name: move(array, step) for name, array in batch.items()} for batch in arrays.batches),
     )
 
 
-def round_array(array: Array, precision: Precision) -> Array:
-    """Round each float to `precision` (half to even), and return it as float64."""
-    if np.iscomplexobj(array):
-        # Frameworks have no complex types narrower than complex64.
-        part_precision: Precision = "float64" if precision == "float64" else "float32"
-        return round_array(array.real, part_precision) + 1j * round_array(array.imag, part_precision)
-    if not is_float(array) or precision == "float64":
-        return array
-    with np.errstate(over="ignore"):
-        if precision == "float16":
-            return array.astype(np.float16).astype(np.float64)
-        single = array.astype(np.float32)
-        if precision == "bfloat16":
-            # A bfloat16 has the upper 16 bits of a float32. Adding almost half of its last bit, or exactly half if
-            # that bit is set, and then cutting off the lower bits rounds half to even.
-            bits = single.view(np.uint32)
-            last_bit = (bits >> 16) & 1
-            rounded_bits = (bits + 0x7FFF + last_bit) & 0xFFFF0000
-            single = np.where(np.isfinite(single), rounded_bits, bits).astype(np.uint32).view(np.float32)
-        return single.astype(np.float64)
+def _load(file: Path, known: Reference) -> Reference:
+    """Return the reference that `_save` wrote; `known` has the fields that are not in the file."""
+    properties = json.loads(file.with_suffix(".json").read_text())
+    hidden_errors = properties["hidden_errors"]
+    hidden_errors["outputs"] = tuple(hidden_errors["outputs"])  # JSON has lists only
+    with np.load(file, allow_pickle=False) as archive:
+        expected = {
+            name: Expected(
+                value=archive[f"value:{name}"],
+                scale=archive[f"scale:{name}"],
+                precision=known.precision,
+                choices=Choices(
+                    **counts, positions=archive[f"positions:{name}"], values=archive[f"alternatives:{name}"]
+                ),
+            )
+            for name, counts in properties["choices"].items()
+        }
+    return replace(
+        known,
+        expected=expected,
+        frameworks=tuple(properties["frameworks"]),
+        leaves_state_unchanged=properties["leaves_state_unchanged"],
+        counts_units=properties["counts_units"],
+        raw=RawOutputs(
+            {name: tuple(shape) for name, shape in properties["raw_shapes"].items()},
+            frozenset(properties["raw_finite"]),
+        ),
+        hidden_errors=HiddenErrors(**hidden_errors),
+    )
 
 
-def _accumulate(total: Array, output: Array, value: Array) -> Array:
-    """Add the differences between two outputs to `total`."""
-    differences = np.abs(output.astype(np.float64) - value.astype(np.float64))
-    if is_float(value):
-        return np.asarray(total + np.square(differences))
-    return np.asarray(np.maximum(total, differences))
-
-
-def _finish_spread(total: Array, value: Array, step_ulps: float) -> Array:
-    """Return the spread of an output from the `total` of all runs."""
-    if is_float(value):
-        return np.asarray(np.sqrt(total / PERTURBATIONS) / step_ulps)
-    return total
-
-
-def is_float(array: Array) -> bool:
-    """Return True for an array of real floating-point numbers."""
-    return bool(np.issubdtype(array.dtype, np.floating))
+def _save(file: Path, reference: Reference) -> None:
+    """Write the reference's arrays to the archive `file`, and its other properties to a JSON file next to it."""
+    arrays: dict[str, Array] = {}
+    choices = {}
+    for name, expected in reference.expected.items():
+        arrays |= {
+            f"value:{name}": expected.value,
+            f"scale:{name}": expected.scale,
+            f"positions:{name}": expected.choices.positions,
+            f"alternatives:{name}": expected.choices.values,
+        }
+        counts = asdict(expected.choices)
+        choices[name] = {key: counts[key] for key in ("runs", "once", "share", "most", "farthest")}
+    properties = {
+        "choices": choices,
+        "frameworks": reference.frameworks,
+        "leaves_state_unchanged": reference.leaves_state_unchanged,
+        "counts_units": reference.counts_units,
+        "raw_shapes": reference.raw.shapes,
+        "raw_finite": sorted(reference.raw.finite),
+        "hidden_errors": asdict(reference.hidden_errors),
+    }
+    file.with_suffix(".json").write_text(json.dumps(properties))
+    partial_file = file.with_suffix(".partial.npz")
+    save(partial_file, arrays)
+    partial_file.replace(file)  # only a complete file gets the name
 
 
 def root_mean_square(value: Array) -> float:
-    """Return the root mean square of the finite elements."""
-    finite = value[np.isfinite(value)]
+    """Return the root mean square of the finite elements; 0 without any."""
+    finite = value[np.isfinite(value)].astype(np.float64)
     return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0
-
-
-class OwnProgram:
-    """Run a baseline's own program in float64 on the CPU, step by step, without jit or compile."""
-
-    def __init__(self, case: Case, workload: Workload, parameters: Any) -> None:
-        """Import the baseline's framework, and initialise it on the CPU in float64."""
-        variant = next(variant for variant in case.variants if variant.name == case.baseline)
-        self._kind = workload.variants()[variant.use]
-        framework = frameworks.find(self._kind.framework)
-        self._workload, self._parameters = workload, parameters
-        self._adapter: Adapter = framework.load_adapter()(
-            AdapterSettings(
-                mode=self._kind.mode,
-                options=catalogue.parse_options(self._kind, variant.options),
-                platform=OWN_PROGRAM_PLATFORM,
-                precision="float64",
-                threads=len(os.sched_getaffinity(0)),
-                differentiates=workload.measure(parameters).differentiates,
-                backend=framework.backend(OWN_PROGRAM_PLATFORM, {}),
-            )
-        )
-        self._adapter.initialise()
-
-    def run(self, arrays: Arrays, units: int) -> NamedArrays:
-        """Return the arrays that the program exports after `units` units of work."""
-        build = getattr(self._workload, self._kind.method)
-        program = workload_checks.call_method(build, Program, self._parameters, arrays, self._adapter)
-        state, out = program.state, None
-        for index in range(units // program.units):
-            step_in_call = index % program.inner  # every call starts again with the first batch
-            state, out = program.step(state, program.batches[step_in_call % len(program.batches)])
-        return self._adapter.to_numpy(workload_checks.call_export(program, state, out))

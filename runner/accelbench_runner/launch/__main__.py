@@ -1,11 +1,8 @@
-"""Run a launch: read a `LaunchRequest` from standard input, and write messages to its descriptor.
+"""Run a launch: read a `LaunchRequest` from standard input, and write messages to its descriptor."""
 
-The process exits as soon as it has sent its last message: frameworks take time to shut down, which yields nothing.
-"""
-
-import os
 import sys
 
+from accelbench_runner.answers import end_process
 from accelbench_runner.launch.stages import run_launch
 from accelbench_runner.launch.task import Machine
 from accelbench_runner.protocol import LaunchRequest
@@ -17,7 +14,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    end_process(main())

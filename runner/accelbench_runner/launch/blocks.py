@@ -66,7 +66,7 @@ class BlockPlan:
     """Number of blocks that are measured even beyond the budget."""
     budget: float = LONG_BUDGET_SECONDS
     """Maximum seconds of blocks after which another block begins, once there are `minimum_blocks`."""
-    keep_garbage: bool = True
+    collects_garbage: bool = True
     """True: garbage is collected before each block; False: Python decides when, as in production."""
 
 
@@ -75,7 +75,7 @@ LATENCY = BlockPlan(
     blocks=LATENCY_CALLS,
     minimum_blocks=MINIMUM_LATENCY_CALLS,
     budget=LATENCY_BUDGET_SECONDS,
-    keep_garbage=False,
+    collects_garbage=False,
 )
 """Plan of the protocol `latency`: every block is one call, from a fresh state."""
 
@@ -108,9 +108,10 @@ def time_calls(work: Work, calls: int, clock: Clock, inspect: Callable[[Any], No
 
 
 def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> float:
-    """Repeat calls in longer and longer runs; return the shortest seconds per call.
+    """Warm up by runs of calls; return the seconds per call of the fastest run.
 
-    Blocks planned with this number are rarely too short.
+    The calls of a run are doubled until it takes `longest_run` seconds. Blocks planned with the fastest run are rarely
+    too short.
     """
     calls, elapsed_seconds, calls_so_far, fastest_seconds = 1, 0.0, 0, math.inf
     while elapsed_seconds < WARM_UP_SECONDS or calls_so_far < WARM_UP_CALLS:
@@ -125,14 +126,15 @@ def warm_up(work: Work, clock: Clock, longest_run: float = BLOCK_SECONDS) -> flo
 
 
 def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
-    """Return the median seconds that timing a block costs."""
+    """Return the median seconds that timing a block costs: two readings of the clock, and synchronising."""
     state = work.fresh()
     work.synchronise(state)
     costs = []
     for _ in range(readings):
         began = clock.seconds()
         work.synchronise(state)
-        clock.seconds()  # one whole reading; the halves of the readings before and after it make the second
+        # The difference of two readings contains half of each: this third one makes the cost that of two.
+        clock.seconds()
         costs.append(clock.seconds() - began)
     return statistics.median(costs)  # a mean grows with a single interruption by another process
 
@@ -140,15 +142,21 @@ def overhead_seconds(work: Work, clock: Clock, readings: int = 20) -> float:
 def plan(seconds_per_call: float, overhead: float, late_seconds: float = 0.0) -> BlockPlan:
     """Plan blocks that are long enough to make the timing's own errors small.
 
-    `overhead` is the seconds to time one block. `late_seconds` is the time of work that goes on after a block.
+    Args:
+        seconds_per_call: Seconds of one call.
+        overhead: Seconds that timing a block takes, as `overhead_seconds` measures them.
+        late_seconds: Seconds for which the process or the device still works for the last call after the block's clock
+            has stopped, for example to free memory.
     """
+    # Late work can grow with the number of calls, and then no block is long enough. The overhead is short and the same
+    # for every block, so its length needs no maximum.
     length_for_late_work = min(late_seconds / LATE_SHARE, LONG_BUDGET_SECONDS)
     length_for_overhead = overhead / OVERHEAD_SHARE
-    return _plan(seconds_per_call, max(BLOCK_SECONDS, length_for_overhead, length_for_late_work))
+    return _plan_of_length(seconds_per_call, max(BLOCK_SECONDS, length_for_overhead, length_for_late_work))
 
 
-def _plan(seconds_per_call: float, length: float) -> BlockPlan:
-    """Plan blocks of at least `length` seconds that take `BUDGET_SECONDS` together."""
+def _plan_of_length(seconds_per_call: float, length: float) -> BlockPlan:
+    """Plan blocks of at least `length` seconds each, and as many as take `BUDGET_SECONDS`, within a range."""
     calls = max(1, math.ceil(length / seconds_per_call))
     block_seconds = calls * seconds_per_call
     blocks_in_budget = round(BUDGET_SECONDS / block_seconds)
@@ -173,32 +181,44 @@ def measure_as_planned(
 ) -> MeasuredBlocks:
     """Measure the planned blocks; if a block is far too short, plan and measure again.
 
-    Other load during the warm-up makes calls look slow, and then blocks are too short.
+    Other load during the warm-up makes calls look slow, and then blocks are too short. After `MAXIMUM_REPLANS` voided
+    plans, blocks of any length count.
     """
     for voided_plans in range(MAXIMUM_REPLANS):
-        blocks: list[float] = []
-        for seconds in measure(work, block_plan, clock, inspect):
-            if seconds < block_plan.length / 2:
-                # 0 if the clock's resolution is too low: four times as many calls are tried then.
-                nonzero_seconds = seconds or block_plan.length / 4
-                block_plan = _plan(nonzero_seconds / block_plan.calls, block_plan.length)
-                break
-            blocks.append(seconds)
-        else:
-            return MeasuredBlocks(block_plan.calls * work.units, tuple(blocks), voided_plans)
-    blocks = list(measure(work, block_plan, clock, inspect))
-    return MeasuredBlocks(block_plan.calls * work.units, tuple(blocks), MAXIMUM_REPLANS)
+        minimum_seconds = block_plan.length / 2
+        block_seconds = list(_measure_until_short(work, block_plan, minimum_seconds, clock, inspect))
+        last_seconds = block_seconds[-1]
+        if last_seconds >= minimum_seconds:
+            return MeasuredBlocks(block_plan.calls * work.units, tuple(block_seconds), voided_plans)
+        # 0 if the clock's resolution is too low: four times as many calls are tried then.
+        nonzero_seconds = last_seconds or block_plan.length / 4
+        block_plan = _plan_of_length(nonzero_seconds / block_plan.calls, block_plan.length)
+    block_seconds = list(measure(work, block_plan, clock, inspect))
+    return MeasuredBlocks(block_plan.calls * work.units, tuple(block_seconds), MAXIMUM_REPLANS)
+
+
+def _measure_until_short(
+    work: Work, block_plan: BlockPlan, minimum_seconds: float, clock: Clock, inspect: Callable[[Any], None]
+) -> Iterator[float]:
+    """Yield the seconds of each planned block, up to the first block that takes less than `minimum_seconds`."""
+    for seconds in measure(work, block_plan, clock, inspect):
+        yield seconds
+        if seconds < minimum_seconds:
+            return
 
 
 def measure(
     work: Work, block_plan: BlockPlan, clock: Clock, inspect: Callable[[Any], None] = _ignore
 ) -> Iterator[float]:
-    """Yield the seconds of each planned block; pass each last result to `inspect`."""
+    """Measure blocks, and yield the seconds of each; pass the result of its last call to `inspect`.
+
+    Beyond the plan's budget, only its minimum of blocks is measured.
+    """
     elapsed = 0.0
     for finished_blocks in range(block_plan.blocks):
         if finished_blocks >= block_plan.minimum_blocks and elapsed >= block_plan.budget:
             return
-        if block_plan.keep_garbage:
+        if block_plan.collects_garbage:
             gc.collect()
         seconds = time_calls(work, block_plan.calls, clock, inspect)
         elapsed += seconds
@@ -206,9 +226,9 @@ def measure(
 
 
 def episode(work: Work, batches: Iterable[Any], clock: Clock) -> tuple[MeasuredBlocks, Any]:
-    """Time each call of one pass over the batches, including compilations.
+    """Time each call of one pass over the batches, including compilations; each call is a block.
 
-    Returns the blocks and the last call's result.
+    Returns the blocks, and the last call's result: the final state and the last out.
     """
     state = work.fresh()
     work.synchronise(state)

@@ -5,12 +5,12 @@ The kernel enforces a memory limit for this process. If a compiler needs more me
 
 import resource
 
-from accelbench.launch.facts import Facts
+from accelbench.launch.fact import value_or_none
 from accelbench.targets import find as find_target
 from accelbench_runner.devices import cpu
 from accelbench_runner.frameworks.adapter import Adapter, Targets, UnsupportedError
 from accelbench_runner.launch.preparation import import_framework, set_up_to_compile, versions_of
-from accelbench_runner.launch.reporter import Reporter
+from accelbench_runner.launch.reporter import Reporter, read
 from accelbench_runner.launch.task import Machine, Task
 from accelbench_runner.protocol import LaunchRequest, Measured
 
@@ -43,7 +43,7 @@ class Compilation:
         for_target = adapter.targets.for_target(self._target)  # refuses before anything is initialised
         with reporter.phase("device-init"):
             adapter.initialise()
-        reporter.facts(Facts(protocol="compile", versions=versions_of(adapter, task.libraries)))
+        reporter.facts(protocol="compile", versions=lambda: versions_of(adapter, task.libraries))
         with for_target:
             self._compile(adapter, adapter.targets)
         reporter.send(Measured())
@@ -54,19 +54,15 @@ class Compilation:
         bytes_before = cpu.resident_bytes()
         program, work = set_up_to_compile(task, adapter, targets)
         cpu.restart_peak()
-        seconds_before = adapter.accounting.compilations().seconds
+        compilations_before = adapter.accounting.compilations()
         with reporter.phase("compile") as parts:
             compiled, executable = targets.compile(program, work, self._target)
-            for part, seconds_after in adapter.accounting.compilations().seconds.items():
-                seconds = seconds_after - seconds_before.get(part, 0.0)
-                if seconds > 0:
-                    parts[part] = seconds
-        written_flops = adapter.accounting.arithmetic(work).written  # before the compiler's optimisations
-        flops = None if written_flops is None else round(written_flops)
+            parts.update(adapter.accounting.compilations().seconds_since(compilations_before))
+        arithmetic = value_or_none(read(lambda: adapter.accounting.arithmetic(work)))
+        # Before the compiler's optimisations.
+        flops = None if arithmetic is None or arithmetic.written is None else round(arithmetic.written)
         reporter.facts(
-            Facts(
-                compiled=compiled,
-                executable=executable.model_copy(update={"flops_per_call": flops}),
-                compile_peak_memory_bytes=max(0, cpu.peak_bytes() - bytes_before),
-            )
+            compiled=compiled,
+            executable=executable.model_copy(update={"flops_per_call": flops}),
+            compile_peak_memory_bytes=lambda: max(0, cpu.peak_bytes() - bytes_before),
         )

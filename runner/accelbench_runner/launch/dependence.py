@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from accelbench.catalogue import inputs, workload_checks
+from accelbench.launch.fact import value_or_none
 from accelbench.launch.facts import Dependence, Replay
 from accelbench.workload import NamedArrays, Program, VariantKind, Workload
 from accelbench_runner.clock import Clock
-from accelbench_runner.frameworks.adapter import Adapter
+from accelbench_runner.frameworks.adapter import Adapter, export_numbers
+from accelbench_runner.frameworks.build import build_program
+from accelbench_runner.frameworks.captured import captured_arrays
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks
-from accelbench_runner.launch.captured import captured_arrays
+from accelbench_runner.launch.reporter import read
 from accelbench_runner.outputs import UNSEEN, as_real, save
 
 ROUNDS = 2
@@ -31,7 +34,7 @@ RUNS = (1, 2, 3, 4)
 MINIMUM_CALLS, MAXIMUM_CALLS = 16, 64
 """Range of the calls in the long run if a block has fewer. The number is random, so that no program can expect it."""
 QUICK_SECONDS = 0.25
-"""Maximum seconds of a call that is repeated often and replayed; a longer call is repeated once."""
+"""Maximum seconds of a call that is repeated often and replayed; a longer call is repeated twice."""
 MANY_SECONDS = 0.02
 """Maximum seconds of a call for which the long run is made."""
 MAXIMUM_REPLAYED_CALLS = 4096
@@ -62,48 +65,42 @@ def without_inputs(work: Work) -> Work:
 
 
 def examine(adapter: Adapter, subject: Subject, unseen_seed: int, directory: Path, clock: Clock) -> Dependence:
-    """Run the timed program on other inputs, and write its outputs for the judge.
+    """Run the timed program on other inputs, count its operations, and write its outputs for the judge.
 
-    `unable` is the reason why other inputs were not possible; `raised` is an exception of the program.
+    In the result, `unable` is the reason why other inputs were not possible, and `raised` an exception of the program.
     """
-    captured = captured_arrays(subject.step) or adapter.accounting.constants()
+    described = read(lambda: captured_arrays(subject.step) or adapter.accounting.constants())
+    captured = value_or_none(described) or []  # objects of any library may raise anything
     try:
-        original_arrays = inputs.generate(subject.workload, subject.parameters, subject.seed)
-        arrays = inputs.generate_unseen(subject.workload, subject.parameters, original_arrays, unseen_seed)
-        if inputs.digest(arrays) == inputs.digest(original_arrays):
-            unable = "no other inputs can be made: no array of floats is other than zero"
-            return Dependence(captured=captured, unable=unable)
-        # Use a new instance of the workload, so that the timed program's instance does not change.
-        build = getattr(type(subject.workload)(), subject.kind.method)
-        program = workload_checks.call_method(build, Program, subject.parameters, arrays, adapter)
-        del original_arrays, arrays
-        other_work = adapter.prepare(program)
-        work = replace(subject.work, fresh=other_work.fresh, batches=other_work.batches)
+        work = _work_on_other_inputs(adapter, subject, unseen_seed)
     except workload_checks.ERRORS as error:
         unable = f"no other inputs can be made: {workload_checks.describe(error)}"
+        return Dependence(captured=captured, unable=unable)
+    if work is None:
+        unable = "no other inputs can be made: no array of floats is other than zero"
         return Dependence(captured=captured, unable=unable)
     # Export with the timed program: one built from these inputs could export the right result without its step.
     trial = _Trial(adapter, subject.export, work, clock)
     fields: dict[str, Any] = {"captured": captured}
     try:
-        began = clock.seconds()
-        fields["dispatched"], first_result = trial.run(1)
-        seconds = clock.seconds() - began
-        save(directory / UNSEEN, trial.export_result(first_result))
-        fields["units"] = work.units
-        if seconds > QUICK_SECONDS:  # a slow call is made only once more
-            repeated_counts, _ = trial.run(1)
-            return Dependence(**fields, again=[repeated_counts])
-        first_export_counts = trial.count_export(first_result)
-        del first_result  # frees its memory
-        repetitions = [trial.run(calls) for calls in RUNS]
-        fields["again"] = [counts for counts, _ in repetitions]
-        _, last_result = repetitions[-1]
-        fields["exported"] = [first_export_counts, trial.count_export(last_result)]
+        _fill_fields(fields, trial, directory)
     except workload_checks.ERRORS as error:
         is_out_of_memory = isinstance(error, MemoryError) or adapter.out_of_memory(error)
         fields["unable" if is_out_of_memory else "raised"] = workload_checks.describe(error)
     return Dependence(**fields)
+
+
+def _work_on_other_inputs(adapter: Adapter, subject: Subject, unseen_seed: int) -> Work | None:
+    """Return the subject's work with the state and the batches of other inputs; None if no input can be changed."""
+    original_arrays = inputs.generate(subject.workload, subject.parameters, subject.seed)
+    arrays = inputs.generate_unseen(subject.workload, subject.parameters, original_arrays, unseen_seed)
+    if inputs.digest(arrays) == inputs.digest(original_arrays):
+        return None
+    # Use a new instance of the workload, so that the timed program's instance does not change.
+    program = build_program(type(subject.workload)(), subject.kind, subject.parameters, arrays, adapter)
+    del original_arrays, arrays  # frees their memory
+    other_work = adapter.prepare(program)
+    return replace(subject.work, fresh=other_work.fresh, batches=other_work.batches)
 
 
 @dataclass(frozen=True)
@@ -116,7 +113,7 @@ class _Trial:
     clock: Clock
 
     def run(self, calls: int) -> tuple[dict[str, int], Any]:
-        """Make a block of calls; return the block's operations and the last call's result."""
+        """Make a block of calls; return its count of operations by name, and the last call's result."""
         results: list[Any] = []
 
         def block() -> None:
@@ -132,6 +129,28 @@ class _Trial:
         """Count by name the operations that exporting `result` dispatches."""
         self.export_result(result)  # compiles the export first, so that compiling is not counted
         return self.adapter.accounting.count_dispatched(lambda: self.export_result(result))
+
+
+def _fill_fields(fields: dict[str, Any], trial: _Trial, directory: Path) -> None:
+    """Make the calls on other inputs; save the first outputs, and add the counts of operations to `fields`.
+
+    If a call raises, `fields` keeps what was counted before.
+    """
+    began = trial.clock.seconds()
+    fields["dispatched"], first_result = trial.run(1)
+    seconds = trial.clock.seconds() - began
+    save(directory / UNSEEN, trial.export_result(first_result))
+    fields["units"] = trial.work.units
+    if seconds > QUICK_SECONDS:  # two calls are the fewest that show a result kept in the state
+        two_calls_counts, _ = trial.run(2)
+        fields["again"] = [fields["dispatched"], two_calls_counts]
+        return
+    first_export_counts = trial.count_export(first_result)
+    del first_result  # frees its memory
+    repetitions = [trial.run(calls) for calls in RUNS]
+    fields["again"] = [counts for counts, _ in repetitions]
+    _, last_result = repetitions[-1]
+    fields["exported"] = [first_export_counts, trial.count_export(last_result)]
 
 
 Block = Callable[[int, Callable[[Any], None]], object]
@@ -153,7 +172,11 @@ class ExtraBlock:
 def make_extra_block(
     adapter: Adapter, program: Program, work: Work, block: Block, calls: int, seconds_per_call: float, unseen_seed: int
 ) -> ExtraBlock:
-    """Count the operations of one call and of many calls; export a block's result."""
+    """Count the operations of one call and of many calls, and export the result of a block.
+
+    `block` makes a block just as timed blocks are made, which have `calls` calls. `seconds_per_call` decides how many
+    calls are made, and `unseen_seed` is a random number that the program does not know.
+    """
     counts: dict[str, Any] = {"seen": count_operations(adapter, work, lambda: block(1, lambda _: None))}
     if seconds_per_call > QUICK_SECONDS:
         return ExtraBlock(counts)
@@ -170,7 +193,7 @@ def make_extra_block(
 
 
 def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlock) -> dict[str, Any]:
-    """Return the block's counts, and compare its outputs with those of untimed calls."""
+    """Return the block's counts, and how far its outputs are from those of untimed calls, as fields of `Dependence`."""
     if block.outputs is None:
         return dict(block.counts)
     # Twice, because outputs may differ from run to run.
@@ -186,7 +209,7 @@ def replay_block(adapter: Adapter, program: Program, work: Work, block: ExtraBlo
 
 
 def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) -> dict[str, int]:
-    """Count the operations of `run` by name, without those for the fresh state."""
+    """Run `run`, and count its operations by name, without those that make its fresh state."""
     state_counts = adapter.accounting.count_dispatched(lambda: work.synchronise(work.fresh()))
     total_counts = adapter.accounting.count_dispatched(run)
     counts = {name: count - state_counts.get(name, 0) for name, count in total_counts.items()}
@@ -196,7 +219,7 @@ def count_operations(adapter: Adapter, work: Work, run: Callable[[], object]) ->
 def _export_arrays(adapter: Adapter, export: Export, work: Work, result: Any) -> NamedArrays:
     """Return what the program exports for a call's result, as NumPy arrays."""
     state, out = result
-    return as_real(adapter.to_numpy(export(state, work.last_out(out))))
+    return export_numbers(adapter, export, export(state, work.last_out(out)))
 
 
 def _run_untimed(work: Work, calls: int) -> Any:
@@ -212,12 +235,17 @@ def _run_untimed(work: Work, calls: int) -> Any:
 
 
 def relative_distance(outputs: NamedArrays, expected_outputs: NamedArrays) -> float | None:
-    """Return the largest difference, divided by the root mean square of the expected array."""
+    """Return the largest difference of all arrays, divided by the root mean square of the expected array.
+
+    Only elements that are finite on both sides count: None if there are none. For different shapes, the distance is the
+    largest float.
+    """
     import numpy as np
 
     largest: float | None = None
-    for name, expected_array in expected_outputs.items():
-        array = np.asarray(outputs[name])
+    real_outputs = as_real(outputs)
+    for name, expected_array in as_real(expected_outputs).items():
+        array = np.asarray(real_outputs[name])
         if array.shape != np.shape(expected_array):
             return float(np.finfo(np.float64).max)
         is_finite = np.isfinite(array) & np.isfinite(expected_array)
@@ -225,7 +253,7 @@ def relative_distance(outputs: NamedArrays, expected_outputs: NamedArrays) -> fl
             continue
         actual = array[is_finite].astype(np.float64)
         expected = expected_array[is_finite].astype(np.float64)
-        scale = float(np.sqrt(np.mean(np.square(expected)))) or 1.0
+        scale = float(np.sqrt(np.mean(np.square(expected)))) or 1.0  # zeros have no scale
         distance = float(np.max(np.abs(actual - expected))) / scale
         largest = max(largest or 0.0, distance)
     return largest

@@ -35,7 +35,7 @@ Call = Callable[[], None]
 def measure_undisturbed(
     adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock, processors: cpu.Processors = cpu
 ) -> Limits | None:
-    """Measure the device's FLOP/s and bytes/s; None if other processes used the CPUs.
+    """Measure the device's FLOP/s and bytes/s; None if a data sheet has them, or other processes used the CPUs.
 
     Limits that are too low make an honest program look impossibly fast.
     """
@@ -47,11 +47,12 @@ def measure_undisturbed(
     limits = measure(adapter, platform, monitor, clock)
     available_seconds = (clock.seconds() - began) * len(os.sched_getaffinity(0))
     used_by_others = processors.usage().others_seconds_since(usage_before)
-    return limits if used_by_others <= shared_device.NEIGHBOURS.biases * available_seconds else None
+    maximum_seconds = shared_device.NEIGHBOURS.biases * available_seconds  # more would bias the limits
+    return limits if used_by_others <= maximum_seconds else None
 
 
 def measure(adapter: Adapter, platform: Platform, monitor: DeviceMonitor, clock: Clock) -> Limits | None:
-    """Measure FLOP/s of matrix products and bytes/s of the triad `a <- b + 0.5 a`."""
+    """Measure FLOP/s of matrix products and bytes/s of the triad `a <- b + 0.5 a`; None if one is not possible."""
     try:
         flops_per_second = _product_rate(adapter, platform.largest_product, clock)
         cache_bytes = adapter.accounting.cache_bytes() or monitor.cache_bytes()
@@ -86,7 +87,7 @@ def _triad_rate(adapter: Adapter, total_bytes: int, clock: Clock) -> float:
 
 
 def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | None) -> int:
-    """Return the size of the triad's two arrays together, larger than the cache if possible."""
+    """Return the bytes of the triad's two arrays together: more than the cache has, if possible and if it is known."""
     size = min(maximum_bytes, CACHE_MULTIPLE * cache_bytes) if cache_bytes else maximum_bytes
     if free_bytes is not None:
         size = min(size, int(ROOM_SHARE * free_bytes))
@@ -94,7 +95,7 @@ def _triad_bytes(maximum_bytes: int, cache_bytes: int | None, free_bytes: int | 
 
 
 def _fastest_seconds(call: Call, budget_seconds: float, clock: Clock) -> float:
-    """Repeat calls for `budget_seconds`; return the seconds of the fastest."""
+    """Repeat calls for `budget_seconds`, at least twice; return the seconds of the fastest call."""
     call()  # not timed
     began, fastest, calls = clock.seconds(), float("inf"), 0
     while calls < 2 or clock.seconds() - began < budget_seconds:  # noqa: PLR2004 - at least two

@@ -13,11 +13,11 @@ FLAGS = (
 """Prefixes of the environment variables that decide what a framework computes, and how."""
 
 Functions = Mapping[str, tuple[object, object]]
-"""Functions and their code objects, by name."""
+"""Functions, each with its code object, by qualified name."""
 
 
 def functions() -> Functions:
-    """Return accelbench's imported functions and methods, each with its code object."""
+    """Return accelbench's imported functions and methods by qualified name, each with its code object."""
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES]
     found: dict[str, tuple[object, object]] = {}
     for module in modules:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from accelbench.api.observation import NOTHING
+from accelbench.catalogue.numbers import NotNumbersError
 from accelbench.catalogue.observations import MAXIMUM_CHARACTERS, MAXIMUM_OWN, NAME, STANDARD, Scalar, format_value
 from accelbench.catalogue.workload_checks import InvalidWorkloadError
-from accelbench.launch.facts import Facts
 from accelbench.workload import Program
-from accelbench_runner.frameworks.adapter import Adapter
+from accelbench_runner.frameworks.adapter import Adapter, inputs_of_calls
 from accelbench_runner.frameworks.work import Work
 
 OUT = "out"
@@ -29,29 +29,28 @@ class Call:
     compilations: int
 
 
-def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> Facts:
-    """Make a call for each batch, and return the observations.
+def observe(adapter: Adapter, program: Program, work: Work, declared: Mapping[str, str]) -> dict[str, object]:
+    """Make a call for each batch, and return the facts about the calls: values, or functions that read them.
 
     `declared` has a description for each name that the program may observe.
     """
     check_names(declared)
     calls, state = make_calls(adapter, program, work)
-    return Facts(
-        observations=observations(adapter, program, calls, declared),
-        device=adapter.device((state, work.batches, [call.out for call in calls])),
-    )
+    return {
+        "observations": observations(adapter, program, calls, declared),
+        "device": lambda: adapter.device((state, work.batches, [call.out for call in calls])),
+    }
 
 
 def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Call], Any]:
-    """Make a call for each batch, or one call with all batches if a call has several steps.
+    """Make one pass over the batches; return its calls and the final state.
 
-    Return the calls and the final state. After a call that raises, the next call starts from the same state.
+    After a call that raises, the next call starts from the same state.
     """
     state = work.fresh()
     work.synchronise(state)
     calls: list[Call] = []
-    inputs_of_calls = program.batches if program.inner == 1 else (work.batches,)
-    for inputs in inputs_of_calls:
+    for inputs in inputs_of_calls(program, work):
         compilations_before = len(adapter.accounting.compilations().causes)
         out: Any = None
         raised: Exception | None = None
@@ -73,7 +72,7 @@ def make_calls(adapter: Adapter, program: Program, work: Work) -> tuple[list[Cal
 def observations(
     adapter: Adapter, program: Program, calls: Sequence[Call], declared: Mapping[str, str]
 ) -> dict[str, Scalar]:
-    """Return the standard observations and those of the program, by name.
+    """Return the standard observations of the calls, and those that the program makes from their outs, by name.
 
     Raises ValueError for an undeclared name, and TypeError for a value of an invalid type.
     """
@@ -106,18 +105,19 @@ def check_names(declared: Mapping[str, str]) -> None:
 
 
 def _to_numpy(adapter: Adapter, out: Any) -> Any:
-    """Convert the arrays in a call's out to NumPy."""
+    """Convert a call's out to NumPy: an array, or a mapping of arrays by name; Python's own values stay as they are."""
     if out is None or isinstance(out, bool | int | float | str):
         return out
-    if isinstance(out, Mapping):
-        return adapter.to_numpy(out)
-    return adapter.to_numpy({OUT: out})[OUT]
+    try:
+        return adapter.to_numpy(out) if isinstance(out, Mapping) else adapter.to_numpy({OUT: out})[OUT]
+    except NotNumbersError as error:
+        raise InvalidWorkloadError(f"a step returned {error}") from error
 
 
 def _scalar(name: str, value: Any) -> Scalar:
-    """Convert an observed value to a number, a boolean or a text.
+    """Convert an observed value to a number, a boolean or a text; a list becomes the text `1, 0, 1`.
 
-    Raises TypeError for a value of another type.
+    Raises TypeError, which names the observation, for a value of another type.
     """
     import numpy as np
 
@@ -131,7 +131,9 @@ def _scalar(name: str, value: Any) -> Scalar:
         return _clip(value)
     if isinstance(value, np.ndarray | Sequence):
         return _clip(_format_list(value))
-    raise TypeError(f"{name} is observed as a {type(value).__name__}: a number, a truth, a text or a list of these")
+    raise TypeError(
+        f"{name} is observed as a {type(value).__name__}: observe a number, a boolean, a text or a list of these"
+    )
 
 
 def _format_list(values: Any) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 
 from accelbench import catalogue, frameworks
 from accelbench.catalogue import inputs, workload_checks
-from accelbench.launch.fact import NOT_REPORTED
-from accelbench.launch.facts import Facts, WorkingSet
+from accelbench.catalogue.workload_checks import InvalidWorkloadError
+from accelbench.launch.facts import WorkingSet
 from accelbench.workload import Arrays, Program
 from accelbench_runner.frameworks.adapter import Adapter, AdapterSettings, Targets, UnsupportedError
+from accelbench_runner.frameworks.build import build_program
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch.task import Task
 from accelbench_runner.protocol import PhaseEnded, PhaseStarted
@@ -21,7 +22,8 @@ from accelbench_runner.protocol import PhaseEnded, PhaseStarted
 def import_framework(task: Task) -> tuple[Adapter, float]:
     """Import the framework, the workload's libraries and the compiler.
 
-    Returns the adapter and the seconds for the compiler. Raises UnsupportedError if anything needed is missing.
+    Returns the adapter, and the seconds to import the compiler: 0 for a variant that needs none. Raises
+    UnsupportedError if anything needed is missing.
     """
     framework, precision = frameworks.find(task.kind.framework), task.request.case.measurement.precision
     try:
@@ -34,7 +36,7 @@ def import_framework(task: Task) -> tuple[Adapter, float]:
         platform=task.platform.name,
         precision=precision,
         threads=task.request.threads,
-        differentiates=task.measure.differentiates,
+        differentiates=task.differentiates,
         backend=backend,
         model=task.monitor.model(),
     )
@@ -60,21 +62,25 @@ def set_up(task: Task, adapter: Adapter) -> tuple[Program, Work]:
     observes = task.measure.protocol == "observe"
     with task.reporter.phase("setup"):
         arrays = inputs.generate(task.workload, task.parameters, task.request.case.measurement.seed)
-        build = getattr(task.workload, task.kind.method)
-        program = workload_checks.call_method(build, Program, task.parameters, arrays, adapter)
+        if task.measure.protocol == "latency" and len(arrays.batches) > 1 and not task.workload.hand_written:
+            raise InvalidWorkloadError(
+                f"the protocol latency times every call, and arrays() returns {len(arrays.batches)} batches, which are "
+                "timed together: return one"
+            )
+        program = build_program(task.workload, task.kind, task.parameters, arrays, adapter)
         if not observes:
-            workload_checks.check_names(build, program)
+            workload_checks.check_names(getattr(task.workload, task.kind.method), program)
         work = adapter.prepare(program)
         if task.measure.cold:
             work = replace(work, evict=task.monitor.evictor(adapter.overwrite))
         work.synchronise((work.fresh(), work.batches))  # so that moving the inputs to the device counts as setup
-    facts = _program_facts(task, adapter, program, work, arrays)
     evicts_caches = work.evict is not None
-    input_facts = {
-        "inputs_digest": inputs.digest(arrays),
-        "cold": evicts_caches if task.measure.cold else NOT_REPORTED,
-    }
-    task.reporter.facts(facts.model_copy(update=input_facts))
+    task.reporter.facts(
+        **_program_facts(task, adapter, program, work, arrays),
+        inputs_digest=inputs.digest(arrays),
+        cold=evicts_caches if task.measure.cold else None,
+        setup_function=task.workload.setup_function(task.kind.method),
+    )
     return program, work
 
 
@@ -83,40 +89,41 @@ def set_up_to_compile(task: Task, adapter: Adapter, targets: Targets) -> tuple[P
     shapes = task.workload.shapes(task.parameters)
     if shapes is None:
         return set_up(task, adapter)
-    build = getattr(task.workload, task.kind.method)
 
-    def build_program() -> tuple[Program, Work]:
-        program = workload_checks.call_method(build, Program, task.parameters, shapes, adapter)
+    def build() -> tuple[Program, Work]:
+        program = build_program(task.workload, task.kind, task.parameters, shapes, adapter)
         return program, adapter.prepare(program)
 
     with task.reporter.phase("setup"):
-        program, work = targets.build_abstract(build_program)
-        workload_checks.check_names(build, program)
-    task.reporter.facts(_program_facts(task, adapter, program, work, shapes))
+        program, work = targets.build_abstract(build)
+        workload_checks.check_names(getattr(task.workload, task.kind.method), program)
+    task.reporter.facts(**_program_facts(task, adapter, program, work, shapes))
     return program, work
 
 
-def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> Facts:
-    """Return a call's units, memory and cost."""
+def _program_facts(task: Task, adapter: Adapter, program: Program, work: Work, arrays: Arrays) -> dict[str, object]:
+    """Return facts about a call's units, memory and cost, by field of `Facts`: values, or functions that read them."""
     observes = task.measure.protocol == "observe"
     cost = None if observes else workload_checks.cost(task.workload, task.parameters, adapter.float_bytes)
-    return Facts(
-        unit=task.measure.unit,
-        units_per_call=work.units,
-        units_per_step=program.units,
-        flops_per_unit=cost.flops if cost else NOT_REPORTED,
-        bytes_per_unit=cost.bytes if cost else NOT_REPORTED,
-        working_set=WorkingSet(
+    return {
+        "unit": task.measure.unit,
+        "units_per_call": work.units,
+        # No program of functions can claim more units than another: the script declares them for all.
+        "units_per_step": program.units if task.workload.hand_written else 1,
+        "flops_per_unit": cost.flops if cost else None,
+        "bytes_per_unit": cost.bytes if cost else None,
+        "working_set": lambda: WorkingSet(
             bytes=inputs.working_set(arrays, adapter.float_bytes),
             cache_bytes=adapter.accounting.cache_bytes() or task.monitor.cache_bytes(),
         ),
-    )
+    }
 
 
 def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: float) -> tuple[Any, Any]:
     """Compile the call, make it for the first time, and return its result.
 
-    The phase `compile` includes compiling inside the call; `first-step` is the rest of the call.
+    The phase `compile` consists of `import_seconds` for importing the compiler, of compiling before the call, and of
+    compiling inside the call; `first-step` is the rest of the call.
     """
     clock, reporter = task.clock, task.reporter
     state = work.fresh()
@@ -137,11 +144,12 @@ def make_first_call(task: Task, adapter: Adapter, work: Work, import_seconds: fl
     seconds_after_call = adapter.accounting.compilations().seconds
     call_seconds = ended - call_began
     reported_seconds = sum(seconds_after_call.values()) - sum(seconds_before_call.values())
-    compile_seconds_in_call = min(call_seconds, reported_seconds)  # so that `first-step` is not negative
+    compile_seconds_in_call = min(call_seconds, max(0.0, reported_seconds))  # so that no phase is negative
     parts = {part: seconds - seconds_at_start.get(part, 0.0) for part, seconds in seconds_after_call.items()}
     if import_seconds:
         parts["import"] = import_seconds
     compile_seconds = import_seconds + call_began - began + compile_seconds_in_call
+    # Only now is it known how much of the call was compiling.
     reporter.send(PhaseEnded(phase="compile", seconds=compile_seconds, parts=parts))
     if not call_compiles_nothing:
         reporter.send(PhaseStarted(phase="first-step"))

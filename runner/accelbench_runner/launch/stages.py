@@ -9,25 +9,34 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from accelbench.catalogue import workload_checks
-from accelbench.launch.fact import NOT_REPORTED
-from accelbench.launch.facts import DeclaredOperations, Facts, Gradients, Limits, Meddling, OperationCounts, Threads
+from accelbench.launch.fact import value_or_none
+from accelbench.launch.facts import (
+    MAXIMUM_OUTPUTS,
+    DeclaredOperations,
+    FormulaRun,
+    Gradients,
+    Meddling,
+    OperationCounts,
+    Threads,
+)
 from accelbench.workload import Program
 from accelbench_runner.devices import cpu
-from accelbench_runner.frameworks.adapter import Adapter
+from accelbench_runner.frameworks.adapter import Adapter, export_numbers
 from accelbench_runner.frameworks.work import Work
-from accelbench_runner.launch import blocks, dependence, limits, meddling, observe
+from accelbench_runner.launch import blocks, dependence, formula, limits, meddling, observe
 from accelbench_runner.launch.compilation import Compilation
 from accelbench_runner.launch.preparation import import_framework, make_first_call, set_up, versions_of
-from accelbench_runner.launch.reporter import Reporter, describe_failure
+from accelbench_runner.launch.reporter import Reporter, describe_failure, read, with_message
 from accelbench_runner.launch.task import Machine, Task
 from accelbench_runner.launch.timing import Inspect, Timing
-from accelbench_runner.outputs import save
-from accelbench_runner.protocol import PROBE_FILE, Done, LaunchRequest, Measured
+from accelbench_runner.outputs import save, type_name
+from accelbench_runner.protocol import PROBE_FILE, Done, LaunchRequest, Measured, NeedsGradients
 
 OUTPUTS = "outputs.npz"
 MINIMUM_PARITY_UNITS = 2
@@ -45,8 +54,15 @@ def run_launch(request: LaunchRequest, machine: Machine) -> int:
         else:
             launch = Launch(request, reporter, machine)
         launch.run()
-    except workload_checks.ERRORS as error:  # any exception of the variant is its result
-        reporter.send(describe_failure(error, launch.adapter if launch else None))
+    except KeyboardInterrupt:  # of this process, by whoever started it
+        raise
+    except BaseException as raised:  # noqa: BLE001 - any exception of the variant is its result
+        error = with_message(raised)
+        adapter = launch.adapter if launch else None
+        if adapter is not None and adapter.needs_gradients(error):
+            reporter.send(NeedsGradients())
+            return 0
+        reporter.send(describe_failure(error, adapter))
         return 1
     reporter.send(Done())
     return 0
@@ -82,20 +98,17 @@ class Launch:
         self.adapter = adapter
         with self._reporter.phase("device-init"):
             adapter.initialise()
-        device = adapter.accounting.device_id()
-        settings = self._reporter.probe("watch", lambda: task.monitor.identify(device))
+        settings = self._reporter.probe("watch", lambda: task.monitor.identify(adapter.accounting.device_id()))
         self._reporter.facts(
-            Facts(
-                protocol=task.measure.protocol,
-                versions=versions_of(adapter, task.libraries),
-                device_settings=dict(settings) if settings else NOT_REPORTED,
-                emulated=adapter.accounting.describe_emulation(),
-            )
+            protocol=task.measure.protocol,
+            versions=lambda: versions_of(adapter, task.libraries),
+            device_settings=dict(settings) if settings else None,
+            emulated=adapter.accounting.describe_emulation,
         )
         if task.request.purpose == "probe":  # a warm probe ends after the first call
             _, work = set_up(task, adapter)
-            self._first_call(adapter, work)
-            self._reporter.facts(Facts(compile_cache=adapter.accounting.compile_cache() or NOT_REPORTED))
+            make_first_call(task, adapter, work, self._import_seconds)
+            self._reporter.facts(compile_cache=adapter.accounting.compile_cache)
             return
         if task.measure.protocol == "observe":
             self._observe(adapter)
@@ -107,34 +120,35 @@ class Launch:
         program, work = set_up(self._task, adapter)
         with self._reporter.phase("steady"):
             facts = observe.observe(adapter, program, work, self._task.workload.observes)
-        self._reporter.facts(facts)
+        self._reporter.facts(**facts)
         self._report_measured(adapter)
 
     def _report_measured(self, adapter: Adapter) -> None:
         """Report the last facts that a verdict needs. A probe that fails later does no harm."""
         self._reporter.facts(
-            Facts(
-                precision=adapter.precision(),
-                gradients=Gradients(wanted=self._task.measure.differentiates, actual=adapter.gradients()),
-                meddling=Meddling(flags=self._changed_flags, functions=meddling.replaced_functions(self._functions)),
-                threads=Threads(
-                    requested=self._task.request.threads,
-                    affinity=len(os.sched_getaffinity(0)),
-                    framework=adapter.accounting.threads(),
-                ),
-            )
+            precision=adapter.precision,
+            gradients=lambda: Gradients(
+                wanted=self._task.measure.differentiates,
+                actual=adapter.gradients(),
+                needed=self._task.request.needs_gradients,
+            ),
+            meddling=Meddling(flags=self._changed_flags, functions=meddling.replaced_functions(self._functions)),
+            threads=lambda: Threads(
+                requested=self._task.request.threads,
+                affinity=len(os.sched_getaffinity(0)),
+                framework=adapter.accounting.threads(),
+            ),
         )
         self._reporter.send(Measured())
 
     def _measure_steps(self, adapter: Adapter) -> None:
-        """Compute outputs, time steps, count operations, and try unseen inputs."""
+        """Compute outputs, time calls, count operations, and try unseen inputs, for every protocol but `observe`."""
         task = self._task
         self._bytes_before_setup = cpu.resident_bytes()
         cpu.restart_peak()
         program, work = set_up(task, adapter)
         timing = Timing(task, adapter, self._bytes_before_setup)
-        protocol = task.measure.protocol
-        if protocol == "episode":
+        if task.measure.protocol == "episode":
             state, out, units = timing.measure_episode(program, work)
             with self._reporter.aside("parity"):
                 self._write_outputs(adapter, program, state, work.last_out(out), units)
@@ -145,11 +159,7 @@ class Launch:
             self._count_operations(adapter, work)
             cpu.restart_peak()  # leave the compiler's memory out of the program's peak
             if task.timed:
-                # The protocol `latency` leaves garbage collection to Python, as in production.
-                with blocks.garbage_collection_paused() if protocol == "steady" else nullcontext():
-                    calls, extra = timing.measure_blocks(program, work)
-                    self._report_measured(adapter)
-                    timing.measure_late_work(work, calls)
+                extra = self._time_blocks(adapter, program, work, timing)
             else:
                 with blocks.garbage_collection_paused():
                     extra = self._make_extra_block(adapter, program, work)
@@ -162,28 +172,56 @@ class Launch:
             self._try_unseen_inputs(adapter, step, export, work)
         if task.timed and task.request.round <= limits.ROUNDS:
             self._measure_limits(adapter)
+        if task.request.round <= formula.ROUNDS and task.request.case.measurement.precision != "float64":
+            self._run_in_float64(adapter)
+
+    def _time_blocks(
+        self, adapter: Adapter, program: Program, work: Work, timing: Timing
+    ) -> dependence.ExtraBlock | None:
+        """Time blocks, and then the work that continues after one; return the extra block of the first rounds."""
+        # The protocol `latency` leaves garbage collection to Python, as in production.
+        is_steady = self._task.measure.protocol == "steady"
+        with blocks.garbage_collection_paused() if is_steady else nullcontext():
+            calls, extra = timing.measure_blocks(program, work)
+            self._report_measured(adapter)
+            timing.measure_late_work(work, calls)
+        return extra
 
     def _measure_limits(self, adapter: Adapter) -> None:
         """Measure and report the device's FLOP/s and bytes/s."""
+        task, processors = self._task, self._task.machine.processors
+        measure = partial(limits.measure_undisturbed, adapter, task.platform, task.monitor, task.clock, processors)
+        self._reporter.facts(limits=self._reporter.probe("limits", measure))
+
+    def _run_in_float64(self, adapter: Adapter) -> None:
+        """Run the program once in float64, where rounding hides no wrong formula; report how it went."""
         task = self._task
+        program = formula.Formula(
+            workload=task.workload,
+            parameters=task.parameters,
+            kind=task.kind,
+            seed=task.request.case.measurement.seed,
+            units=max(MINIMUM_PARITY_UNITS, task.measure.parity_units),
+            directory=task.directory,
+        )
 
-        def measure() -> Limits | None:
-            return limits.measure_undisturbed(adapter, task.platform, task.monitor, task.clock, task.machine.processors)
+        def run() -> FormulaRun:
+            if reason := task.platform.lacks.get("float64"):
+                return FormulaRun(unable=f"float64 is {reason}")
+            adapter.restore_captured()  # the program starts in float64 as it did before
+            adapter_for_float64 = adapter.in_float64()
+            if adapter_for_float64 is None:
+                return FormulaRun(unable="the framework's adapter has no float64")
+            return program.run(adapter_for_float64)
 
-        measured_limits = self._reporter.probe("limits", measure)
-        self._reporter.facts(Facts(limits=measured_limits or NOT_REPORTED))
-
-    def _first_call(self, adapter: Adapter, work: Work) -> tuple[Any, Any]:
-        return make_first_call(self._task, adapter, work, self._import_seconds)
+        self._reporter.facts(formula=self._reporter.probe("formula", run))
 
     def _compute_outputs(self, adapter: Adapter, program: Program, work: Work) -> None:
         """Make calls until there are enough units for parity, and write the last outputs."""
-        state, out = self._first_call(adapter, work)
+        state, out = make_first_call(self._task, adapter, work, self._import_seconds)
         self._reporter.facts(
-            Facts(
-                compile_cache=adapter.accounting.compile_cache() or NOT_REPORTED,
-                compile_peak_memory_bytes=max(0, cpu.peak_bytes() - self._bytes_before_setup),
-            )
+            compile_cache=adapter.accounting.compile_cache,
+            compile_peak_memory_bytes=lambda: max(0, cpu.peak_bytes() - self._bytes_before_setup),
         )
         with self._reporter.aside("parity"):
             units = work.units
@@ -193,31 +231,36 @@ class Launch:
             self._write_outputs(adapter, program, state, work.last_out(out), units)
 
     def _write_outputs(self, adapter: Adapter, program: Program, state: Any, out: Any, units: int) -> None:
-        """Write the outputs after `units` units of work for the judge."""
-        outputs = adapter.to_numpy(workload_checks.call_export(program, state, out))
+        """Write what the program exports of the state and the last out for the judge, after `units` units of work."""
+        exported = workload_checks.call_export(program, state, out)
+        outputs = export_numbers(adapter, program.export, exported)
         save(self._task.directory / OUTPUTS, outputs)
-        self._reporter.facts(Facts(parity_units=units))
+        names = list(outputs)[:MAXIMUM_OUTPUTS]
+        self._reporter.facts(
+            parity_units=units,
+            output_types=lambda: {name: type_name(exported[name]) for name in names},
+            output_shapes=lambda: {name: list(outputs[name].shape) for name in names},
+            changed=lambda: adapter.changed_captured()[:MAXIMUM_OUTPUTS],
+        )
 
     def _count_operations(self, adapter: Adapter, work: Work) -> None:
         """Report the executable's size, and the declared and counted operations."""
-        declared_operations = self._task.workload.operations(self._task.parameters)
+        declared = workload_checks.operations(self._task.workload, self._task.parameters)
         with self._reporter.aside("operations"):
-            self._reporter.facts(Facts(executable=adapter.accounting.executable_size() or NOT_REPORTED))
-            counted_operations = adapter.accounting.operations(work) if declared_operations else None
-        if declared_operations is None:
+            self._reporter.facts(executable=adapter.accounting.executable_size)
+            counted = value_or_none(read(lambda: adapter.accounting.operations(work))) if declared else None
+        if declared is None:
             return
         self._reporter.facts(
-            Facts(
-                operations=DeclaredOperations(
-                    declared=OperationCounts(**asdict(declared_operations * work.units)),
-                    counted=OperationCounts(**asdict(counted_operations.operations)) if counted_operations else None,
-                    source=counted_operations.source if counted_operations else None,
-                )
+            operations=DeclaredOperations(
+                declared=OperationCounts(**asdict(declared * work.units)),
+                counted=OperationCounts(**asdict(counted.operations)) if counted else None,
+                source=counted.source if counted else None,
             )
         )
 
     def _make_extra_block(self, adapter: Adapter, program: Program, work: Work) -> dependence.ExtraBlock:
-        """Make the extra block of a launch that times nothing."""
+        """Make the extra block, whose operations and outputs are compared later, in a launch that times nothing."""
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> float:
@@ -232,15 +275,16 @@ class Launch:
             )
 
     def _count_calls(self, adapter: Adapter, program: Program, work: Work, extra: dependence.ExtraBlock | None) -> None:
-        """Compare the extra block with untimed calls, and report the call's arithmetic.
+        """Compare the extra block with untimed calls, keep its counts, and report the call's arithmetic.
 
-        This runs after the timed blocks, because counting takes memory and time.
+        This runs after the timed blocks, because counting takes memory and time. `extra` is None in later rounds.
         """
         if extra is None:
             return
         with self._reporter.aside("operations"):
             self._counts = dependence.replay_block(adapter, program, work, extra)
-            self._reporter.facts(Facts(arithmetic=adapter.accounting.arithmetic(work)))
+            with adapter.autograd_required():
+                self._reporter.facts(arithmetic=lambda: adapter.accounting.arithmetic(work))
 
     def _try_unseen_inputs(
         self,
@@ -249,7 +293,7 @@ class Launch:
         export: Callable[[Any, Any], Mapping[str, Any]],
         work: Work,
     ) -> None:
-        """Run the timed program on other inputs, and report its operations."""
+        """Run the timed program on other inputs, and report how it behaved on them and on its own."""
         task = self._task
         subject = dependence.Subject(
             workload=task.workload,
@@ -262,4 +306,4 @@ class Launch:
         )
         with self._reporter.aside("dependence"):
             result = dependence.examine(adapter, subject, task.request.unseen_seed, task.directory, task.clock)
-        self._reporter.facts(Facts(dependence=result.model_copy(update=self._counts)))
+        self._reporter.facts(dependence=result.model_copy(update=self._counts))

@@ -13,7 +13,7 @@ seems late is repeated, and the least late run is compared with the latest produ
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from accelbench.launch.facts import Synchronisation, WatchedRun
 from accelbench_runner.clock import Clock
@@ -45,6 +45,13 @@ Probe = Callable[[Callable[[], Any]], Any]
 """Runs a probe, which runs none of the variant's code, and returns its result; None if it failed."""
 
 
+class _Run(NamedTuple):
+    """Hold how long work continued after a run of calls, and the length of the run. Runs are sorted by the former."""
+
+    late_seconds: float
+    seconds: float
+
+
 class LateWork:
     """Measure work that continues after the clock has stopped.
 
@@ -54,7 +61,10 @@ class LateWork:
     def __init__(
         self, adapter: Execution, clock: Clock, other_threads_seconds: Callable[[], float], probe: Probe
     ) -> None:
-        """Compile the matrix product. `other_threads_seconds` returns the other threads' CPU seconds."""
+        """Compile a matrix product by `probe`, which calls a function and returns its result, or None if it failed.
+
+        `other_threads_seconds` returns the CPU seconds of the process's other threads.
+        """
         self._adapter, self._clock, self._probe = adapter, clock, probe
         self._other_threads_seconds = other_threads_seconds
         self._product: Callable[[], None] | None = probe(self._first_product)
@@ -62,14 +72,14 @@ class LateWork:
     def measure(
         self, work: Work, *, calls: int, long: bool, maximum_runs: int = MAXIMUM_RUNS
     ) -> Synchronisation | None:
-        """Measure how long work goes on after a run of `calls` calls.
+        """Measure how long work continues after a run of `calls` calls; return None if the probe failed.
 
         With `long`, a run of at least `LONG_SECONDS` is measured too.
         """
         ready_after_runs: list[bool | None] = []
 
-        def run(calls_in_run: int) -> tuple[float, float]:
-            """Make a run of calls; return its late seconds and its length in seconds."""
+        def run(calls_in_run: int) -> _Run:
+            """Make a run of calls, and watch the work that continues after it."""
             late_seconds = 0.0
 
             def inspect(result: Any) -> None:
@@ -78,7 +88,7 @@ class LateWork:
                 late_seconds = self._seconds_until_idle()
 
             seconds = blocks.time_calls(work, calls_in_run, self._clock, inspect)
-            return late_seconds, seconds
+            return _Run(late_seconds, seconds)
 
         if self._product is None:
             return None
@@ -95,25 +105,23 @@ class LateWork:
         return Synchronisation(runs=runs, ready=None if None in ready_after_runs else all(ready_after_runs))
 
     def measure_after(self, result: Any, seconds: float) -> Synchronisation | None:
-        """Measure the late work of a call that took `seconds` and has just returned `result`."""
+        """Measure the late work of a call that took `seconds` and just returned `result`; None if the probe failed."""
         if self._product is None:
             return None
         ready = self._adapter.ready(result)
         late_seconds = self._seconds_until_idle()
-        run = self._least_late_run(lambda: (late_seconds, seconds), maximum_runs=1)
+        run = self._least_late_run(lambda: _Run(late_seconds, seconds), maximum_runs=1)
         return None if run is None else Synchronisation(runs=[run], ready=ready)
 
-    def _least_late_run(
-        self, run: Callable[[], tuple[float, float]], maximum_runs: int = MAXIMUM_RUNS
-    ) -> WatchedRun | None:
-        """Repeat a run while it seems late; return the run with the fewest late seconds.
+    def _least_late_run(self, run: Callable[[], _Run], maximum_runs: int) -> WatchedRun | None:
+        """Repeat a run while it seems late; return the run with the fewest late seconds, less those of products.
 
-        `run` returns its late seconds and its length in seconds.
+        None if the probe that makes matrix products failed.
         """
         runs, baseline_seconds = [], 0.0
         for _ in range(maximum_runs):
             runs.append(run())
-            late_seconds, seconds = min(runs)
+            late_seconds, seconds = min(runs)  # the least late run
             # Threads of a pool spin after any work. Matrix products show for how long, but no pool spins for
             # `PATIENCE_SECONDS`.
             if baseline_seconds + PAUSE_SECONDS < late_seconds < PATIENCE_SECONDS:
@@ -126,14 +134,14 @@ class LateWork:
         return WatchedRun(seconds=seconds, late_seconds=max(0.0, late_seconds - baseline_seconds))
 
     def _first_product(self) -> Callable[[], None]:
-        """Compile a matrix product, and return the function that computes it."""
+        """Compile a matrix product, compute it once, and return the function that computes it."""
         product = self._adapter.product(PRODUCT)
         product()
         self._adapter.drain()
         return product
 
     def _lateness_of_products(self, seconds: float) -> float:
-        """Multiply matrices for `seconds`; return the seconds until idle."""
+        """Multiply matrices for `seconds`, at most `MAXIMUM_BASELINE_SECONDS`; return the seconds until idle then."""
         assert self._product is not None  # noqa: S101 - the callers have checked
         began = self._clock.seconds()
         self._product()
@@ -148,7 +156,7 @@ class LateWork:
         return self._clock.seconds() - began + self._seconds_busy()
 
     def _seconds_busy(self) -> float:
-        """Return the seconds until the other threads were last busy."""
+        """Watch the other threads until they are idle; return the seconds until they were last busy."""
         began = last_busy = now = self._clock.seconds()
         cpu_seconds = self._other_threads_seconds()
         while now - last_busy < QUIET_SECONDS and now - began < PATIENCE_SECONDS:

@@ -72,7 +72,7 @@ class Task:
             workload=workload,
             parameters=parameters,
             kind=workload.variants()[variant.use],
-            measure=workload.measure(parameters),
+            measure=catalogue.measure_of(workload, parameters, case.measurement.protocol),
             platform=platform,
             monitor=machine.monitor(platform, machine.clock, machine.processors),
         )
@@ -98,6 +98,11 @@ class Task:
         return self.request.purpose == "measure"
 
     @property
+    def differentiates(self) -> bool:
+        """Return True if autograd records the step."""
+        return self.measure.differentiates or self.request.needs_gradients
+
+    @property
     def counts_calls(self) -> bool:
-        """Return True if this launch counts the operations of calls."""
+        """Return True if this launch, one of the first rounds, counts the operations of calls."""
         return self.request.round <= dependence.ROUNDS

@@ -5,16 +5,16 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
-from accelbench.launch.fact import NOT_REPORTED
-from accelbench.launch.facts import ClockQuality, Device, Facts, HostOverDevice
+from accelbench.document import shorten
+from accelbench.launch.facts import ClockQuality, HostOverDevice
 from accelbench.workload import Program
 from accelbench_runner.clock import ClockDrift, reading_seconds, resolution
 from accelbench_runner.devices import cpu
 from accelbench_runner.devices.monitor import Watch
-from accelbench_runner.frameworks.adapter import Adapter, RecompiledError
+from accelbench_runner.frameworks.adapter import Adapter, RecompiledError, inputs_of_calls
 from accelbench_runner.frameworks.work import Work
 from accelbench_runner.launch import blocks, dependence
-from accelbench_runner.launch.reporter import MAXIMUM_MESSAGE_CHARACTERS
+from accelbench_runner.launch.reporter import MAXIMUM_MESSAGE_CHARACTERS, read
 from accelbench_runner.launch.synchronisation import LONG_ROUNDS, LateWork
 from accelbench_runner.launch.task import Task
 from accelbench_runner.protocol import BlockTimed
@@ -39,7 +39,7 @@ class Timing:
         self._causes: list[str] = []
 
     def measure_blocks(self, program: Program, work: Work) -> tuple[int, dependence.ExtraBlock | None]:
-        """Time blocks of many calls (protocol `steady`) or of one call (`latency`).
+        """Time blocks of many calls (protocol `steady`) or of one call (`latency`), and report them.
 
         Returns the calls in a block, and in the first rounds an extra block for `dependence`.
         """
@@ -52,6 +52,7 @@ class Timing:
             seconds_per_call, block_plan = self._plan_steady(work)
 
         def measure(block_plan: blocks.BlockPlan, inspect: Inspect) -> blocks.MeasuredBlocks:
+            """Measure the blocks; pass the result of each to `inspect`."""
             try:
                 with adapter.forbid_compiling():
                     return blocks.measure_as_planned(work, block_plan, self._clock, inspect)
@@ -67,7 +68,7 @@ class Timing:
         with self._reporter.aside("dependence"):
 
             def block(calls: int, inspect: Inspect) -> object:
-                """Make one block, just as timed blocks are made."""
+                """Make one block of `calls` calls, just as timed blocks are made."""
                 return measure(blocks.BlockPlan(calls=calls, blocks=1), inspect)
 
             unseen_seed = task.request.unseen_seed
@@ -77,7 +78,7 @@ class Timing:
             return calls, extra_block
 
     def _plan_steady(self, work: Work) -> tuple[float, blocks.BlockPlan]:
-        """Warm up; return the seconds per call and a plan of blocks."""
+        """Warm up for the protocol `steady`; return the seconds per call and a plan of blocks."""
         with self._reporter.phase("warm-up"):
             seconds_per_call = blocks.warm_up(work, self._clock)
             overhead = blocks.overhead_seconds(work, self._clock)
@@ -96,12 +97,12 @@ class Timing:
 
         Returns the last state, the last out, and the number of units of work.
         """
-        # With several steps in a call, one call takes all batches.
-        batches = program.batches if program.inner == 1 else (work.batches,)
+        batches = inputs_of_calls(program, work)
         state: Any = None
         out: Any = None
 
         def measure(inspect: Inspect) -> blocks.MeasuredBlocks:
+            """Time the pass, and keep its final state and last out."""
             nonlocal state, out
             measured_blocks, (state, out) = blocks.episode(work, batches, self._clock)
             inspect((state, out))
@@ -112,18 +113,15 @@ class Timing:
         seconds_of_last_call = self._time(measure).seconds[-1]
         with self._reporter.aside("synchronisation"):
             synchronisation = late_work.measure_after((state, out), seconds_of_last_call)
-        compile_cache = self._adapter.accounting.compile_cache()
-        self._reporter.facts(
-            Facts(synchronisation=synchronisation or NOT_REPORTED, compile_cache=compile_cache or NOT_REPORTED)
-        )
+        self._reporter.facts(synchronisation=synchronisation, compile_cache=self._adapter.accounting.compile_cache)
         return state, out, work.units * len(batches)
 
     def measure_late_work(self, work: Work, calls: int) -> None:
-        """Measure and report work that goes on after a block's clock has stopped."""
+        """Measure and report the work that continues after a block of `calls` calls, when its clock has stopped."""
         with self._reporter.aside("synchronisation"):
             in_first_rounds = self._task.request.round <= LONG_ROUNDS
             synchronisation = self._late_work.measure(work, calls=calls, long=in_first_rounds)
-        self._reporter.facts(Facts(synchronisation=synchronisation or NOT_REPORTED))
+        self._reporter.facts(synchronisation=synchronisation)
 
     @cached_property
     def _late_work(self) -> LateWork:
@@ -132,16 +130,20 @@ class Timing:
         return LateWork(self._adapter, self._clock, self._task.machine.processors.other_threads_seconds, probe)
 
     def _time(self, measure: Callable[[Inspect], blocks.MeasuredBlocks]) -> blocks.MeasuredBlocks:
-        """Time blocks with `measure`; report them and the state of the machine."""
+        """Time blocks with `measure`; report them, and what happened to the machine and the device meanwhile.
+
+        `measure` takes a function to which it passes the last result of each block.
+        """
         adapter, monitor = self._adapter, self._task.monitor
-        devices: list[Device] = []
+        devices: list[object] = []
         clock_resolution, clock_reading_seconds = resolution(self._clock), reading_seconds(self._clock)
         drift = ClockDrift(self._clock)
         compilations_before = adapter.accounting.compilations()
         ratios_before = len(adapter.accounting.host_to_device_ratios())
 
         def inspect(result: Any) -> None:
-            devices.append(adapter.device(result))
+            """Read, between two blocks, the device of the block's result and the state of the device."""
+            devices.append(read(lambda: adapter.device(result)))
             if monitor.watches_blocks:
                 self._reporter.probe_between_blocks("watch", monitor.sample)
 
@@ -149,34 +151,36 @@ class Timing:
         with self._reporter.phase("steady") as parts:
             measured_blocks = measure(inspect)
             # Seconds that were spent on compiling during the blocks.
-            for part, seconds_after in adapter.accounting.compilations().seconds.items():
-                seconds = seconds_after - compilations_before.seconds.get(part, 0.0)
-                if seconds > 0:
-                    parts[part] = seconds
+            parts.update(adapter.accounting.compilations().seconds_since(compilations_before))
         machine_facts = self._reporter.probe("watch", self._watch.end)
-        device_peak_bytes = adapter.accounting.peak_memory_bytes()
         host_peak_bytes = max(0, cpu.peak_bytes() - self._bytes_before_setup)
-        # If the framework does not report the peak, a monitor of CPUs takes the host's.
-        peak_bytes = monitor.peak_bytes(host_peak_bytes) if device_peak_bytes is None else device_peak_bytes
+
+        def peak_bytes() -> int | None:
+            """Return the framework's peak, or else the host's if the monitor is one of CPUs; None if unknown."""
+            peak = adapter.accounting.peak_memory_bytes()
+            if peak is None:
+                peak = monitor.peak_bytes(host_peak_bytes)
+            return peak or None  # a peak of 0 was not measured
+
         ratios = adapter.accounting.host_to_device_ratios()[ratios_before:]
         for block_seconds in measured_blocks.seconds:
             self._reporter.send(BlockTimed(units=measured_blocks.units, seconds=block_seconds))
         causes = self._causes + adapter.accounting.compilations().causes[len(compilations_before.causes) :]
         if machine_facts:
-            self._reporter.facts(machine_facts)
-        host_over_device = HostOverDevice(least=min(ratios), median=statistics.median(ratios)) if ratios else None
+            self._reporter.facts(**machine_facts)
+        clock_drift = drift.read()
         self._reporter.facts(
-            Facts(
-                device=devices[-1],
-                recompilations=len(causes),
-                recompilation_causes=[cause[:MAXIMUM_MESSAGE_CHARACTERS] for cause in causes[:MAXIMUM_CAUSES]],
-                peak_memory_bytes=peak_bytes or NOT_REPORTED,
-                reserved_memory_bytes=adapter.accounting.reserved_memory_bytes() or NOT_REPORTED,
-                host_over_device=host_over_device or NOT_REPORTED,
-                clock=ClockQuality(
-                    resolution_seconds=clock_resolution, reading_seconds=clock_reading_seconds, drift=drift.read()
-                ),
-                replanned=measured_blocks.voided_plans,
-            )
+            device=devices[-1],
+            recompilations=len(causes),
+            recompilation_causes=[shorten(cause, MAXIMUM_MESSAGE_CHARACTERS) for cause in causes[:MAXIMUM_CAUSES]],
+            peak_memory_bytes=peak_bytes,
+            reserved_memory_bytes=lambda: adapter.accounting.reserved_memory_bytes() or None,
+            host_over_device=lambda: (
+                HostOverDevice(least=min(ratios), median=statistics.median(ratios)) if ratios else None
+            ),
+            clock=lambda: ClockQuality(
+                resolution_seconds=clock_resolution, reading_seconds=clock_reading_seconds, drift=clock_drift
+            ),
+            replanned=measured_blocks.voided_plans,
         )
         return measured_blocks

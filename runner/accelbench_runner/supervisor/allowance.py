@@ -57,18 +57,20 @@ def launch_limit(
         longest = max(earlier_seconds)
         reason = f"its limit, as its longest launch before took {longest:.3g} s"
         return Limit(max(HANG_SECONDS, HANG_FACTOR * longest), reason, extended_by_load=True)
-    # The longer of two times: an equal share of the remaining time, and the time of one round.
-    share = max(remaining_seconds / launches_left, time_limit / rounds_min)
-    # At least an equal share of the whole limit: no variant is blamed for the time that others took.
+    share_of_remaining_time = remaining_seconds / launches_left
+    seconds_per_round = time_limit / rounds_min  # the longer of both is available
+    available_seconds = min(remaining_seconds, max(share_of_remaining_time, seconds_per_round))
+    # No variant is blamed for the time that others took.
     equal_share = time_limit / round_launches
-    seconds = max(equal_share, min(remaining_seconds, share))
+    seconds = max(equal_share, available_seconds)
     return Limit(seconds, f"its share of the case's time limit of {time_limit:g} s")
 
 
 def warm_limit(cold_seconds: float, probe_seconds: float) -> Limit:
     """Return the limit of a warm probe.
 
-    `cold_seconds` is the time of the cold start, from import to the end of the first step.
+    `cold_seconds` is the time of the cold start, from import to the end of the first step; `probe_seconds` is the limit
+    of any probe.
     """
     return Limit(max(probe_seconds, WARM_FACTOR * cold_seconds), "the limit of a warm probe")
 
@@ -116,7 +118,7 @@ class Allowance:
         return self._ended_probes_seconds + self.clock() - self._probe_began_at
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the nearest limit, and set `nearest_limit`.
+        """Return the seconds until the nearest limit, negative after it, and set `nearest_limit`.
 
         `elapsed` is the seconds since the launch began.
         """

@@ -33,6 +33,7 @@ from accelbench.api.result import (
 )
 from accelbench.catalogue.observations import Scalar, format_value
 from accelbench.delivery.killed import without_finding
+from accelbench.document import shorten
 from accelbench.launch.fact import value_or_none
 from accelbench.launch.facts import CompiledFor
 from accelbench.launch.record import LaunchRecord, PhaseRecord, WarmProbe
@@ -49,6 +50,10 @@ WARM_PHASES = {"compile", "first-step"}
 MAXIMUM_PRINTED_BYTES = 16 * 1024
 """Maximum bytes that one launch may print, while its steps repeat, without a note; one or two warnings take less."""
 MAXIMUM_UNIT_CHARACTERS = 63
+MAXIMUM_NAMES = 3
+"""Maximum number of names in a note on what calls change."""
+SHORT_CHARACTERS = 240
+"""Maximum length of a reading or a failure's message in a result that would be too large otherwise."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,8 @@ class CaseTiming:
 def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessment | None, timing: CaseTiming) -> Result:
     """Return the result of everything measured so far.
 
-    `launches` are all failed launches, and the launches of rounds that count.
+    `launches` are all failed launches, and the launches of rounds that count. `assessment` is the judge's last one;
+    None if it gave none.
     """
     quarantined = assessment.quarantined if assessment else ()
     counted_launches = _launches_that_count(launches, {disturbed.round for disturbed in quarantined})
@@ -114,17 +120,20 @@ def assemble(case: Case, launches: Sequence[LaunchRecord], assessment: Assessmen
 def limit_size(result: Result) -> Result:
     """Return `result`, made smaller if it exceeds `MAXIMUM_BYTES`.
 
-    Raises ValueError if it is still too large.
+    First it loses the spread inside each launch, then the ends of long texts. Raises ValueError if it is still too
+    large.
     """
-    if _size_bytes(result) <= MAXIMUM_BYTES:
-        return result
-    smaller = result.model_copy(
-        update={
-            "variants": tuple(map(_without_launch_quantiles, result.variants)),
-            "notes": (*result.notes, f"left out, to fit {MAXIMUM_BYTES // 1024} KiB: the spread inside each launch"),
-        }
-    )
-    size = _size_bytes(smaller)
+    size = _size_bytes(result)
+    smaller, left_out = result, ""  # `left_out` is a note on all losses so far
+    for shrink, loss in (
+        (_without_launch_quantiles, "the spread inside each launch"),
+        (_with_short_texts, "the ends of long texts"),
+    ):
+        if size <= MAXIMUM_BYTES:
+            break
+        left_out = f"{left_out}; {loss}" if left_out else f"left out, to fit {MAXIMUM_BYTES // 1024} KiB: {loss}"
+        smaller = shrink(smaller).model_copy(update={"notes": (*result.notes, left_out)})
+        size = _size_bytes(smaller)
     if size > MAXIMUM_BYTES:
         raise ValueError(
             f"the result takes {size} bytes, and {MAXIMUM_BYTES} are the limit: compare fewer variants, or lower "
@@ -134,13 +143,37 @@ def limit_size(result: Result) -> Result:
 
 
 def _size_bytes(result: Result) -> int:
+    """Return the size of the result as a JSON document."""
     return len(result.to_json().encode())
 
 
-def _without_launch_quantiles(variant: VariantResult) -> VariantResult:
-    """Return the variant's result without the 5th and 95th percentile of each launch."""
-    launches = (launch.model_copy(update={"p5_seconds": None, "p95_seconds": None}) for launch in variant.launches)
-    return variant.model_copy(update={"launches": tuple(launches)})
+def _without_launch_quantiles(result: Result) -> Result:
+    """Return the result without the 5th and 95th percentile of each launch."""
+
+    def without_quantiles(variant: VariantResult) -> VariantResult:
+        launches = (launch.model_copy(update={"p5_seconds": None, "p95_seconds": None}) for launch in variant.launches)
+        return variant.model_copy(update={"launches": tuple(launches)})
+
+    return result.model_copy(update={"variants": tuple(map(without_quantiles, result.variants))})
+
+
+def _with_short_texts(result: Result) -> Result:
+    """Return the result with at most `SHORT_CHARACTERS` of each reading and each failure's message."""
+    checks = (
+        check.model_copy(update={"reading": shorten(check.reading, SHORT_CHARACTERS)})
+        for check in result.certificate.checks
+    )
+    variants = (
+        variant.model_copy(update={"failure": _with_short_message(variant.failure)}) for variant in result.variants
+    )
+    return result.model_copy(update={"certificate": Certificate(checks=tuple(checks)), "variants": tuple(variants)})
+
+
+def _with_short_message(failure: Failure | None) -> Failure | None:
+    """Return the failure, if there is one, with at most `SHORT_CHARACTERS` of its message."""
+    if failure is None:
+        return None
+    return failure.model_copy(update={"message": shorten(failure.message, SHORT_CHARACTERS)})
 
 
 def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> Iterator[str]:
@@ -150,6 +183,9 @@ def _notes(case: Case, launches: Sequence[LaunchRecord], timing: CaseTiming) -> 
     if timing.stopped == StopReason.TIME_LIMIT_REACHED:
         yield from _notes_on_time_limit(case, (*launches, *timing.discarded))
     yield from _notes_on_reference(launches)
+    yield from _notes_on_canonical(launches)
+    yield from _notes_on_setups(launches)
+    yield from _notes_on_changes(launches)
     yield from _notes_on_printing(launches)
     if any(launch.facts.cold is False for launch in launches):
         yield "the workload asks for cold data, and its device's caches could not be emptied between blocks"
@@ -174,6 +210,32 @@ def _notes_on_reference(launches: Sequence[LaunchRecord]) -> Iterator[str]:
         )
 
 
+def _notes_on_canonical(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """Yield a note for the function that gave outputs the form in which they were compared."""
+    for function in sorted({launch.parity.canonical for launch in launches if launch.parity} - {""}):
+        yield f"{function} gives all outputs, those of the reference too, the form in which they were compared"
+
+
+def _notes_on_setups(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """Yield a note for each function that makes arguments of a program before anything is timed."""
+    for variant in dict.fromkeys(launch.variant for launch in launches):
+        functions = {value_or_none(launch.facts.setup_function) for launch in launches if launch.variant == variant}
+        for function in sorted(filter(None, functions)):
+            yield f"{variant}: {function} runs once before the calls, and what it does is not in their time"
+
+
+def _notes_on_changes(launches: Sequence[LaunchRecord]) -> Iterator[str]:
+    """Yield a note for each variant whose calls change what its function captures."""
+    changed = {launch.variant: value_or_none(launch.facts.changed) for launch in launches}
+    for variant, names in changed.items():
+        if names:
+            more = f" and {len(names) - MAXIMUM_NAMES} more" if len(names) > MAXIMUM_NAMES else ""
+            yield (
+                f"each call of {variant} changes {', '.join(names[:MAXIMUM_NAMES])}{more}, and the next call begins "
+                "with that: outputs agree only if the other variants do the same"
+            )
+
+
 def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
     """Yield a note for each variant that prints too much in one launch."""
     for variant in dict.fromkeys(launch.variant for launch in launches):
@@ -186,7 +248,7 @@ def _notes_on_printing(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
-    """Yield notes on launches that do not count."""
+    """Yield a note for each launch that was repeated because a probe ended it, and for each incomplete round."""
     for launch in launches:
         if launch.ended_by and launch.unfinished == "probe":
             yield f"{launch.unchecked[launch.ended_by]}: {launch.variant} was launched again without it"
@@ -200,7 +262,7 @@ def _notes_on_discarded(launches: Sequence[LaunchRecord]) -> Iterator[str]:
 
 
 def _launches_that_count(launches: Sequence[LaunchRecord], quarantined_rounds: AbstractSet[int]) -> list[LaunchRecord]:
-    """Return all failed launches, and the launches of rounds that are not quarantined."""
+    """Return all failed launches, and those of rounds that are not quarantined; all launches if no other succeeded."""
     counted = [launch for launch in launches if launch.failure or launch.round not in quarantined_rounds]
     if any(launch.failure is None for launch in counted):
         return counted
@@ -214,7 +276,7 @@ def _comparisons(launches: Iterable[LaunchRecord], assessed: Sequence[Comparison
 
 
 def _without_finding_after_failure(comparison: Comparison, failures: Mapping[str, Failure]) -> Comparison:
-    """Remove the comparison's verdict if its variant or baseline has failed."""
+    """Remove the comparison's verdict if its variant or baseline has failed; `failures` is by variant."""
     if comparison.verdict:
         for side in (comparison.baseline, comparison.variant):
             if side in failures:
@@ -231,7 +293,7 @@ def _variant_result(
 ) -> VariantResult:
     """Return the result of one variant.
 
-    `launches` are the variant's launches that count; `all_launches` are the case's.
+    `launches` are the variant's launches that count; `all_launches` are the case's. `spread` is None without times.
     """
     failure = next((launch.failure for launch in launches if launch.failure), None)
     measured = [launch for launch in launches if launch.failure is None and launch.seconds() is not None]
@@ -286,7 +348,7 @@ def _launch_summary(launch: LaunchRecord) -> LaunchSummary:
 
 
 def _phase_times(phases_by_launch: Sequence[Sequence[PhaseRecord]]) -> tuple[PhaseTime, ...]:
-    """Return the median, minimum and maximum seconds of each phase."""
+    """Return the median, minimum and maximum seconds over launches of each phase that a launch reported."""
     times = []
     for name in get_args(Phase):
         records = [phase for phases in phases_by_launch for phase in phases if phase.phase == name]
@@ -305,7 +367,7 @@ def _phase_times(phases_by_launch: Sequence[Sequence[PhaseRecord]]) -> tuple[Pha
 
 
 def _part_medians(phases: Sequence[PhaseRecord]) -> dict[str, float]:
-    """Return the median seconds of each part of a phase."""
+    """Return the median over launches of the seconds of each part of a phase; a part that takes no time is left out."""
     medians = {}
     for name in PARTS:
         median = statistics.median(phase.parts.get(name, 0.0) for phase in phases)
@@ -354,7 +416,7 @@ def _merge_observations(observations_by_launch: Sequence[Mapping[str, Scalar]]) 
 
 def _observation_type(value: Scalar) -> ObservationType:
     """Return the name of the value's type in a result."""
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before numbers, because a bool is an int as well
         return "truth"
     return "text" if isinstance(value, str) else "number"
 
@@ -392,9 +454,9 @@ def _compiled_variant(target: targets.Target, launch: LaunchRecord, outcome: Com
 
 
 def _time_spent(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[str, float]:
-    """Return how the case's time was spent, in seconds by activity.
+    """Return how the case's time was spent, in seconds by activity: phases, asides and the entries named below.
 
-    `blocks` is a part of `steady`. The other entries add up to `total`.
+    `process` is the launches' other time. `blocks` is a part of `steady`; all other entries add up to `total`.
     """
     activity_seconds: dict[str, float] = {}
     launch_seconds = block_seconds = warm_probe_seconds = 0.0
@@ -418,7 +480,7 @@ def _time_spent(launches: Iterable[LaunchRecord], timing: CaseTiming) -> dict[st
 
 
 def _unit_name(launches: Iterable[LaunchRecord]) -> str:
-    """Return the name of a unit of work, as launches report it."""
+    """Return the name of a unit of work, as launches report it; `step` if none does."""
     for launch in launches:
         unit = value_or_none(launch.facts.unit)
         if unit:

@@ -55,6 +55,10 @@ def _problems(case: Case) -> Iterator[str]:
     except ValidationError as error:
         yield f"parameters: {_format_errors(error)}"
     else:
+        try:
+            catalogue.measure_of(workload, parameters, case.measurement.protocol)
+        except Exception as error:  # noqa: BLE001 - the measure is a workload author's code
+            yield f"protocol: {script.format_error(error)}"
         memory_problem = _memory_problem(case, workload, parameters)
         if memory_problem:
             yield memory_problem
@@ -65,7 +69,7 @@ def _problems(case: Case) -> Iterator[str]:
 
 
 def _memory_problem(case: Case, workload: Workload, parameters: Any) -> str | None:
-    """Return why the case does not fit into memory; None if it may fit."""
+    """Return why the case does not fit into memory, or why that is unknown; None if it may fit."""
     try:
         needs_no_arrays = case.accelerator.target is not None and workload.has_shapes()
         available_bytes = None if needs_no_arrays else memory.available_bytes()

@@ -71,7 +71,7 @@ class Listener(Protocol):
     """Receive what a child writes, and decide how long it may run."""
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Handle `data` that the child wrote to `channel`."""
+        """Handle the next `data` that the child wrote to `channel`; it may end within a line."""
         ...
 
     def closed(self, channel: Channel) -> None:
@@ -142,7 +142,7 @@ def run_child(
         try:
             process = _start(command, request, environment, pipes)
         finally:
-            for _, write_end in pipes.values():
+            for _, write_end in pipes.values():  # only the child keeps them, so that a pipe ends with its writers
                 os.close(write_end)
         interruption.group = process.pid
         if interruption.signal is not None:  # a signal may have come while the child was being started
@@ -209,33 +209,44 @@ def _start(
 def _wait(
     pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption, *, started: float
 ) -> Reason | None:
-    """Read the pipes until the process ends or must be killed; return the reason to kill it."""
+    """Read the pipes until the process ends or must be killed; return the reason to kill it, None if it ended.
+
+    `started` is the monotonic time at which the process started.
+    """
     must_exit_at = math.inf  # finite once the listener expects the process to exit by itself
-    kill_at = math.inf  # finite once SIGABRT was sent
     while True:
         now = time.monotonic()
         grace_seconds = listener.grace_seconds()
         if grace_seconds is not None:
             must_exit_at = min(must_exit_at, now + grace_seconds)
-        was_aborted = kill_at < math.inf
-        wake_at = kill_at if was_aborted else min(must_exit_at, now + listener.seconds_left(now - started))
+        wake_at = min(must_exit_at, now + listener.seconds_left(now - started))
         if now >= wake_at:
-            if was_aborted:
-                return "limit"
             if must_exit_at < math.inf:
                 return "did-not-exit"
-            kill_at = now + DUMP_SECONDS  # SIGABRT lets the process write its stacks
-            os.kill(pid, signal.SIGABRT)
-            continue
+            return _abort(pid, selector, listener, interruption)
         has_ended = _read_ready_pipes(selector, wake_at - now, listener)
         if interruption.signal is not None:
             return "interrupted"
         if has_ended:
-            return "limit" if was_aborted else None
+            return None
+
+
+def _abort(
+    pid: int, selector: selectors.BaseSelector, listener: Listener, interruption: Interruption
+) -> Literal["limit", "interrupted"]:
+    """Send SIGABRT to a process at its limit, and read for up to `DUMP_SECONDS` the stacks that it then writes."""
+    os.kill(pid, signal.SIGABRT)
+    kill_at = time.monotonic() + DUMP_SECONDS
+    has_ended = False
+    while not has_ended and time.monotonic() < kill_at:
+        has_ended = _read_ready_pipes(selector, kill_at - time.monotonic(), listener)
+        if interruption.signal is not None:
+            return "interrupted"
+    return "limit"
 
 
 def _read_ready_pipes(selector: selectors.BaseSelector, timeout_seconds: float, listener: Listener) -> bool:
-    """Read a chunk of each ready pipe; return True if the process ended."""
+    """Wait until a pipe is ready or the process ends; read a chunk of each ready pipe. Return True if it has ended."""
     has_ended = False
     for key, _ in selector.select(timeout_seconds):
         if key.data is None:  # the pidfd is the only key without a channel
@@ -246,7 +257,7 @@ def _read_ready_pipes(selector: selectors.BaseSelector, timeout_seconds: float, 
 
 
 def _read(selector: selectors.BaseSelector, key: selectors.SelectorKey, listener: Listener) -> int:
-    """Pass one chunk of a pipe to the listener, and return its size."""
+    """Pass one chunk of a pipe to the listener, and return its bytes; 0 if the pipe is empty or at its end."""
     try:
         data = os.read(key.fd, CHUNK_BYTES)
     except BlockingIOError:
@@ -272,7 +283,7 @@ def _drain(selector: selectors.BaseSelector, listener: Listener) -> None:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the killed process and return its status; raise UnkillableError."""
+    """Wait for the killed process, and return its status; raise UnkillableError if it does not end."""
     try:
         return process.wait(KILL_SECONDS)
     except subprocess.TimeoutExpired:
@@ -282,12 +293,12 @@ def _reap(process: subprocess.Popen[bytes]) -> int:
 
 
 def descendants(root: int) -> list[int]:
-    """Return every descendant of the process `root`, zombies included."""
+    """Return the ids of all descendants of the process `root`, zombies included."""
     children_by_parent: dict[int, list[int]] = {}
     processes = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     for process in processes:
         with contextlib.suppress(OSError):  # it has ended
-            _state, parent, *_ = stat_fields(process)
+            _state, parent, *_others = stat_fields(process)
             children_by_parent.setdefault(int(parent), []).append(process)
     found_processes: list[int] = []
     unvisited = [root]

@@ -131,7 +131,7 @@ class Supervisor:
         return self._time_stop_reason()
 
     def _time_stop_reason(self) -> StopReason | None:
-        """Return a reason to stop if no time is left for another round."""
+        """Return a reason to stop if no time is left for another round; else None."""
         remaining_seconds = self._deadline - self.clock()
         if remaining_seconds <= 0:
             return StopReason.TIME_LIMIT_REACHED
@@ -152,21 +152,29 @@ class Supervisor:
         )
         directories = {variant: self.directory / f"{round_number}-{position}" for position, variant in enumerate(order)}
         launches, cut_reason = self._launch_all(round_number, directories)
-        counted_launches = launches if cut_reason is None else self._launches_that_count(launches, cut_reason)
-        is_judged = False
+        judged_launches = launches if cut_reason is None else self._launches_that_count(launches, cut_reason)
+        counted_launches = [launch for launch in launches if launch.failure]  # unless the judge returns an assessment
+        assessment = None
         try:
-            is_judged = self._judge(round_number, counted_launches, directories)
-        finally:
-            if not is_judged:  # no assessment, or an error: then only failures count
-                counted_launches = [launch for launch in launches if launch.failure]
+            assessment = self._judge(round_number, judged_launches, directories)
+            if assessment is not None:
+                counted_launches = judged_launches
+        finally:  # if the judge raises an error too
             self._store_round(counted_launches, launches)
             for launch_directory in directories.values():
                 shutil.rmtree(launch_directory, ignore_errors=True)
         if cut_reason is not None:
             return cut_reason
-        assessment = self._assessment
-        if not is_judged or assessment is None:
+        if assessment is None:  # only a signal leaves a complete round without one
             return StopReason.INTERRUPTED
+        self._report_round(round_number, assessment)
+        # Later rounds do not launch a failed variant, so they do not take its time.
+        failed_seconds = sum(launch.wall_seconds for launch in launches if launch.failure)
+        self._round_seconds.append(self.clock() - began - failed_seconds)
+        return None
+
+    def _report_round(self, round_number: int, assessment: Assessment) -> None:
+        """Write a checkpoint, and what the judge says of the round, to the log."""
         result = self._deliver("checkpoint", complete=False, stopped=None)
         quarantined = _disturbances_of_round(round_number, assessment.quarantined)
         event = RoundFinished(
@@ -178,16 +186,14 @@ class Supervisor:
             comparisons=assessment.comparisons,
         )
         self.log.event(event)
-        # Later rounds do not launch a failed variant, so they do not take its time.
-        failed_seconds = sum(launch.wall_seconds for launch in launches if launch.failure)
-        self._round_seconds.append(self.clock() - began - failed_seconds)
-        return None
 
     def _launches_that_count(self, launches: Sequence[LaunchRecord], cut_reason: StopReason) -> list[LaunchRecord]:
-        """Return the launches of an incomplete round that count."""
+        """Return the launches of an incomplete round that count: all finished ones, or only those that failed.
+
+        A successful launch counts if the round has its counterpart, the baseline's, or if it never gets one.
+        """
         finished = [launch for launch in launches if not launch.unfinished]
         successful_variants = {launch.variant for launch in finished if not launch.failure}
-        # The baseline and another variant: the judge can compare them.
         has_pairs = len(successful_variants) > 1 and self.case.baseline in successful_variants
         has_nothing_to_pair = cut_reason == StopReason.NOTHING_TO_COMPARE or self.case.baseline in self._failed
         if has_pairs or has_nothing_to_pair:
@@ -197,7 +203,7 @@ class Supervisor:
     def _launch_all(
         self, round_number: int, directories: Mapping[str, Path]
     ) -> tuple[list[LaunchRecord], StopReason | None]:
-        """Launch the variants in the order of `directories`.
+        """Launch the variants in the order of `directories`, which has the folder of each.
 
         Returns the launches, and why the round is incomplete; None if it is complete.
         """
@@ -211,7 +217,7 @@ class Supervisor:
             launches.append(record)
             if record.unfinished == "interrupted":
                 return launches, StopReason.INTERRUPTED
-            if record.unfinished:  # at the time limit: `_launch` repeats a launch that a probe ended
+            if record.unfinished == "time-limit":
                 return launches, StopReason.TIME_LIMIT_REACHED
             if record.failure:
                 self._failed[variant] = record.failure
@@ -221,7 +227,7 @@ class Supervisor:
         return launches, None
 
     def _leaves_no_comparison(self, failure: Failure) -> bool:
-        """Return True if an early failure leaves no two variants to compare."""
+        """Return True if a failure in the first round, before anything was timed, leaves no two variants to compare."""
         if not self.compares or failure.round > 1 or failure.phase == "steady":
             return False
         remaining_variants = len(self.case.variants) - len(self._failed)
@@ -230,6 +236,8 @@ class Supervisor:
     def _launch(self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]) -> LaunchRecord:
         """Launch `variant`. If a probe ends the launch, repeat it without the probe.
 
+        So `unfinished` of the returned record is never `probe`.
+
         Raises ProbeError if a probe that the launch was to skip ends it before the measurement is complete.
         """
         while True:
@@ -237,11 +245,11 @@ class Supervisor:
             probe = record.ended_by
             if probe is None or record.unfinished in {"interrupted", "time-limit"}:
                 return record
-            was_told_to_skip = probe in self._skip_reasons
+            should_have_skipped = probe in self._skip_reasons
             self._skip_reasons[probe] = record.unchecked[probe]  # the reason why the probe gave no answer
             if record.unfinished is None:  # the measurement was complete before the probe ended the launch
                 return record
-            if was_told_to_skip:
+            if should_have_skipped:
                 raise ProbeError(f"{self._skip_reasons[probe]}, although it was to be left out")
             if self.clock() >= self._deadline:
                 return record.model_copy(update={"unfinished": "time-limit"})
@@ -251,7 +259,7 @@ class Supervisor:
     def _launch_once(
         self, variant: str, round_number: int, position: int, directories: Mapping[str, Path]
     ) -> LaunchRecord:
-        """Launch `variant`, and log its progress."""
+        """Launch `variant` as number `position` of the round, and its warm probe if it needs one; log the progress."""
         measurement = self.case.measurement
         directory = directories[variant]
         directory.mkdir()
@@ -268,10 +276,6 @@ class Supervisor:
             rounds_min=measurement.rounds_min,
             earlier_seconds=[launch.wall_seconds - launch.probe_seconds for launch in earlier_launches],
         )
-
-        def phase_reached(phase: Phase) -> None:
-            self.log.event(PhaseReached(phase=phase))
-
         record = self.launcher.launch(
             variant,
             round_number=round_number,
@@ -281,20 +285,10 @@ class Supervisor:
             case_seconds=remaining_seconds,
             skip=self._skip_reasons,
             forward=forward,
-            phase_reached=phase_reached,
+            phase_reached=self._log_phase,
         )
         if self._wants_warm_probe(record):
-            cold_seconds = sum(phase.seconds for phase in record.phases if phase.phase in COLD_PHASES)
-            warm = self.launcher.warm_probe(
-                variant,
-                round_number=round_number,
-                directory=directory,
-                limit=warm_limit(cold_seconds, self.launcher.probe_seconds),
-                case_seconds=self._deadline - self.clock(),
-                forward=forward,
-                phase_reached=phase_reached,
-            )
-            record = record.model_copy(update={"warm": warm})
+            record = self._add_warm_probe(record, directory, forward)
         forward.finish()
         warm_seconds = record.warm.wall_seconds if record.warm else 0.0
         self.log.event(
@@ -308,8 +302,26 @@ class Supervisor:
         )
         return record
 
+    def _log_phase(self, phase: Phase) -> None:
+        """Write to the log that the current launch has reached `phase`."""
+        self.log.event(PhaseReached(phase=phase))
+
+    def _add_warm_probe(self, record: LaunchRecord, directory: Path, forward: OutputForwarder) -> LaunchRecord:
+        """Start the variant again with the caches in the launch's directory; return the record with what that gives."""
+        cold_seconds = sum(phase.seconds for phase in record.phases if phase.phase in COLD_PHASES)
+        warm = self.launcher.warm_probe(
+            record.variant,
+            round_number=record.round,
+            directory=directory,
+            limit=warm_limit(cold_seconds, self.launcher.probe_seconds),
+            case_seconds=self._deadline - self.clock(),
+            forward=forward,
+            phase_reached=self._log_phase,
+        )
+        return record.model_copy(update={"warm": warm})
+
     def _wants_warm_probe(self, record: LaunchRecord) -> bool:
-        """Return True if a warm probe has to follow the launch."""
+        """Return True if a start with warm caches has to follow the launch: it compiled, and time is left for it."""
         if self.launcher.purpose != "measure" or not is_reported(record.facts.compile_cache):
             return False
         if record.failure or record.unfinished:
@@ -323,13 +335,14 @@ class Supervisor:
 
     def _judge(
         self, round_number: int, counted_launches: Sequence[LaunchRecord], directories: Mapping[str, Path]
-    ) -> bool:
-        """Have the judge assess all launches; return True if there is a new assessment.
+    ) -> Assessment | None:
+        """Have the judge assess all launches so far, `counted_launches` of this round included.
 
-        After a signal, the judge has one last, short try.
+        Return None if none of the round's launches counts, or if the judge does not finish its last, short try after a
+        signal.
         """
         if not counted_launches:
-            return False
+            return None
         self._write_headline("running", round_number=round_number, message="judging")
         successful_variants = [launch.variant for launch in counted_launches if not launch.failure]
         launches = [*self._launches, *counted_launches]
@@ -346,11 +359,14 @@ class Supervisor:
             self._judge_seconds += self.clock() - began
             if assessment is not None:
                 self._assessment = assessment
-                return True
-        return False
+                return assessment
+        return None
 
     def _store_round(self, counted_launches: Sequence[LaunchRecord], launches: Sequence[LaunchRecord]) -> None:
-        """Store the round's launches with the judge's parity, as counted or discarded, and write them to the log."""
+        """Store the round's launches, with the judge's parity, as counted or discarded, and write them to the log.
+
+        `counted_launches` are those of `launches` that count.
+        """
         parity = self._assessment.parity if self._assessment else {}
         for launch in launches:
             key = f"{launch.round}/{launch.variant}"
@@ -364,7 +380,10 @@ class Supervisor:
     def _deliver(
         self, kind: DocumentKind, *, complete: bool, stopped: StopReason | None, notes: tuple[str, ...] = ()
     ) -> Result:
-        """Assemble the result so far, write it to the log, and return it."""
+        """Assemble the result so far, write it to the log as a document of this kind, and return it.
+
+        `stopped` is why no more rounds follow; None if that is not decided yet.
+        """
         timing = CaseTiming(
             started=self._started,
             finished=timestamp(datetime.now(UTC)),
@@ -390,7 +409,8 @@ class Supervisor:
     ) -> None:
         """Rewrite the termination message.
 
-        `running` is the variant of the current launch.
+        `running` is the variant of the current launch. `round_number` is the current round; by default, the number of
+        complete ones.
         """
         self.termination.write(
             Headline(
@@ -420,7 +440,7 @@ def times_so_far(result: Result) -> tuple[TimeNow, ...]:
 
 
 def _disturbances_of_round(round_number: int, disturbed_rounds: Sequence[Disturbed]) -> tuple[str, ...]:
-    """Return what disturbed the round."""
+    """Return what disturbed the round, from all disturbed ones; empty if nothing did."""
     for disturbed in disturbed_rounds:
         if disturbed.round == round_number:
             return disturbed.reasons

@@ -1,22 +1,27 @@
 """Ask the judge, a short-lived child between rounds: it needs numpy and scipy, which the supervisor does without."""
 
+import contextlib
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from accelbench.api.case import Case
 from accelbench.api.reasons import StopReason
 from accelbench.api.result import Certificate
 from accelbench.launch.record import LaunchRecord
+from accelbench_runner.answers import read_answer
 from accelbench_runner.judge_protocol import Assessment, JudgeRequest
-from accelbench_runner.supervisor.children import Channel, Interruption, run_child
+from accelbench_runner.supervisor.children import Channel, ChildExit, Interruption, run_child
 from accelbench_runner.supervisor.log_writer import LogWriter, OutputForwarder
+from accelbench_runner.supervisor.outcome import crash_location
 
 MAXIMUM_ASSESSMENT_BYTES = 4 * 1024 * 1024
-TAIL_BYTES = 2 * 1024
+THREADS_THAT_SLEEP = {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0", "OPENBLAS_THREAD_TIMEOUT": "4"}
+"""Let threads sleep while they wait: on a busy machine, threads that spin keep those from running that they wait for.
+The judge is not timed."""
+TAIL_BYTES = 64 * 1024
+"""Bytes of standard error to keep, as of a launch: faulthandler writes the stacks of all threads."""
 
 
 class JudgeError(Exception):
@@ -27,47 +32,55 @@ class JudgeKilledError(Exception):
     """Report that the judge was killed by SIGKILL, probably for lack of memory."""
 
 
-class _Answer:
-    """Collect what the judge writes: the assessment to standard output, errors to standard error."""
+class _NoAnswerError(Exception):
+    """Report that the judge ended before it had answered; the message is the rest of a sentence."""
+
+
+class _LateError(_NoAnswerError):
+    """Report that the judge was stopped at its limit."""
+
+
+class _JudgeListener:
+    """Forward what the judge prints to the log, and limit how long it runs."""
 
     def __init__(self, forward: OutputForwarder, limit_seconds: float) -> None:
-        self.stdout = b""
         self.stderr_tail = b""
         self._forward = forward
         self._limit_seconds = limit_seconds
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Collect the answer from standard output; forward standard error to the log."""
-        if channel == "stdout":
-            self.stdout += data
-        else:
+        """Forward the data, and keep the end of standard error."""
+        if channel == "stderr":
             self.stderr_tail = (self.stderr_tail + data)[-TAIL_BYTES:]
-            self._forward(channel, data)
+        self._forward(channel, data)
 
     def closed(self, channel: Channel) -> None:
         """Do nothing: the answer is read after the judge has ended."""
 
     def grace_seconds(self) -> float | None:
-        """Return 0 to kill the judge if it has written too much."""
-        return 0.0 if len(self.stdout) > MAXIMUM_ASSESSMENT_BYTES else None
+        """Return None: only the limit applies."""
+        return None
 
     def seconds_left(self, elapsed: float) -> float:
         """Return the seconds until the judge's limit."""
         return self._limit_seconds - elapsed
 
 
-@dataclass(frozen=True)
+@dataclass
 class Judge:
     """Start the judge, and read its answer."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
     directory: Path
-    """Directory for requests, and for references between rounds."""
+    """Directory for requests and answers, and for references between rounds."""
     interruption: Interruption
     log: LogWriter
     unseen_seed: int
     timed: bool = True
+
+    _without_reference: dict[str, str] = field(default_factory=dict)
+    """Fields of a request that say why there is no reference, once a judge ended, or was late, before it had one."""
 
     def assess(
         self, case: Case, launches: Sequence[LaunchRecord], outputs: Mapping[str, Path], *, limit_seconds: float
@@ -76,45 +89,82 @@ class Judge:
 
         `outputs` maps `ROUND/VARIANT` to directories. Raises JudgeError or JudgeKilledError.
         """
-        after_signal = self.interruption.signal is not None
         request = JudgeRequest(
             case=case,
             launches=tuple(launches),
             outputs={key: str(directory) for key, directory in outputs.items()},
             directory=str(self.directory),
+            answer=str(self.directory / "answer.json"),
             unseen_seed=self.unseen_seed,
             timed=self.timed,
+            **self._without_reference,
         )
-        request_file = self.directory / "request.json"
+        try:
+            return self._ask(request, limit_seconds)
+        except _NoAnswerError as error:
+            # The workload's code may have ended the judge, which survives exceptions. So ask again without that code.
+            if not self._without_reference:
+                if isinstance(error, _LateError):
+                    self._without_reference = {"reference_delay": f"the process that computes the reference {error}"}
+                else:
+                    self._without_reference = {"reference_problem": f"the process that computed it {error}"}
+                request = request.model_copy(update=self._without_reference)
+                with contextlib.suppress(_NoAnswerError):
+                    return self._ask(request, limit_seconds)
+            raise JudgeError(f"the judge {error}") from error
+
+    def _ask(self, request: JudgeRequest, limit_seconds: float) -> Assessment | None:
+        """Run the judge once; return None if a signal interrupts it.
+
+        Raises _NoAnswerError if it ends, or is stopped at its limit, before it has answered.
+        """
+        after_signal = self.interruption.signal is not None
+        request_file, answer_file = self.directory / "request.json", Path(request.answer)
         request_file.write_text(request.to_json())
+        answer_file.unlink(missing_ok=True)
         forward = OutputForwarder(self.log, "judge")
-        answer = _Answer(forward, limit_seconds)
+        listener = _JudgeListener(forward, limit_seconds)
         child_exit = run_child(
             self.command,
             request=request_file,
-            environment={**self.environment, "TMPDIR": str(self.directory), "HOME": str(self.directory)},
-            listener=answer,
-            # The last try after a signal goes on until its limit.
+            environment={
+                **self.environment,
+                "TMPDIR": str(self.directory),
+                "HOME": str(self.directory),
+                "PYTHONFAULTHANDLER": "1",  # writes the stacks of a judge that crashes or is stopped
+                **THREADS_THAT_SLEEP,
+            },
+            listener=listener,
+            # The last try after a signal runs until its limit, so no signal interrupts it.
             interruption=Interruption() if after_signal else self.interruption,
         )
         forward.finish()
         if child_exit.killed_for == "interrupted" or (after_signal and child_exit.killed_for == "limit"):
             return None
-        if child_exit.killed_for == "limit":
-            raise JudgeError(f"the judge had not finished after {limit_seconds:.0f} s")
-        if child_exit.status == -signal.SIGKILL:
+        try:
+            answer = read_answer(answer_file, MAXIMUM_ASSESSMENT_BYTES)
+            if answer is not None:
+                return Assessment.model_validate_json(answer)
+        except ValueError as error:
+            raise JudgeError(f"the judge's answer cannot be read: {error}") from error
+        if child_exit.status == -signal.SIGKILL and child_exit.killed_for is None:
             raise JudgeKilledError(
                 "the judge was killed, probably for lack of memory: it holds several copies of the reference in "
                 "float64; make the case smaller, or give it more memory"
             )
-        if child_exit.status != 0:
-            error_lines = answer.stderr_tail.decode(errors="replace").strip().splitlines()
-            last_line = error_lines[-1] if error_lines else "it wrote no error"
-            raise JudgeError(f"the judge ended with status {child_exit.status}: {last_line}")
-        try:
-            return Assessment.model_validate_json(answer.stdout)
-        except ValidationError as error:
-            raise JudgeError(f"the judge's answer cannot be read: {error}") from error
+        if child_exit.killed_for == "limit":
+            position = crash_location(listener.stderr_tail, "; it was")
+            raise _LateError(f"had not finished after {limit_seconds:.0f} s{position}")
+        raise _NoAnswerError(_describe_end(child_exit, listener.stderr_tail))
+
+
+def _describe_end(child_exit: ChildExit, stderr_tail: bytes) -> str:
+    """Describe how a judge ended by itself without an answer, as the rest of a sentence."""
+    if child_exit.status < 0:
+        return f"was ended by {signal.Signals(-child_exit.status).name}{crash_location(stderr_tail)}"
+    error_lines = stderr_tail.decode(errors="replace").strip().splitlines()
+    hint = f": {error_lines[-1]}" if error_lines else "; does it call exit()?"
+    return f"ended with status {child_exit.status}{hint}"
 
 
 class NothingToJudge:

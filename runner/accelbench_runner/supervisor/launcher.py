@@ -1,8 +1,9 @@
 """Start one launch of a variant in a fresh process, and return its record."""
 
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from accelbench import frameworks, platforms
@@ -11,7 +12,7 @@ from accelbench.api.result import Phase
 from accelbench.launch.facts import PROBES, Facts, Probe
 from accelbench.launch.record import LaunchRecord, WarmProbe
 from accelbench.machine import memory
-from accelbench_runner.protocol import LaunchRequest, Purpose
+from accelbench_runner.protocol import LaunchRequest, NeedsGradients, Purpose
 from accelbench_runner.supervisor.allowance import PROBE_SECONDS, Allowance, Limit
 from accelbench_runner.supervisor.children import ChildExit, Interruption, UnkillableError, run_child
 from accelbench_runner.supervisor.listener import Forward, LaunchListener, describe_probe
@@ -26,7 +27,7 @@ MAXIMUM_COMPILER_SHARE = 0.8
 
 
 def compiler_memory_limit() -> int:
-    """Return how many bytes of memory a compiler may use."""
+    """Return how many bytes a compiler may use: a share of the available memory, within a minimum and a maximum."""
     available_bytes = memory.available_bytes()
     if available_bytes is None:
         return MAXIMUM_COMPILER_BYTES
@@ -49,6 +50,8 @@ class Launcher:
     purpose: Purpose = "measure"
     memory_bytes: int | None = None
     """Limit of a launch's data; None: no limit."""
+    computing_gradients: set[str] = field(default_factory=set)
+    """Variants that needed autograd in an earlier launch, although the workload does not declare it."""
 
     def launch(
         self,
@@ -65,11 +68,28 @@ class Launcher:
     ) -> LaunchRecord:
         """Launch `variant` in a new process, and return what it did, even if it fails.
 
-        `skip` maps each probe that the launch must not run to the reason.
+        `limit` is that of the launch, and `case_seconds` are left of the case's time limit. `skip` maps each probe that
+        the launch must not run to the reason. A variant whose step turns out to compute gradients is launched again
+        with autograd, so that the first call is timed in a process that made no other.
         """
         request = self._request(variant, round_number, directory, tuple(skip))
         listener = self._listener(limit, case_seconds, forward, phase_reached)
         child_exit, outcome = self._run(listener, request)
+        if isinstance(listener.final_message, NeedsGradients) and variant not in self.computing_gradients:
+            self.computing_gradients.add(variant)
+            shutil.rmtree(directory)  # its compile caches must be empty again
+            directory.mkdir()
+            return self.launch(
+                variant,
+                round_number=round_number,
+                position=position,
+                directory=directory,
+                limit=limit,
+                case_seconds=case_seconds - child_exit.wall_seconds,
+                skip=skip,
+                forward=forward,
+                phase_reached=phase_reached,
+            )
         unchecked = {**skip, **listener.unchecked, **outcome.unchecked}
         return LaunchRecord(
             variant=variant,
@@ -116,7 +136,7 @@ class Launcher:
         )
 
     def _request(self, variant: str, round_number: int, directory: Path, skip: tuple[Probe, ...]) -> LaunchRequest:
-        """Return the request for a launch; `_run` sets its descriptor."""
+        """Return the request for a launch; `_run` sets the descriptor of the pipe for its messages."""
         return LaunchRequest(
             case=self.case,
             variant=variant,
@@ -128,6 +148,7 @@ class Launcher:
             memory_bytes=self.memory_bytes,
             skip=skip,
             unseen_seed=self.unseen_seed,
+            needs_gradients=variant in self.computing_gradients,
         )
 
     def _listener(
@@ -147,7 +168,7 @@ class Launcher:
         return LaunchListener(forward=forward, phase_reached=phase_reached, allowance=allowance)
 
     def _run(self, listener: LaunchListener, request: LaunchRequest) -> tuple[ChildExit, Outcome]:
-        """Run a launch until its process ends.
+        """Run a launch until its process ends; return how the process ended, and what that means for the variant.
 
         Raises UnkillableError if the process cannot be killed.
         """

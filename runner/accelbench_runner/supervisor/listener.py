@@ -16,8 +16,10 @@ from accelbench_runner.protocol import (
     Done,
     FactsReported,
     Failed,
+    FinalMessage,
     Measured,
     Message,
+    NeedsGradients,
     PhaseEnded,
     PhaseStarted,
     parse_message,
@@ -59,12 +61,12 @@ class LaunchListener:
         self.aside: Aside | None = None
         """The activity outside the phases that is running."""
         self.probe: Probe | None = None
-        """The running probe, if it runs no code of the variant."""
+        """The running probe; None also while an aside of the same name makes calls of the variant."""
         self.unchecked: dict[Probe, str] = {}
         """Why a probe gave no answer."""
         self.measured = False
         """True once everything that a verdict needs was received."""
-        self.final_message: Done | Failed | None = None
+        self.final_message: FinalMessage | None = None
         self.protocol_error: str | None = None
         """The first unreadable message; later ones are ignored."""
         self.stderr_tail = b""
@@ -73,7 +75,7 @@ class LaunchListener:
         """Bytes printed in the phases whose steps repeat."""
 
     def received(self, channel: Channel, data: bytes) -> None:
-        """Parse messages; forward other data."""
+        """Parse messages from the launch; forward what it prints to the log."""
         if channel == "messages":
             self._receive_messages(data)
             return
@@ -84,7 +86,7 @@ class LaunchListener:
         self._forward(channel, data)
 
     def _receive_messages(self, data: bytes) -> None:
-        """Parse the complete lines of `data`."""
+        """Parse the lines that `data` completes, and keep the rest until more data arrives."""
         if self.final_message or self.protocol_error:
             return
         self._message_bytes += len(data)
@@ -102,13 +104,13 @@ class LaunchListener:
                 self.protocol_error = f"its last message is cut off: {_excerpt(self._incomplete_line)}"
 
     def grace_seconds(self) -> float | None:
-        """Return the seconds in which the launch must exit; None while messages may come."""
+        """Return the seconds in which the launch must exit: 0 after an unreadable message; None while more may come."""
         if self.protocol_error:
             return 0.0
         return EXIT_SECONDS if self.final_message or self._messages_closed else None
 
     def seconds_left(self, elapsed: float) -> float:
-        """Return the seconds until the nearest limit."""
+        """Return the seconds until the nearest limit, `elapsed` seconds after the launch began."""
         return self.allowance.seconds_left(elapsed)
 
     def _parse(self, line: bytes) -> None:
@@ -132,7 +134,7 @@ class LaunchListener:
             case PhaseEnded(phase=phase, seconds=seconds, parts=parts):
                 self.phases.append(PhaseRecord(phase=phase, seconds=seconds, parts=parts))
             case AsideStarted(name=name, alone=alone):
-                if alone and name in PROBES:  # no code of the variant runs, so the probe has its own limit
+                if alone and name in PROBES:
                     self.probe = name
                     self.allowance.probe_began()
                 else:
@@ -145,7 +147,7 @@ class LaunchListener:
                 self.facts |= values
             case BlockTimed(units=units, seconds=seconds):
                 self.blocks.append(Block(units=units, seconds=seconds))
-            case Done() | Failed():
+            case Done() | Failed() | NeedsGradients():
                 self.final_message = message
 
     def _aside_ended(self, name: Aside, seconds: float, problem: str) -> None:

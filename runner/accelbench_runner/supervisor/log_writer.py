@@ -6,7 +6,8 @@ largest run, because results compress to a quarter. A note has the number of lin
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -19,8 +20,9 @@ from accelbench.delivery.log import (
     encode_document,
     encode_event,
 )
-from accelbench.document import escape_unprintable
-from accelbench_runner.supervisor.children import Channel
+from accelbench.document import escape_unprintable, shorten
+from accelbench.machine.output import print_to
+from accelbench_runner.supervisor.children import CHUNK_BYTES, Channel
 
 KIB = 1024
 MAXIMUM_OUTPUT_BYTES_PER_LAUNCH = 16 * KIB
@@ -63,13 +65,13 @@ class LogWriter:
         self._write("phase" if isinstance(event, PhaseReached) else "progress", [encode_event(event)])
 
     def document(self, kind: DocumentKind, identifier: str, text: str) -> str:
-        """Write a document if there is space left, and return its digest."""
+        """Write a document if its kind has space left, and return its digest, which names it in the headline."""
         self._write(kind, list(encode_document(kind, identifier, text)))
         return digest_of(text)
 
     def notice(self, text: str) -> None:
         """Write a message of the supervisor for people."""
-        self._write("notice", [f"accelbench: {escape_unprintable(text)}"[:MAXIMUM_OUTPUT_LINE_BYTES]])
+        self._write("notice", [shorten(f"accelbench: {escape_unprintable(text)}", MAXIMUM_OUTPUT_LINE_BYTES)])
 
     def output(self, line: str) -> None:
         """Write a line that a launch printed. `line` begins with the launch's name."""
@@ -111,7 +113,7 @@ class OutputForwarder:
         self._dropped_bytes = 0
 
     def __call__(self, channel: Channel, data: bytes) -> None:
-        """Forward the whole lines of `data`; store the last, incomplete line."""
+        """Forward the lines that `data` completes; store the last, incomplete line until more data arrives."""
         if self._forwarded_bytes >= MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
             self._dropped_bytes += len(data)
             return
@@ -132,7 +134,7 @@ class OutputForwarder:
             self._log.notice(f"{self._label} printed {self._dropped_bytes} bytes more, which are left out")
 
     def _forward(self, channel: Channel, line: bytes) -> None:
-        """Forward a line, cut to the maximum length."""
+        """Forward a line, cut to the maximum length; drop it if the launch has printed too much."""
         clipped = line[:MAXIMUM_OUTPUT_LINE_BYTES]
         self._dropped_bytes += len(line) - len(clipped)
         if self._forwarded_bytes + len(clipped) > MAXIMUM_OUTPUT_BYTES_PER_LAUNCH:
@@ -144,6 +146,22 @@ class OutputForwarder:
         self._log.output(f"[{self._label} {channel}] {text}")
 
 
+@contextmanager
+def forward_output(log: LogWriter, label: str) -> Iterator[None]:
+    """Forward what this process prints within the `with` block, such as a script while it is loaded."""
+    descriptor = os.memfd_create(label)
+    try:
+        with print_to(descriptor):
+            yield
+    finally:
+        forward = OutputForwarder(log, label)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        while data := os.read(descriptor, CHUNK_BYTES):
+            forward("stdout", data)
+        forward.finish()
+        os.close(descriptor)
+
+
 class TerminationMessage:
     """Write the headline into a file that is a bind mount, so it is rewritten in place and never renamed."""
 
@@ -152,9 +170,9 @@ class TerminationMessage:
         self._complain = complain
 
     def write(self, headline: Headline) -> None:
-        """Replace the file's content in one write.
+        """Replace the file's content in one write, so that it has the whole old or new headline after a kill.
 
-        After a kill, the file has the whole old or new headline.
+        A problem is passed to `complain` once; after it, nothing is written.
         """
         if self._path is None:
             return

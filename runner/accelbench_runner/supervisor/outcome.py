@@ -15,6 +15,7 @@ from accelbench.api.reasons import FailureReason
 from accelbench.api.result import Failure
 from accelbench.catalogue import script
 from accelbench.delivery.log import Unfinished
+from accelbench.document import shorten
 from accelbench.launch.facts import PROBES, Probe
 from accelbench.machine import cgroup
 from accelbench.validity import shared_device
@@ -22,7 +23,9 @@ from accelbench_runner.protocol import PROBE_FILE, Done, Failed, LaunchRequest
 from accelbench_runner.supervisor.children import ChildExit
 from accelbench_runner.supervisor.listener import LaunchListener, describe_probe
 
-MAXIMUM_FAILURE_CHARACTERS = 1000
+MAXIMUM_FAILURE_CHARACTERS = 3000
+"""Maximum length of a failure's message with its trace. A launch prints longer ones, so that the log has them."""
+MAXIMUM_TRACE_CHARACTERS = 1000
 MAXIMUM_FRAMES = 3
 MIB = 1024 * 1024
 MORE_MEMORY = "raise the limit or make the case smaller"
@@ -55,11 +58,11 @@ class MemoryEvents(NamedTuple):
         )
 
     def since(self, before: "MemoryEvents") -> "MemoryEvents":
-        """Return what was counted after `before`."""
+        """Return what was counted between the reading `before` and this one."""
         return MemoryEvents(self.limit, self.kills - before.kills, self.refaulted_bytes - before.refaulted_bytes)
 
     def describe_thrashing(self) -> str | None:
-        """Describe thrashing: many bytes of files were evicted and read again."""
+        """Describe thrashing: more bytes of files than the limit were evicted and read again; None if fewer were."""
         if self.limit is None or self.refaulted_bytes <= self.limit:
             return None
         return (
@@ -92,7 +95,8 @@ def interpret(
 
     `others_share` is the share of CPU time that other processes took, 0 to 1.
     """
-    if not isinstance(listener.final_message, Done):
+    has_finished = isinstance(listener.final_message, Done)
+    if not has_finished:
         if child_exit.killed_for == "interrupted":
             return Outcome(unfinished="interrupted")
         probe = running_probe(listener, Path(request.directory))
@@ -106,7 +110,7 @@ def interpret(
 
 
 def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
-    """Return the probe that was running when the launch ended."""
+    """Return the probe that was running when the launch ended; None if none was."""
     if listener.probe:
         return listener.probe
     try:
@@ -120,7 +124,10 @@ def running_probe(listener: LaunchListener, directory: Path) -> Probe | None:
 def _outcome_ended_by_probe(
     probe: Probe, listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest
 ) -> Outcome:
-    """Return the outcome of a launch that `probe` ended: the variant has not failed."""
+    """Return the outcome of a launch that `probe` ended: the variant has not failed.
+
+    The launch counts as finished if everything was measured before the probe began.
+    """
     nearest_limit = listener.allowance.nearest_limit
     unfinished: Unfinished = "probe"
     if child_exit.killed_for == "limit" and nearest_limit == "case":
@@ -145,11 +152,14 @@ def _failure(  # noqa: PLR0911 - one return for each reason
     memory_events: MemoryEvents,
     others_share: float,
 ) -> Failure | None:
-    """Return why the variant failed; None if it did not fail."""
+    """Return why the variant failed; None if it did not fail.
+
+    `others_share` is the share of CPU time that other processes took, 0 to 1.
+    """
 
     def failure(reason: FailureReason, message: str) -> Failure:
         """Return a failure in the launch's round and current phase."""
-        shortened = message[:MAXIMUM_FAILURE_CHARACTERS]
+        shortened = shorten(message, MAXIMUM_FAILURE_CHARACTERS)
         return Failure(reason=reason, message=shortened, round=request.round, phase=listener.phase)
 
     final_message = listener.final_message
@@ -179,7 +189,7 @@ def _failure(  # noqa: PLR0911 - one return for each reason
 def _describe_crash(
     listener: LaunchListener, child_exit: ChildExit, request: LaunchRequest, error: str
 ) -> tuple[FailureReason, str]:
-    """Return the reason and message of a crash: the signal and the location."""
+    """Return the reason and message of a crash: the signal and the location, or `error` if the location is unknown."""
     if request.memory_bytes and any(message in listener.stderr_tail for message in NO_MEMORY):
         limit_gib = request.memory_bytes / 1024**3
         message = f"compiling needs more than the {limit_gib:.3g} GiB that a compiler may hold here: {MORE_MEMORY}"
@@ -208,15 +218,11 @@ def _describe_timeout(
 
 
 def _message_with_trace(failed: Failed) -> str:
-    """Return the message and the end of the trace, which names the user's line."""
-    maximum_characters = MAXIMUM_FAILURE_CHARACTERS // 2
+    """Return the message and the trace, which begins with the user's line."""
     if not failed.trace or failed.reason == FailureReason.UNSUPPORTED:
         return failed.message
-    trace = failed.trace.rstrip()
-    if len(trace) >= maximum_characters:
-        end = trace[-maximum_characters + 1 :]  # the line break after the message takes one character
-        _incomplete_line, _, trace = end.partition("\n")
-    return f"{failed.message[:maximum_characters]}\n{trace}"
+    trace = f" (at {shorten(failed.trace, MAXIMUM_TRACE_CHARACTERS)})"
+    return f"{shorten(failed.message, MAXIMUM_FAILURE_CHARACTERS - len(trace))}{trace}"
 
 
 def _last_line(output: bytes) -> str:
@@ -238,9 +244,9 @@ class Frame(NamedTuple):
 
 
 def crash_location(stderr: bytes, prefix: str = "") -> str:
-    """Return `PREFIX at my_filter.py, line 12 in step, called from ...`.
+    """Return `PREFIX at my_filter.py, line 12 in step, called from ...`; empty if `stderr` has no stack of a crash.
 
-    Lines in the user's script come first, as the user can change them.
+    If some of the calls are in the user's script, only these are named, as the user can change them.
     """
     frames = _parse_stack(stderr.decode(errors="replace"))
     if not frames:
@@ -252,7 +258,7 @@ def crash_location(stderr: bytes, prefix: str = "") -> str:
 
 
 def _parse_stack(stderr: str) -> Sequence[Frame]:
-    """Return the last stack of a current thread in faulthandler's output."""
+    """Return the last stack of a current thread in faulthandler's output, or the last of any thread."""
     headings = list(_STACK.finditer(stderr))
     if not headings:
         return ()

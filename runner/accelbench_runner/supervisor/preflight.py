@@ -6,7 +6,9 @@ A child process surveys the machine (`accelbench_runner.supervisor.survey`); `wa
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from accelbench.document import Document
 from accelbench.launch.facts import Process
@@ -54,14 +56,21 @@ class Survey(Document):
 
 
 def take_survey(host: Mapping[str, str]) -> Survey:
-    """Run the survey in a child process.
+    """Run the survey in a child process; `host` is the host's part of the fingerprint.
 
     Raises OSError, subprocess.SubprocessError and pydantic.ValidationError.
     """
-    completed = subprocess.run(
-        SURVEY, input=json.dumps(host), capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True
-    )
-    return Survey.model_validate_json(completed.stdout)
+    with tempfile.TemporaryDirectory(prefix="accelbench-survey-") as directory:
+        answer = Path(directory, "answer.json")
+        subprocess.run(
+            [*SURVEY, str(answer)],
+            input=json.dumps(host),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=True,
+        )
+        return Survey.model_validate_json(answer.read_text())
 
 
 def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) -> tuple[str, ...]:
@@ -75,7 +84,7 @@ def warnings(survey: Survey, host: Mapping[str, str], *, accepts_noise: bool) ->
 
 
 def _load_warnings(survey: Survey, host: Mapping[str, str]) -> list[str]:
-    """Return warnings of busy processes and of a high load average."""
+    """Return warnings of busy processes; if there are none, of a high load average."""
     available_seconds = survey.processors * survey.seconds
     if survey.busy_seconds <= NEIGHBOURS.biases * available_seconds:
         if survey.load <= MAXIMUM_LOAD_PER_PROCESSOR * survey.processors:
@@ -126,7 +135,7 @@ def _clock_warnings(survey: Survey) -> list[str]:
 
 
 def _describe_use(used_processors: float, survey: Survey) -> str:
-    """Return a text such as `1.5 of 4 processors` or `60 % of one of 4 processors`."""
+    """Describe the use of so many CPUs, such as `1.5 of 4 processors` or `60 % of one of 4 processors`."""
     processors = _describe_processors(survey)
     if used_processors > ONE_PROCESSOR:
         return f"{used_processors:.1f} of {processors}"
@@ -135,4 +144,5 @@ def _describe_use(used_processors: float, survey: Survey) -> str:
 
 
 def _describe_processors(survey: Survey) -> str:
+    """Describe the CPUs that launches may use, such as `4 processors`."""
     return f"{survey.processors} processors" if survey.processors > 1 else "the one processor that launches use"

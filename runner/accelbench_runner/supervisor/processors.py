@@ -30,7 +30,8 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 def allowed_threads(available: int, quota: float | None, requested: int | None = None) -> int:
     """Return how many CPUs the case may use.
 
-    `quota` is the container's CPU limit. None means that there is no limit.
+    `available` CPUs are in this process's affinity, `quota` is the container's CPU limit, and `requested` the user's.
+    None means that there is no limit.
     """
     limits = [available]
     if quota is not None:
@@ -117,7 +118,7 @@ class CpuUse(NamedTuple):
 
 
 def _core_name(cpu: int) -> str:
-    """Return a name that is the same for all CPUs of a core."""
+    """Return a name that is the same for all CPUs (hardware threads) of a core, such as `0,4`."""
     path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
     try:
         return path.read_text().strip()
@@ -139,7 +140,7 @@ def _busy_seconds() -> dict[int, float]:
 
 
 def _seconds_of_descendants() -> float:
-    """Return the CPU seconds of all descendants, ended ones included."""
+    """Return the CPU seconds of all running descendants, and of the ended ones that they have waited for."""
     ticks = 0
     for process in descendants(os.getpid()):
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """Measure for one second which processes use the processors, and what the hypervisor takes.
 
-`python -m accelbench_runner.supervisor.survey` reads the host's part of the fingerprint from standard input and writes
-a `Survey` to standard output. It is a process of its own because it imports psutil, which the supervisor does without.
+`python -m accelbench_runner.supervisor.survey FILE` reads the host's part of the fingerprint from standard input and
+writes a `Survey` to the file. It is a process of its own because it imports psutil, which the supervisor does without.
 """
 
 import json
@@ -9,8 +9,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from accelbench.launch.facts import Process
+from accelbench_runner.answers import write_answer
 from accelbench_runner.devices import cpu, processes
 from accelbench_runner.supervisor.preflight import Survey
 
@@ -52,4 +54,4 @@ def survey(
 
 
 if __name__ == "__main__":
-    sys.stdout.write(survey(json.load(sys.stdin)).to_json())
+    write_answer(Path(sys.argv[1]), survey(json.load(sys.stdin)).to_json())

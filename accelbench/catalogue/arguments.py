@@ -1,0 +1,169 @@
+"""Pass arrays and parameters to a function of a script.
+
+A function gets them by the names of its parameters, and by position where it can, because `jax.grad(f)` needs that and
+`jax.vmap(f, in_axes)` counts positions. What has no names of its own gets arrays in their order instead: `*args`, a
+builtin such as `torch.sin`, a module, or a function of a framework, whose parameters each framework names differently.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench import frameworks
+from accelbench.catalogue.pickled import Pickled, unpickle
+from accelbench.catalogue.workload_checks import InvalidWorkloadError, location
+
+POSITIONAL_KINDS = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
+KEYWORD_KINDS = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY})
+LIBRARIES = frozenset({"numpy", "scipy"})
+"""Packages whose functions have parameter names that no array of a user has, besides those of frameworks."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Name the arrays and the parameters of `arrays()` that a function gets, by position and by keyword."""
+
+    positional: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    constants: frozenset[str] = frozenset()
+    """Which of these names are parameters of `arrays()`; the others are arrays."""
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """Return the names of the arrays."""
+        return tuple(name for name in (*self.positional, *self.keywords) if name not in self.constants)
+
+    def caller(self, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
+        """Return a function that takes the arrays by name and calls `function` with them and with `parameters`.
+
+        The returned function is part of the timed call, so it does nothing that it need not do.
+        """
+        constants = {name: parameters[name] for name in self.keywords if name in self.constants}
+        if self.positional:
+            array_names = [name for name in self.keywords if name not in self.constants]
+
+            def call_by_position(arrays: Mapping[str, Any]) -> Any:
+                values = [parameters[name] if name in self.constants else arrays[name] for name in self.positional]
+                return function(*values, **{name: arrays[name] for name in array_names}, **constants)
+
+            return call_by_position
+        if constants:  # and all arrays are passed by keyword
+            return lambda arrays: function(**arrays, **constants)
+        return lambda arrays: function(**arrays)
+
+
+def choose_arguments(
+    function: Callable[..., Any], arrays: Collection[str], parameters: Collection[str] = ()
+) -> Arguments:
+    """Return how the function gets all of the arrays, and those of the parameters that it names.
+
+    Raises:
+        InvalidWorkloadError: The function does not accept these arrays.
+    """
+    signature = signature_of(function)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    keyword_names = {name for name, parameter in signature.parameters.items() if parameter.kind in KEYWORD_KINDS}
+    chosen_parameters = [name for name in parameters if name in signature.parameters and name not in arrays]
+    has_keyword_for_each_array = keyword_names.issuperset(arrays)
+    accepts_unnamed_values = not kinds.isdisjoint({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL})
+    if has_keyword_for_each_array:
+        by_position = False
+    elif names_its_arrays(function):
+        # `**others` gets the remaining arrays by name; otherwise `*args` or `x, /` gets them by position.
+        by_position = accepts_unnamed_values and inspect.Parameter.VAR_KEYWORD not in kinds
+    else:
+        by_position = True
+    if by_position:
+        arguments = _by_position(signature, list(arrays), chosen_parameters)
+    else:
+        arguments = _by_name(signature, [*arrays, *chosen_parameters], chosen_parameters)
+    try:
+        signature.bind(*arguments.positional, **dict.fromkeys(arguments.keywords))
+    except TypeError as error:
+        names = ", ".join(arrays) or "nothing"
+        raise InvalidWorkloadError(f"{location(function)} is given the arrays {names}: {error}") from None
+    return arguments
+
+
+def _by_name(signature: inspect.Signature, given: list[str], parameters: Collection[str]) -> Arguments:
+    """Return arguments that pass every name in `given` to the function's parameter of that name.
+
+    The first parameters get theirs by position, up to one that is not given or needs a keyword; all others by keyword.
+    """
+    positional: list[str] = []
+    for name, parameter in signature.parameters.items():
+        if name not in given or parameter.kind not in POSITIONAL_KINDS:
+            break
+        positional.append(name)
+    keywords = [name for name in given if name not in positional]
+    return Arguments(tuple(positional), tuple(keywords), frozenset(parameters))
+
+
+def _by_position(signature: inspect.Signature, arrays: list[str], parameters: list[str]) -> Arguments:
+    """Return arguments that fill the parameters in the function's signature from left to right.
+
+    One with the name of an array, or of one of `parameters`, gets that one. Any other gets the next array whose name is
+    not in the signature, and `*args` gets all of these that remain.
+    """
+    unnamed_arrays = [name for name in arrays if name not in signature.parameters]
+    positional: list[str] = []
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            positional += unnamed_arrays
+            unnamed_arrays = []
+        elif parameter.kind in POSITIONAL_KINDS:
+            if name in arrays or name in parameters:
+                positional.append(name)
+            elif unnamed_arrays:
+                positional.append(unnamed_arrays.pop(0))
+            else:  # it keeps its default, and so do those after it
+                break
+    keywords = [name for name in (*arrays, *parameters) if name not in positional]
+    return Arguments(tuple(positional), tuple(keywords), frozenset(parameters))
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the function's signature; that of `f(*arrays)` for a builtin without one."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return inspect.Signature([inspect.Parameter("arrays", inspect.Parameter.VAR_POSITIONAL)])
+
+
+def names_its_arrays(function: Callable[..., Any]) -> bool:
+    """Return True if the function's parameters are meant to have the names of the arrays: if a user wrote it.
+
+    Builtins and functions of a framework or of NumPy have parameter names of their own.
+    """
+    if isinstance(function, Pickled):
+        return function.names_its_arrays
+    while isinstance(function, functools.partial):
+        function = function.func
+    package = str(getattr(function, "__module__", "")).partition(".")[0]
+    is_written_in_python = inspect.isfunction(function) or inspect.ismethod(function)
+    return is_written_in_python and package not in frameworks.packages() | LIBRARIES
+
+
+def required_names(function: Callable[..., Any], parameters: Collection[str]) -> list[str] | None:
+    """Return the names of the arrays that the function needs; None if it can take an array of any name by position.
+
+    `parameters` are the names that are not arrays but parameters of `arrays()`.
+    """
+    signature = signature_of(function)
+    if not names_its_arrays(function):
+        return None
+    if any(parameter.kind not in KEYWORD_KINDS for parameter in signature.parameters.values()):
+        return None
+    return [
+        name
+        for name, parameter in signature.parameters.items()
+        if parameter.default is parameter.empty and name not in parameters
+    ]
+
+
+def call_with(function: Callable[..., Any], arrays: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+    """Call the function with the arrays, and with those of the parameters that it names."""
+    arguments = choose_arguments(function, arrays, parameters)
+    return arguments.caller(unpickle(function), parameters)(arrays)

@@ -1,0 +1,177 @@
+"""Read what a script declares beside its functions: `measure`, `cost` and `operations`.
+
+Each is a dictionary, or a function that returns one; such a function may take parameters of `arrays()` by name.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from pydantic import PositiveInt, TypeAdapter, ValidationError
+
+from accelbench.catalogue.pickled import unpickle
+from accelbench.catalogue.workload_checks import ERRORS, InvalidWorkloadError, check_cost, describe, location, type_of
+from accelbench.problem import describe_unknown
+from accelbench.workload import Cost, Measure, Operations
+
+NAMES = ("measure", "cost", "operations")
+"""Names of what a script may declare."""
+FLOAT_BYTES = "float_bytes"
+"""Name by which a function `cost` gets the bytes of a floating-point number."""
+
+Declared = TypeVar("Declared")
+
+
+@dataclass(frozen=True)
+class FunctionMeasure(Measure):
+    """Describe how a call of a function is to be measured.
+
+    Attributes:
+        units: Units of work in one call; if `arrays()` returns several batches, this may be a list for their calls.
+    """
+
+    protocol: Literal["steady", "latency"] = "steady"
+    unit: str = "call"
+    units: PositiveInt | tuple[PositiveInt, ...] = 1
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """Hold what a script declares; each method evaluates it for the values of the parameters."""
+
+    values: Mapping[str, Any]
+    """What the script declares, by name."""
+    source: str
+    """Where it is declared, for error messages."""
+
+    def measure(self, parameters: Mapping[str, Any]) -> FunctionMeasure:
+        """Return how a call is measured; raises InvalidWorkloadError."""
+        return self._read("measure", FunctionMeasure, Measure, parameters) or FunctionMeasure()
+
+    def units(self, parameters: Mapping[str, Any], calls: int) -> int:
+        """Return the units of work in `calls` calls, one for each batch; raises InvalidWorkloadError."""
+        units = self.measure(parameters).units
+        if isinstance(units, int):
+            return units * calls
+        if len(units) != calls:
+            raise InvalidWorkloadError(
+                f"{self.source}: measure lists the units of {len(units)} calls, and arrays() returns {calls} batches"
+            )
+        return sum(units)
+
+    def cost(self, parameters: Mapping[str, Any], float_bytes: int) -> Cost | None:
+        """Return the cost of one unit; raises InvalidWorkloadError.
+
+        The declared cost is that of a call, or of the calls whose units are listed.
+        """
+        cost = self._read("cost", Cost, Cost, {**parameters, FLOAT_BYTES: float_bytes})
+        if cost is None:
+            return None
+        check_cost(cost, f"{self.source}: cost gives")
+        units = self.measure(parameters).units
+        declared_units = sum(units) if isinstance(units, tuple) else units
+        return Cost(flops=cost.flops / declared_units, bytes=cost.bytes / declared_units)
+
+    def operations(self, parameters: Mapping[str, Any]) -> Operations | None:
+        """Return the operations of one unit; raises InvalidWorkloadError."""
+        operations = self._read("operations", Operations, Operations, parameters)
+        if operations and self.measure(parameters).units != 1:
+            raise InvalidWorkloadError(
+                f"{self.source}: operations counts a call, and measure gives a call several units: leave one out"
+            )
+        return operations
+
+    def check(self, parameters: Mapping[str, Any]) -> None:
+        """Raise InvalidWorkloadError if anything is declared wrong; `parameters` are the defaults."""
+        for name, declared in self.values.items():
+            if callable(declared):
+                known_names = {*parameters, FLOAT_BYTES} if name == "cost" else {*parameters}
+                _require_parameters(name, declared, known_names)
+        self.measure(parameters)
+        self.cost(parameters, float_bytes=4)
+        self.operations(parameters)
+
+    def _read(self, name: str, kind: type[Declared], base: type, parameters: Mapping[str, Any]) -> Declared | None:
+        """Return what is declared under `name`, converted to the dataclass `kind`; None if nothing is declared.
+
+        A script declares a dictionary, an instance of `base`, or a function that returns one of these.
+        """
+        declared = self.values.get(name)
+        if declared is None:
+            return None
+        where = f"{self.source}: {name}"
+        if callable(declared):
+            where = location(declared)
+            taken = inspect.signature(declared).parameters
+            try:
+                declared = unpickle(declared)(**{key: value for key, value in parameters.items() if key in taken})
+            except ERRORS as error:
+                raise InvalidWorkloadError(f"{where}: {describe(error)}") from error
+        if isinstance(declared, base):
+            declared = _to_dictionary(declared)
+        if declared is None and kind is Cost:  # the function does not know the cost for these parameters
+            return None
+        if not isinstance(declared, Mapping):
+            raise InvalidWorkloadError(f"{where} is {type_of(declared)}; it has to be a dictionary, {_example(kind)}")
+        return _validate(declared, kind, where)
+
+
+def literal(name: str, declared: object, source: str) -> str:
+    """Return Python code for the dictionary or dataclass that is declared under `name`; raises InvalidWorkloadError."""
+    declarations = Declarations({name: declared}, source)
+    values = {  # of these only `name` is declared; the other values are defaults
+        "measure": declarations.measure({}),
+        "cost": declarations.cost({}, float_bytes=4),
+        "operations": declarations.operations({}),
+    }
+    return repr(_to_dictionary(values[name]))
+
+
+def _require_parameters(name: str, function: Callable[..., Any], known_names: Collection[str]) -> None:
+    """Raise InvalidWorkloadError if the function `name` requires a parameter that is not in `known_names`."""
+    unknown_names = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name not in known_names and parameter.default is parameter.empty
+    ]
+    if unknown_names:
+        raise InvalidWorkloadError(
+            f"{location(function)} takes {', '.join(unknown_names)}, and {name}() gets parameters of arrays() only; "
+            f"if it is a helper, call it _{name}"
+        )
+
+
+def _to_dictionary(declared: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, without those that have their default value."""
+    values = {field.name: getattr(declared, field.name) for field in dataclasses.fields(declared)}
+    defaults = {field.name: field.default for field in dataclasses.fields(declared)}
+    return {name: value for name, value in values.items() if value != defaults[name]}
+
+
+def _validate(declared: Mapping[str, Any], kind: type[Declared], where: str) -> Declared:
+    """Return the dictionary as a `kind`; raises InvalidWorkloadError for an unknown key or an invalid value."""
+    known_names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    for name in declared:
+        if name not in known_names:
+            raise InvalidWorkloadError(f"{where}: {describe_unknown('key', str(name), known_names)}")
+    try:
+        return TypeAdapter(kind).validate_python(dict(declared))
+    except ValidationError as error:
+        detail = error.errors()[0]
+        key = detail["loc"][0]
+        if detail["type"] == "missing":
+            raise InvalidWorkloadError(f'{where}: "{key}" is missing, {_example(kind)}') from None
+        message = detail["msg"][:1].lower() + detail["msg"][1:]
+        raise InvalidWorkloadError(f'{where}: "{key}": {declared[str(key)]!r}: {message}') from None
+
+
+def _example(kind: type) -> str:
+    """Return an example of a declaration for an error message, such as `such as {"products": 2}`."""
+    examples = {
+        FunctionMeasure: '{"protocol": "latency"}',
+        Cost: '{"flops": 2e9, "bytes": 1e6}',
+        Operations: '{"products": 2}',
+    }
+    return f"such as {examples[kind]}"

@@ -1,0 +1,288 @@
+"""Build the programs of a script's functions: what a function gets, what it may not change, what it returns."""
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accelbench.catalogue.arguments import (
+    KEYWORD_KINDS,
+    Arguments,
+    call_with,
+    choose_arguments,
+    required_names,
+    signature_of,
+)
+from accelbench.catalogue.pickled import unpickle
+from accelbench.catalogue.results import name_results, without_dataclasses
+from accelbench.catalogue.workload_checks import RESULT, InvalidWorkloadError, location, numbers_by_name, type_of
+from accelbench.frameworks import Framework
+from accelbench.workload import Arrays, NamedArrays, Program, Tools
+
+CONSTANTS = (bool, int, float, complex, str, bytes, type(None), types.FunctionType, types.BuiltinFunctionType)
+CONSTANT_TYPES = (*CONSTANTS, types.MethodType, functools.partial)
+"""Types of what a setup returns that a function gets as a Python value; everything else is passed as an array is."""
+SETUP = 'return {"matrix": matrix}, as in def jax(matrix, x)'
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Describe a function such as `setup_jax`, which makes further arguments of a program before anything is timed."""
+
+    function: Callable[..., Any]
+
+    def takes(self, arrays: Collection[str], parameters: Collection[str]) -> Arguments:
+        """Return which arrays and parameters it takes; raises InvalidWorkloadError if it takes anything else."""
+        signature = signature_of(self.function)
+        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
+        required = required_names(self.function, parameters) or []  # None: it can take an array of any name
+        unknown_names = [name for name in required if name not in arrays]
+        if unknown_names:
+            raise InvalidWorkloadError(
+                f"{location(self.function)} takes {', '.join(unknown_names)}, which arrays() neither returns nor "
+                f"takes; there are {', '.join([*arrays, *parameters])}"
+            )
+        taken_arrays = [name for name in arrays if takes_all or name in signature.parameters]
+        return choose_arguments(self.function, taken_arrays, parameters)
+
+    def make(self, arrays: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Call the function, and return the arguments that it made, by name; raises InvalidWorkloadError.
+
+        `arrays` has at least the arrays that it takes.
+        """
+        taken = self.takes(arrays, parameters)
+        made = taken.caller(unpickle(self.function), parameters)({name: arrays[name] for name in taken.arrays})
+        if not isinstance(made, Mapping):
+            raise InvalidWorkloadError(
+                f"{location(self.function)} returned {type_of(made)}; it has to return further arguments by name: "
+                f"{SETUP}"
+            )
+        return made
+
+
+@dataclass(frozen=True)
+class Call:
+    """Hold what a program passes to its function."""
+
+    arguments: Arguments
+    constants: Mapping[str, Any]
+    """Parameters of `arrays()`, and Python values that a setup made."""
+    batch: Mapping[str, Any]
+    """Arrays, and other objects that a setup made."""
+
+
+def make_build(
+    function: Callable[..., Any], framework: Framework, setup: Setup | None
+) -> Callable[[Mapping[str, Any], Arrays, Tools, int], Program]:
+    """Return a function that builds the program of `function`.
+
+    `setup` makes further arguments of `function`; None if there are none.
+    """
+
+    def build(parameters: Mapping[str, Any], arrays: Arrays, tools: Tools, units: int) -> Program:
+        """Build a program whose step calls the function once for each batch of arrays.
+
+        `units` is the units of work in a step.
+        """
+        unpickled_function = unpickle(function)
+        placed_batches = [tools.put(dict(batch)) for batch in arrays.batches]
+        initial_versions = [_freeze_and_read_versions(batch) for batch in placed_batches]
+        names = list(arrays.batches[0])
+        calls = _prepare_calls(function, setup, names, placed_batches, parameters, tools)
+        callers = [_caller(unpickled_function, call, framework) for call in calls]
+        batch: Any
+        if len(calls) == 1:
+            step, batch = _single_step(callers[0]), calls[0].batch
+        else:
+            step, batch = _step_over_batches(callers, calls, tools), [call.batch for call in calls]
+
+        def export(_state: Any, out: Any) -> Mapping[str, Any]:
+            """Return the results by name; raises InvalidWorkloadError if a batch was changed."""
+            for placed_batch, versions in zip(placed_batches, initial_versions, strict=True):
+                _require_unchanged(unpickled_function, placed_batch, versions)
+            return _name_all_results(unpickled_function, [out] if len(calls) == 1 else out, tools)
+
+        # With `__wrapped__`, errors name the user's function, and its captured arrays are found.
+        # `__signature__` keeps inspect from using the signature of `__wrapped__`.
+        for own_function in (step, export):
+            vars(own_function).update(__signature__=inspect.signature(own_function), __wrapped__=unpickled_function)
+        return Program(state={}, step=step, batches=(batch,), units=units, placed=len(calls) > 1, export=export)
+
+    return build
+
+
+def _caller(function: Callable[..., Any], call: Call, framework: Framework) -> Callable[[Any], Any]:
+    """Return a function that calls `function` with a batch's arrays and the constants of `call`."""
+    caller = call.arguments.caller(function, call.constants)
+    if framework.returns_dataclasses:
+        return caller
+    return lambda batch: without_dataclasses(caller(batch))
+
+
+def _single_step(caller: Callable[[Any], Any]) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Return a step that makes one call, which the adapter runs in the variant's mode."""
+
+    def step(state: Any, batch: Any) -> tuple[Any, Any]:
+        return state, caller(batch)
+
+    return step
+
+
+def _step_over_batches(
+    callers: Sequence[Callable[[Any], Any]], calls: Sequence[Call], tools: Tools
+) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Return a step that calls the function with each batch; only these calls run in the variant's mode.
+
+    If the constants of all calls are equal, one compiled function takes all batches, so that it is compiled again only
+    for other shapes. Otherwise each batch has a compiled function of its own.
+    """
+    if all(call.constants == calls[0].constants for call in calls):
+        functions = [tools.in_mode(callers[0])] * len(calls)
+    else:
+        functions = [tools.in_mode(caller) for caller in callers]
+
+    def step(state: Any, batches: Any) -> tuple[Any, Any]:
+        return state, [function(batch) for function, batch in zip(functions, batches, strict=True)]
+
+    return step
+
+
+def _prepare_calls(
+    function: Callable[..., Any],
+    setup: Setup | None,
+    names: Collection[str],
+    batches: Sequence[Mapping[str, Any]],
+    parameters: Mapping[str, Any],
+    tools: Tools,
+) -> list[Call]:
+    """Return what the function gets in each call; `names` are the arrays of every batch in their order.
+
+    A setup that takes no array is called once for all batches.
+    """
+    if setup is None:
+        arguments = choose_arguments(function, names, parameters)
+        return [Call(arguments, parameters, batch) for batch in batches]
+    taken_by_setup = setup.takes(names, parameters).arrays
+    if taken_by_setup:
+        made = [setup.make(batch, parameters) for batch in batches]
+    else:
+        made = [setup.make({}, parameters)] * len(batches)
+    return [
+        _prepare_call(function, made_for_batch, names, taken_by_setup, batch, parameters, tools)
+        for made_for_batch, batch in zip(made, batches, strict=True)
+    ]
+
+
+def _prepare_call(
+    function: Callable[..., Any],
+    made: Mapping[str, Any],
+    names: Collection[str],
+    taken_by_setup: Collection[str],
+    batch: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    tools: Tools,
+) -> Call:
+    """Return what the function gets in the call for one batch, with the arguments that its setup `made`.
+
+    `names` are the arrays of the batch, and `taken_by_setup` those of them that the setup took.
+    """
+    import numpy as np
+
+    constants = {name: value for name, value in made.items() if isinstance(value, CONSTANT_TYPES)}
+    objects = {
+        name: tools.put({name: value})[name] if isinstance(value, np.ndarray) else value
+        for name, value in made.items()
+        if name not in constants
+    }
+    # An array that only the setup names was meant for the setup. What the setup made replaces an array of that name.
+    named_by_function = signature_of(function).parameters
+    passed = [name for name in names if name not in made and (name in named_by_function or name not in taken_by_setup)]
+    all_constants = {**parameters, **constants}
+    arguments = choose_arguments(function, [*objects, *passed], all_constants)
+    return Call(arguments, all_constants, {**objects, **{name: batch[name] for name in passed}})
+
+
+def _freeze_and_read_versions(batch: Mapping[str, Any]) -> dict[str, int | None]:
+    """Make NumPy arrays read-only, and return the version of each PyTorch tensor; None for other arrays.
+
+    PyTorch increases a tensor's version at each change in place.
+    """
+    for array in batch.values():
+        if hasattr(array, "setflags"):
+            array.setflags(write=False)
+    return {name: getattr(array, "_version", None) for name, array in batch.items()}
+
+
+def _require_unchanged(
+    function: Callable[..., Any], batch: Mapping[str, Any], initial_versions: Mapping[str, int | None]
+) -> None:
+    """Raise InvalidWorkloadError if the function changed a tensor in place."""
+    # JAX's arrays have no `_version` and cannot change.
+    changed = [name for name, array in batch.items() if getattr(array, "_version", None) != initial_versions[name]]
+    if changed:
+        raise InvalidWorkloadError(
+            f"{location(function)} changes {', '.join(changed)} in place, and its next call would start from that; "
+            "copy it first"
+        )
+
+
+def run_reference(
+    function: Callable[..., Any], parameters: Mapping[str, Any], batches: Sequence[NamedArrays]
+) -> NamedArrays:
+    """Return what a NumPy function computes from the batches, by name."""
+    results = _name_all_results(function, [call_with(function, batch, parameters) for batch in batches], None)
+    return numbers_by_name(function, results)
+
+
+def run_canonical(
+    function: Callable[..., Any],
+    parameters: Mapping[str, Any],
+    batches: Sequence[NamedArrays],
+    outputs: NamedArrays,
+) -> NamedArrays:
+    """Return the outputs in the form in which they are compared, by name: what a script's `canonical` returns.
+
+    It is called for each batch, with all outputs of that batch, and with the inputs and parameters that it names.
+    """
+    by_batch = [outputs] if len(batches) == 1 else [_outputs_of_batch(outputs, index) for index in range(len(batches))]
+    results = [
+        _call_canonical(function, of_batch, {**parameters, **batch})
+        for of_batch, batch in zip(by_batch, batches, strict=True)
+    ]
+    return numbers_by_name(function, _name_all_results(function, results, None))
+
+
+def _outputs_of_batch(outputs: NamedArrays, index: int) -> NamedArrays:
+    """Return the outputs of one of several batches, without its index in their names."""
+    prefix = f"{index}."
+    return {name.removeprefix(prefix): array for name, array in outputs.items() if name.startswith(prefix)}
+
+
+def _call_canonical(function: Callable[..., Any], outputs: NamedArrays, others: Mapping[str, Any]) -> Any:
+    """Call the function with the outputs, and with those of `others` that it names.
+
+    A single output has no name of its own: it is passed as the first parameter that is none of `others`.
+    """
+    if outputs.keys() == {RESULT}:
+        taken = signature_of(function).parameters
+        free_names = [name for name in taken if name not in others and taken[name].kind in KEYWORD_KINDS]
+        if RESULT not in taken and free_names:
+            outputs = {free_names[0]: outputs[RESULT]}
+    arguments = choose_arguments(function, outputs, [name for name in others if name not in outputs])
+    return arguments.caller(unpickle(function), others)(outputs)
+
+
+def _name_all_results(function: Callable[..., Any], outs: Sequence[Any], tools: Tools | None) -> dict[str, Any]:
+    """Return the arrays in the results of all batches, by path; with several batches, as `0.y`, `1.y` and so on.
+
+    `tools` makes arrays of Python's numbers; if it is None, they become NumPy arrays.
+    """
+    if len(outs) == 1:
+        return name_results(function, outs[0], tools)
+    return {
+        f"{index}.{name}": array
+        for index, out in enumerate(outs)
+        for name, array in name_results(function, out, tools).items()
+    }

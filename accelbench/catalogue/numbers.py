@@ -1,0 +1,79 @@
+"""Convert what a user's code returns to arrays of numbers, or say what it is and what to return instead."""
+
+from typing import TYPE_CHECKING, Any
+
+from accelbench.workload import Array
+
+if TYPE_CHECKING:
+    from numpy import dtype
+
+KINDS = {"O": "objects", "S": "texts", "U": "texts", "M": "dates", "m": "durations", "V": "records"}
+"""What arrays hold that are no arrays of numbers, by NumPy's code of a kind of type."""
+SPARSE = {"scipy.sparse": "toarray()", "jax.experimental.sparse": "todense()"}
+"""How to make an ordinary array of a sparse one, by module. NumPy would copy some of them number by number."""
+NUMERIC_KINDS = "biufc"
+"""Codes of booleans, integers, unsigned integers, floats and complex numbers."""
+
+
+class NotNumbersError(Exception):
+    """Report a value that is no array of numbers, as the end of a sentence: what it is, and what to return instead."""
+
+    def __init__(self, kind: str, advice: str = "it has to be an array of numbers") -> None:
+        """Create the error; `kind` has an article, such as `a sparse array`."""
+        super().__init__(f"{kind}; {advice}")
+        self.kind = kind
+
+
+def to_numbers(value: Any) -> Array:
+    """Return the value as a NumPy array of booleans, integers, floats or complex numbers.
+
+    Types that NumPy lacks, such as bfloat16 and int4, become float64 or int64, and so do those wider than float64.
+    Raises NotNumbersError.
+    """
+    import numpy as np
+
+    if isinstance(value, np.ma.MaskedArray):
+        raise NotNumbersError("a masked array", "return filled(), with a number for each one that is masked")
+    for module, to_dense in SPARSE.items():
+        if any(kind.__module__.startswith(module) for kind in type(value).__mro__):
+            raise NotNumbersError("a sparse array", f"return its values, or {to_dense}")
+    try:
+        array = value if isinstance(value, np.ndarray) else np.asarray(_to_host(value))
+    except (TypeError, ValueError, RuntimeError) as error:  # such as lists of several lengths
+        raise NotNumbersError(f"a {type(value).__name__}, of which NumPy makes no array ({error})") from error
+    if array.dtype.kind in NUMERIC_KINDS:
+        widest = {"f": np.float64, "c": np.complex128}.get(array.dtype.kind)
+        is_wider = widest is not None and array.dtype.itemsize > np.dtype(widest).itemsize
+        return array.astype(widest) if is_wider else array
+    if array.dtype.kind == "V" and array.dtype.names is None:
+        return _to_numpys_type(array)
+    raise NotNumbersError(_describe(value, array.dtype))
+
+
+def _to_host(value: Any) -> Any:
+    """Return a tensor of PyTorch, which this module does not import, in a form that NumPy takes; else the value."""
+    if not hasattr(value, "detach"):
+        return value
+    host_tensor = value.detach().cpu().resolve_conj().resolve_neg()
+    return host_tensor.double() if host_tensor.is_floating_point() else host_tensor
+
+
+def _to_numpys_type(array: Array) -> Array:
+    """Return an array of another library's numbers, such as bfloat16, in a type of NumPy."""
+    import numpy as np
+
+    is_integer = array.dtype.name.startswith(("int", "uint"))
+    try:
+        return array.astype(np.int64 if is_integer else np.float64)
+    except (TypeError, ValueError) as error:
+        raise NotNumbersError(_describe(array, array.dtype)) from error
+
+
+def _describe(value: Any, dtype: "dtype[Any]") -> str:
+    """Describe a value that is no array of numbers; `dtype` is the type that NumPy gave it."""
+    import numpy as np
+
+    is_array = isinstance(value, np.ndarray) or (hasattr(value, "dtype") and dtype.kind != "O")
+    if not is_array:
+        return "None" if value is None else f"a {type(value).__name__}"
+    return f"an array of {KINDS.get(dtype.kind, 'no numbers')} ({value.dtype})"

@@ -1,0 +1,90 @@
+"""Check that every variant's formula is right: in float64, its program agrees with the reference.
+
+`parity` asks how exactly the timed outputs were computed, in the requested precision. There, rounding hides small
+mistakes: a variance with the wrong divisor, a missing term, an approximation. In float64 it hides none of them. Faults
+of a kernel that exists only in low precision are `parity`'s to find.
+"""
+
+from collections.abc import Iterator
+
+from accelbench.launch.fact import Unreadable
+from accelbench.launch.facts import FormulaRun
+from accelbench.launch.record import LaunchRecord, ParityReading
+from accelbench.validity.check import CaseCheck, Finding, VariantFinding, failed, passed, untested
+from accelbench.validity.evidence import Evidence
+
+MAXIMUM_RATIO = 64.0
+"""Maximum error in float64, as a multiple of parity's tolerance there: 4096 scales. Correct programs were off by up to
+150 scales, and the smallest mistake, one term of 262,144, by 9.5 million."""
+UNCLEAR_RATIO = 2.0**26
+"""Multiple up to which an error is no larger than 8 roundings of float32. A program that stops at a tolerance is off by
+so much, or a function that is less exact in float64, but also one that leaves out a term of a quarter of a million."""
+
+
+def _evaluate(evidence: Evidence) -> Iterator[VariantFinding]:
+    """Judge each variant's program by its first launch that ran in float64."""
+    for variant in evidence.variants:
+        launches = [*evidence.launches_of(variant), *evidence.quarantined_of(variant)]
+        if evidence.case.measurement.precision == "float64":
+            yield variant, passed("float64 is the requested precision: parity compares it")
+            continue
+        tried = [launch for launch in launches if _was_tried(launch)]
+        yield variant, judge(tried[0]) if tried else untested("no launch ran in float64")
+
+
+def _was_tried(launch: LaunchRecord) -> bool:
+    """Return True if the launch reported how its program ran in float64, or why it did not."""
+    return not isinstance(launch.facts.formula, Unreadable) or launch.facts.formula.reported
+
+
+def judge(launch: LaunchRecord) -> Finding:
+    """Judge the outputs of one launch's program in float64."""
+    run = launch.facts.formula
+    if isinstance(run, Unreadable):
+        return untested(run)
+    if run.unable is not None:
+        return untested(f"it does not run in float64: {run.unable}")
+    reading = launch.parity.formula if launch.parity else None
+    if reading is None:
+        return untested("its outputs in float64 were not compared")
+    diagnosis = "" if launch.parity and launch.parity.diagnosis == reading.diagnosis else reading.diagnosis
+    return _judge_reading(run, reading, diagnosis)
+
+
+def _judge_reading(run: FormulaRun, reading: ParityReading, diagnosis: str) -> Finding:
+    """Judge the comparison of outputs in float64; `diagnosis` explains a mistake, unless parity says the same."""
+    if reading.failed_reference:
+        return untested("there is no reference to compare with (parity)")
+    if not (reading.finite and reading.compared):
+        return untested(f"in float64: {reading.detail}")
+    if agrees(reading):
+        return passed(f"in float64 it agrees with the reference: {reading.detail}")
+    narrow_types = sorted(set(run.types) - {"float64"})
+    if narrow_types:
+        return untested(f"it computes in {', '.join(narrow_types)} although its inputs are float64; {reading.detail}")
+    if reading.worst_ratio <= UNCLEAR_RATIO:
+        return untested(
+            f"in float64 it is off by no more than roundings of float32: it stops at a tolerance, or leaves out very "
+            f"little; {reading.detail}"
+        )
+    sentences = (f"in float64 it computes something else than the reference: {reading.describe_error()}", diagnosis)
+    return failed("; ".join(filter(None, sentences)))
+
+
+def agrees(reading: ParityReading | None) -> bool:
+    """Return True if a program's outputs in float64 were compared, and agree with the reference.
+
+    Those of a less exact algorithm agree too: few are beyond the tolerance, and none by much.
+    """
+    if reading is None or not (reading.finite and reading.compared):
+        return False
+    return reading.worst_ratio <= MAXIMUM_RATIO or reading.less_exact
+
+
+CHECK = CaseCheck(
+    name="formula",
+    threshold=f"in float64, error at most {MAXIMUM_RATIO:g} tolerances of parity",
+    reason="rounding hides small mistakes: in bfloat16 a biased variance passes, in float64 it does not",
+    evaluate=_evaluate,
+    remedy="compare the variant's formula with the reference's, term by term: constants, axes, divisors, steps",
+)

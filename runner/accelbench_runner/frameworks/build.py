@@ -1,0 +1,37 @@
+"""Build a workload's program for a framework."""
+
+import functools
+from typing import Any
+
+from accelbench.catalogue import workload_checks
+from accelbench.workload import Arrays, Program, VariantKind, Workload
+from accelbench_runner.frameworks.adapter import Adapter
+from accelbench_runner.frameworks.captured import find_places
+
+
+def build_program(workload: Workload, kind: VariantKind, parameters: Any, arrays: Arrays, adapter: Adapter) -> Program:
+    """Return the program of one variant, after checking what the workload's method returned.
+
+    A class of workload (`hand_written`) makes its own arrays and modules in the policy's type. A plain function may
+    capture others, which `adopt` converts.
+    """
+    build = getattr(workload, kind.method)
+    program = workload_checks.call_method(build, Program, parameters, arrays, adapter)
+    return program if workload.hand_written else adapter.adopt(program)
+
+
+def build_anew(workload: Workload, kind: VariantKind, parameters: Any, arrays: Arrays, adapter: Adapter) -> Program:
+    """Build the program again, after a change of the precision.
+
+    The caches of captured functions are cleared, because they have results in the earlier precision.
+    """
+    program = build_program(workload, kind, parameters, arrays, adapter)
+    if not workload.hand_written:
+        for place in find_places(program.step, _is_cached):
+            place.value.cache_clear()
+    return program
+
+
+def _is_cached(value: Any) -> bool:
+    """Return True for a function with `functools.cache` or `functools.lru_cache`."""
+    return isinstance(value, functools._lru_cache_wrapper)  # noqa: SLF001 - its type has no other name

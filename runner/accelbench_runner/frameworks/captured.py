@@ -1,0 +1,259 @@
+"""Find what a function captures instead of taking it as an argument: arrays, modules and other objects.
+
+A function captures by its closure, its globals, its defaults, `functools.partial`, or the object whose method it is.
+"""
+
+import contextlib
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType, MethodType
+from typing import Any
+
+from accelbench import frameworks
+from accelbench_runner.outputs import type_name
+
+MAXIMUM_ARRAYS = 8
+MAXIMUM_DEPTH = 8
+"""Maximum nesting of containers, objects, and functions that use other functions."""
+MAXIMUM_ITEMS = 1000
+"""Number of items above which a list or tuple is taken for data, and not searched."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Describe a place where a function keeps a value."""
+
+    name: str
+    """Name of the value, for people, such as `params['w']`."""
+    value: Any
+    replace: Callable[[Any], None]
+    """Stores another value in the place; does nothing if the place cannot change."""
+
+
+def captured_arrays(step: Callable[..., Any]) -> list[str]:
+    """Describe the arrays that a step captures, such as `w (512, 512) float32`."""
+    descriptions: dict[int, str] = {}
+    for place in find_places(step, _is_array):
+        array = place.value
+        if len(array.shape):  # not a scalar
+            # An array may have several names.
+            descriptions.setdefault(id(array), f"{place.name} {tuple(array.shape)} {type_name(array)}")
+    return sorted(descriptions.values())[:MAXIMUM_ARRAYS]
+
+
+def find_places(function: Callable[..., Any], is_wanted: Callable[[Any], bool]) -> Iterator[Place]:
+    """Yield a place for each value that a function captures and `is_wanted` accepts.
+
+    Nothing is searched inside a wanted value. A value may be in several places.
+    """
+    yield from _Search(is_wanted).in_function(function, MAXIMUM_DEPTH)
+
+
+def find_arguments(batches: Sequence[Any], is_wanted: Callable[[Any], bool]) -> Iterator[Place]:
+    """Yield a place for each value in the batches that `is_wanted` accepts.
+
+    A batch has the arguments of a function by name: a mapping for one call, or a list of mappings for several calls.
+    """
+    search = _Search(is_wanted)
+    for batch in batches:
+        calls = [batch] if isinstance(batch, Mapping) else batch
+        for arguments in calls:
+            for name, value in arguments.items():
+                place = Place(name, value, functools.partial(_set_item, arguments, name))
+                yield from search.in_value(place, MAXIMUM_DEPTH)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+class _Search:
+    """Search functions, containers and objects, each of them once."""
+
+    def __init__(self, is_wanted: Callable[[Any], bool]) -> None:
+        self._is_wanted = is_wanted
+        self._visited: dict[int, Any] = {}
+        """What was searched, by `id`; kept, so that no other object gets the same one."""
+
+    def in_function(self, function: Any, depth: int) -> Iterator[Place]:
+        """Yield what a function, a partial, a method or a callable object captures."""
+        if isinstance(function, functools.partial):
+            yield from self._in_partial(function, depth)
+            return
+        plain_function = inspect.unwrap(function)
+        if inspect.isfunction(plain_function):
+            if self._is_new(plain_function):
+                for place in _places_of(plain_function):
+                    yield from self.in_value(place, depth)
+        elif inspect.ismethod(plain_function) or not inspect.isroutine(plain_function):
+            # A method or a callable object. A function that is written in C captures nothing.
+            replace = functools.partial(_replace_in_closures, _cells_with(function, plain_function))
+            yield from self.in_value(Place("self", plain_function, replace), depth)
+
+    def _in_partial(self, function: "functools.partial[Any]", depth: int) -> Iterator[Place]:
+        """Yield what a partial captures: its arguments, and what its function captures."""
+        arguments = list(function.args)
+
+        def replace_function(called: Any) -> None:
+            # `func` and `args` are read-only, but a partial can be given another state.
+            function.__setstate__((called, tuple(arguments), function.keywords, vars(function)))  # type: ignore[attr-defined]
+
+        def replace_argument(index: int, value: Any) -> None:
+            arguments[index] = value
+            replace_function(function.func)
+
+        for index, argument in enumerate(function.args):
+            replace = functools.partial(replace_argument, index)
+            yield from self.in_value(Place(f"argument {index}", argument, replace), depth)
+        for name, argument in function.keywords.items():
+            replace = functools.partial(function.keywords.__setitem__, name)
+            yield from self.in_value(Place(f"argument {name}", argument, replace), depth)
+        yield from self.in_value(Place("function", function.func, replace_function), depth)
+
+    def in_value(self, place: Place, depth: int) -> Iterator[Place]:
+        """Yield the place itself if its value is wanted, or else the places of wanted values inside it.
+
+        `depth` is how many levels of containers, objects and functions may still be entered.
+        """
+        value = place.value
+        if inspect.ismodule(value) or inspect.isclass(value):
+            return
+        if self._is_wanted(value):
+            yield place
+        elif inspect.ismethod(value):
+            replace = functools.partial(_replace_self, place)
+            yield from self.in_value(Place(f"{place.name}.__self__", value.__self__, replace), depth)
+            yield from self.in_function(value.__func__, depth)
+        elif depth > 0 and _is_function(value):
+            yield from self.in_function(value, depth - 1)
+        elif depth > 0 and self._is_new(value):
+            for item in _items(place):
+                yield from self.in_value(item, depth - 1)
+            if callable(value) and inspect.isfunction(type(value).__call__):  # its class defines `__call__` in Python
+                yield from self.in_function(type(value).__call__, depth - 1)
+
+    def _is_new(self, value: Any) -> bool:
+        """Return True, and remember the value, if it was not searched before."""
+        is_new = id(value) not in self._visited
+        self._visited[id(value)] = value
+        return is_new
+
+
+def _is_function(value: Any) -> bool:
+    """Return True for functions, methods, partials, and objects that wrap one of them (`__wrapped__`)."""
+    return inspect.isroutine(value) or isinstance(value, functools.partial) or inspect.unwrap(value) is not value
+
+
+def _replace_self(place: Place, owner: Any) -> None:
+    """Store in `place`, which has a bound method, the same method bound to `owner`."""
+    place.replace(MethodType(place.value.__func__, owner))
+
+
+def _cells_with(function: Any, value: Any) -> list[Any]:
+    """Return the closure cells that hold `value`, of a wrapper and of the functions in its own closure."""
+    cells = [cell for cell in getattr(function, "__closure__", None) or () if _has_value(cell)]
+    found = [cell for cell in cells if cell.cell_contents is value]
+    for cell in cells:
+        if inspect.isfunction(cell.cell_contents):
+            found += _cells_with(cell.cell_contents, value)
+    return found
+
+
+def _replace_in_closures(cells: Sequence[Any], value: Any) -> None:
+    """Store another value in the cells."""
+    for cell in cells:
+        cell.cell_contents = value
+
+
+def _keep(_value: Any) -> None:
+    """Do nothing: the `replace` of a place whose value cannot change."""
+
+
+def _places_of(function: Any) -> Iterator[Place]:
+    """Yield a place for each value that a function captures by its closure, its globals or its defaults."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        if _has_value(cell):
+            yield Place(name, cell.cell_contents, functools.partial(setattr, cell, "cell_contents"))
+    module_globals = {} if _is_of_library(function) else function.__globals__
+    for name in sorted(_global_names(function.__code__) & module_globals.keys()):
+        yield Place(name, module_globals[name], functools.partial(module_globals.__setitem__, name))
+    defaults = list(function.__defaults__ or ())
+
+    def replace_default(index: int, value: Any) -> None:
+        defaults[index] = value
+        function.__defaults__ = tuple(defaults)
+
+    for index, default in enumerate(function.__defaults__ or ()):
+        yield Place(f"default {index}", default, functools.partial(replace_default, index))
+    for name, default in (function.__kwdefaults__ or {}).items():
+        yield Place(f"default {name}", default, functools.partial(function.__kwdefaults__.__setitem__, name))
+
+
+def _is_of_library(function: Any) -> bool:
+    """Return True for a function of a framework, of NumPy or of Python, whose globals are of no interest."""
+    package = str(function.__module__).partition(".")[0]
+    return package in frameworks.packages() or package == "numpy" or package in sys.stdlib_module_names
+
+
+def _global_names(code: CodeType) -> set[str]:
+    """Return the names of the globals that the code and the functions inside it use, and of attributes."""
+    names = set(code.co_names)  # Python does not tell globals and attributes apart
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _global_names(constant)
+    return names
+
+
+def _has_value(cell: Any) -> bool:
+    """Return True if a cell of a closure has a value."""
+    try:
+        cell.cell_contents  # noqa: B018 - an empty cell raises
+    except ValueError:
+        return False
+    return True
+
+
+def _items(place: Place) -> Iterator[Place]:
+    """Yield a place for each item of a container or attribute of an object.
+
+    For `layers`, the places are named `layers['key']`, `layers[0]` or `layers.weight`.
+    """
+    value = place.value
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield Place(f"{place.name}[{key!r}]", item, functools.partial(_set_item, value, key))
+    elif isinstance(value, list) and len(value) <= MAXIMUM_ITEMS:
+        for index, item in enumerate(value):
+            yield Place(f"{place.name}[{index}]", item, functools.partial(_set_item, value, index))
+    elif isinstance(value, tuple) and len(value) <= MAXIMUM_ITEMS:
+        yield from _items_of_tuple(place)
+    elif callable(getattr(value, "named_parameters", None)):  # a torch.nn.Module
+        for key, parameter in value.named_parameters():
+            yield Place(f"{place.name}.{key}", parameter, _keep)
+    elif hasattr(value, "__dict__"):
+        for key, item in list(vars(value).items()):
+            replace = functools.partial(object.__setattr__, value, key)  # also of a frozen dataclass
+            yield Place(f"{place.name}.{key}", item, replace)
+
+
+def _items_of_tuple(place: Place) -> Iterator[Place]:
+    """Yield a place for each item of a tuple; replacing an item stores a new tuple in the tuple's place."""
+    items = list(place.value)
+    kind = type(place.value)
+
+    def replace_item(index: int, item: Any) -> None:
+        items[index] = item
+        is_named_tuple = hasattr(kind, "_fields")
+        place.replace(kind(*items) if is_named_tuple else kind(items))
+
+    for index, item in enumerate(place.value):
+        yield Place(f"{place.name}[{index}]", item, functools.partial(replace_item, index))
+
+
+def _set_item(container: Any, key: Any, item: Any) -> None:
+    """Store an item in a container that may be read-only."""
+    with contextlib.suppress(TypeError):
+        container[key] = item

@@ -1,0 +1,116 @@
+"""Count floating-point operations of JAX's equations, by the rule of `xla_arithmetic`."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from accelbench_runner.frameworks import library_operations
+from accelbench_runner.frameworks.xla_operations import executed_jaxprs
+
+ELEMENTWISE = {
+    *("add", "add_any", "sub", "mul", "div", "pow", "integer_pow", "square", "sqrt", "rsqrt", "cbrt", "logistic"),
+    *("exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erf_inv", "lgamma", "digamma"),
+}
+REDUCTIONS = {
+    *("reduce_sum", "reduce_prod", "reduce", "cumsum", "cumprod", "cumlogsumexp", "reduce_window_sum"),
+    *("reduce_window",),
+}
+ADDING_SCATTERS = {"scatter-add", "scatter_add", "scatter-sub", "scatter_sub", "scatter-mul", "scatter_mul"}
+"""Scatters that compute one number for each update; the others choose or move numbers."""
+FACTORISATIONS: Mapping[str, str] = {
+    "lu": "lu",
+    "cholesky": "cholesky",
+    "triangular_solve": "triangular_solve",
+    "qr": "qr",
+    "geqrf": "qr",
+    "geqp3": "qr",
+    "householder_product": "qr",
+    "eigh": "symmetric_eigenvalues",
+    "eig": "eigenvalues",
+    "schur": "eigenvalues",
+    "svd": "singular_values",
+}
+"""Kinds of `library_operations.FACTORISATIONS`, by primitive."""
+REAL_FFTS = {"RFFT", "IRFFT"}
+CALLBACKS = {"pure_callback", "io_callback"}
+
+
+def count_equation(equation: Any) -> float:  # noqa: PLR0911 - one return for each kind of primitive
+    """Count the floating-point operations of one equation, without those of jaxprs that it calls."""
+    name = equation.primitive.name
+    operands = [variable.aval for variable in equation.invars]
+    results = [variable.aval for variable in equation.outvars if is_float(variable.aval)]
+    size: int = sum(math.prod(result.shape) for result in results)
+    complex_numbers = any(map(_is_complex, [*results, *operands]))
+    product_factor = library_operations.COMPLEX_PRODUCT if complex_numbers else 1
+    match name:
+        case "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            contracted_lengths: list[int] = [operands[0].shape[index] for index in contracted]
+            return 2.0 * product_factor * size * math.prod(contracted_lengths)
+        case "conv_general_dilated":
+            kernel: tuple[int, ...] = operands[1].shape
+            # `rhs_spec` lists the kernel's dimensions: output features, input features, then space.
+            output_features: int = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
+            return 2.0 * product_factor * size * math.prod(kernel) / max(1, output_features)
+        case "fft":
+            numbers = max(math.prod(each.shape) for each in (*operands, *results))
+            real = equation.params["fft_type"].name in REAL_FFTS
+            return library_operations.fft(equation.params["fft_lengths"], numbers, real=real)
+        case name if name in FACTORISATIONS:
+            shapes = [operand.shape for operand in operands]
+            return library_operations.factorisation(FACTORISATIONS[name], shapes, is_complex=complex_numbers)
+        case name if name in ADDING_SCATTERS:
+            return _numbers(operands[2])  # an operand, the indices, the updates
+        case "select_and_scatter_add":
+            return _numbers(operands[0])
+        case name if name in REDUCTIONS:
+            return _numbers(operands[0])
+        case name if name in ELEMENTWISE:
+            return float(size * (library_operations.complex_factor(name) if complex_numbers else 1))
+        case _:
+            return 0.0
+
+
+def _numbers(aval: Any) -> float:
+    """Return how many real numbers a floating-point array contains, two for a complex one."""
+    return float(math.prod(aval.shape) * (2 if _is_complex(aval) else 1)) if is_float(aval) else 0.0
+
+
+def is_float(aval: Any) -> bool:
+    """Return True for arrays of floating-point or complex numbers."""
+    return "float" in str(getattr(aval, "dtype", "")) or _is_complex(aval)
+
+
+def _is_complex(aval: Any) -> bool:
+    return "complex" in str(getattr(aval, "dtype", ""))
+
+
+def has_callback(jaxpr: Any) -> bool:
+    """Return True if a jaxpr contains a callback into Python."""
+    return any(
+        equation.primitive.name in CALLBACKS or any(map(has_callback, executed_jaxprs(equation)))
+        for equation in jaxpr.eqns
+    )
+
+
+def numbers_by_type(jaxpr: Any) -> Counter[str]:
+    """Count the numbers of all arrays in a jaxpr by floating-point type, without scalars."""
+    numbers = _numbers_of_variables(jaxpr.invars)
+    for equation in jaxpr.eqns:
+        numbers += _numbers_of_variables(equation.outvars)
+        for inner in executed_jaxprs(equation):
+            numbers += numbers_by_type(inner)
+    return numbers
+
+
+def _numbers_of_variables(variables: Iterable[Any]) -> Counter[str]:
+    """Count the numbers of these variables by floating-point type, without scalars."""
+    numbers: Counter[str] = Counter()
+    for variable in variables:
+        dtype = str(getattr(variable.aval, "dtype", ""))
+        if "float" in dtype and variable.aval.shape:
+            numbers[dtype] += math.prod(variable.aval.shape)
+    return numbers

@@ -1,0 +1,70 @@
+"""Draw the same random numbers in float64 as in the policy's type.
+
+PyTorch draws other numbers for float64 than for narrower types from the same seed, so that a module with random weights
+would be another one in float64.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+FILLING = frozenset({"bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "uniform_"})
+"""ATen operations that fill a tensor with random numbers."""
+DRAWING = frozenset({"bernoulli", "normal", "rand", "rand_like", "randn", "randn_like"})
+"""ATen operations that return random numbers."""
+
+
+class Draws(TorchDispatchMode):  # type: ignore[misc]
+    """Draw random numbers of float64 in a narrower type inside this context."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False: skipping Dynamo would import it, which takes a second."""
+        return False
+
+    def __torch_dispatch__(
+        self, operation: Any, _types: Any, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run the operation; if it draws random numbers of float64, draw them in the narrower type and convert them."""
+        keywords = dict(keywords or {})
+        name = operation.overloadpacket.__name__
+        if name in FILLING and arguments[0].dtype == torch.float64:
+            drawn = operation(arguments[0].to(self.dtype), *arguments[1:], **keywords)
+            return arguments[0].copy_(drawn)
+        if name not in DRAWING:
+            return operation(*arguments, **keywords)
+        if keywords.get("dtype") in {None, torch.float64} and _takes_dtype(operation):
+            # `rand_like` and the like take the type of their operand, which becomes the narrower one below.
+            keywords["dtype"] = None if name.endswith("_like") else self.dtype
+        narrow_arguments, narrow_keywords = tree_map_only(torch.Tensor, self._narrow, (arguments, keywords))
+        drawn = operation(*narrow_arguments, **narrow_keywords)
+        return drawn.double() if drawn.dtype == self.dtype else drawn
+
+    def _narrow(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of float64 in the narrower type."""
+        return tensor.to(self.dtype) if tensor.dtype == torch.float64 else tensor
+
+
+def _takes_dtype(operation: Any) -> bool:
+    """Return True if the operation has an argument for its result's type."""
+    return any(argument.name == "dtype" for argument in operation._schema.arguments)  # noqa: SLF001 - has no other name
+
+
+_active: list[Draws] = []
+"""The mode of this process, if there is one."""
+
+
+def draw_in(dtype: torch.dtype) -> None:
+    """Draw random numbers of float64 in this type from now on, for the rest of the process."""
+    if _active:
+        _active[0].dtype = dtype
+    elif dtype != torch.float64:
+        _active.append(Draws(dtype))
+        _active[0].__enter__()

@@ -1,0 +1,106 @@
+"""Bring outputs into the form in which they are compared: the workload's `canonical` where several outputs are right.
+
+The same function is applied to the outputs of launches and to every run of the reference, after the run and to ordinary
+arrays in float64. So it adds no rounding of its own, and it sees neither noise nor a framework.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from accelbench.api.case import Case, Precision
+from accelbench.catalogue import script
+from accelbench.catalogue.workload_checks import ERRORS, InvalidWorkloadError, call_canonical, location
+from accelbench.workload import Array, Arrays, NamedArrays, Workload
+from accelbench_runner.judge.arithmetic import map_arrays
+from accelbench_runner.judge.reference_program import ReferenceProgram, start_arrays
+from accelbench_runner.outputs import as_real
+
+
+class CanonicalError(Exception):
+    """Report that `canonical` cannot be applied to some outputs."""
+
+
+@dataclass(frozen=True)
+class CanonicalForm:
+    """Apply a workload's `canonical` to outputs.
+
+    Attributes:
+        workload: The workload, which defines `canonical`.
+        parameters: The case's parameters.
+        draw: Returns the arrays that the program started from, as the workload's `arrays` does.
+    """
+
+    workload: Workload
+    parameters: Any
+    draw: Callable[[], Arrays]
+
+    @property
+    def function(self) -> str:
+        """Return where `canonical` is defined."""
+        return location(self.workload.canonical)
+
+    @cached_property
+    def _inputs(self) -> Arrays:
+        """Return the arrays that the program started from; `canonical` cannot change them."""
+        return map_arrays(self.draw(), _read_only)
+
+    def of(self, outputs: NamedArrays) -> NamedArrays:
+        """Return the outputs in the form in which they are compared; raises CanonicalError."""
+        copies = {name: _in_float64(np.asarray(array)) for name, array in outputs.items()}
+        try:
+            with np.errstate(all="ignore"):
+                return as_real(call_canonical(self.workload, self.parameters, self._inputs, copies))
+        except InvalidWorkloadError as error:
+            raise CanonicalError(str(error)) from error
+        except ERRORS as error:
+            raise CanonicalError(
+                f"{self.function} raised {script.format_error(error)}; it was given the outputs {', '.join(outputs)}"
+            ) from error
+
+
+def _read_only(array: Array) -> Array:
+    """Return a view of the array that cannot be written to."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _in_float64(array: Array) -> Array:
+    """Return a copy in which floats are float64 and complex numbers complex128."""
+    wide = {"f": np.float64, "c": np.complex128}.get(array.dtype.kind, array.dtype)
+    return np.array(array, dtype=wide)
+
+
+def canonical_form(
+    case: Case, workload: Workload, parameters: Any, unseen_seed: int | None = None
+) -> CanonicalForm | None:
+    """Return the form in which outputs of the workload are compared; None if they are compared as they are."""
+    if not workload.has_canonical():
+        return None
+    return CanonicalForm(workload, parameters, partial(start_arrays, case, workload, parameters, unseen_seed))
+
+
+@dataclass(frozen=True)
+class CanonicalProgram:
+    """Run a reference's program, and return its outputs in their canonical form."""
+
+    program: ReferenceProgram
+    form: CanonicalForm
+
+    def exact(self, arrays: Arrays, units: int) -> NamedArrays:
+        """Return the outputs of `units` units of work in float64."""
+        return self.form.of(self.program.exact(arrays, units))
+
+    def rounded(self, arrays: Arrays, units: int, precision: Precision) -> NamedArrays:
+        """Return the outputs that were computed in the policy's type."""
+        outputs = self.program.rounded(arrays, units, precision)
+        return self.form.of(outputs) if outputs else {}
+
+    def noisy(self, arrays: Arrays, units: int, precision: Precision, salt: int, ulps: float) -> NamedArrays:
+        """Return the outputs that were computed with noise in every operation."""
+        outputs = self.program.noisy(arrays, units, precision, salt, ulps)
+        return self.form.of(outputs) if outputs else {}

@@ -1,0 +1,248 @@
+"""Compare one output of a launch with the reference, element by element.
+
+Three questions decide: is each element within its tolerance, is the median error of elements of like size that of
+rounding, and do no more elements choose otherwise than runs of the reference do.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accelbench.api.case import Precision
+from accelbench.launch.record import MISMATCH
+from accelbench.workload import Array
+from accelbench_runner.judge.arithmetic import EPSILON, SMALLEST, is_float
+from accelbench_runner.judge.expected import (
+    BULK_SCALES,
+    CLASS_ELEMENTS,
+    ELEMENT_SCALES,
+    MANY_ELEMENTS,
+    MAXIMUM_CHANCE,
+    MAXIMUM_CHOOSING_SHARE,
+    MAXIMUM_LEAPING_SHARE,
+    UNSEEN_CHOICES_FACTOR,
+    Expected,
+    each_class,
+    size_classes,
+)
+
+FLOAT16_HINT = "; float16 ends at 65,504: use bfloat16, or smaller numbers"
+ERROR_DIGITS = 2
+MAXIMUM_LESS_EXACT_SHARE = 0.1
+"""Maximum share of the elements in which a less exact algorithm may be beyond its tolerance."""
+LESS_EXACT_ULPS: Mapping[Precision, float] = {"float64": 2, "float32": 2, "tf32": 1, "bfloat16": 1, "float16": 1}
+"""Maximum error of a less exact algorithm there, in units in the last place of the largest output."""
+
+
+@dataclass(frozen=True)
+class ArrayComparison:
+    """Hold how one output compares with the reference.
+
+    Attributes:
+        ratio: Largest error over its tolerance; above 1 the comparison failed. `MISMATCH` if no tolerance allows it.
+        detail: What differs, where and by how much, for people.
+        finite: False if NaN or infinity stands where it does not belong.
+        compared: False if right and wrong outputs look the same.
+        off: Number of elements outside of their tolerance.
+        less_exact: True if few elements are off, and none by more than a rounding of the largest output.
+        scales: Largest error of a float, in scales.
+    """
+
+    ratio: float
+    detail: str
+    finite: bool = True
+    compared: bool = True
+    off: int = 0
+    less_exact: bool = False
+    scales: float = 0.0
+
+    @property
+    def severity(self) -> tuple[bool, float, bool]:
+        """Return a key by which the worst comparison is the largest: NaN and infinity first, then by `ratio`."""
+        return (not self.finite, self.ratio, self.compared)
+
+
+def compare_array(name: str, output: Array, expected: Expected, after: str, *, non_finite: bool) -> ArrayComparison:
+    """Compare an output with the reference.
+
+    Args:
+        name: The output's name.
+        output: The launch's numbers, with the shape of `expected.value`.
+        expected: The reference's numbers, and their tolerances.
+        after: How much work was done, for people; empty or beginning with a space.
+        non_finite: True if NaN and infinity may stand where the reference has them.
+    """
+    value = expected.value
+    if not value.size:
+        return ArrayComparison(0.0, f"{name} is empty")
+    finite = np.isfinite(output)
+    unexpected = (finite != np.isfinite(value)) if non_finite else _find_unexpected(output, value)
+    if unexpected.any():
+        where = f"{name}{format_index(unexpected.argmax(), value)}"
+        problem = _describe_non_finite(output, expected, unexpected, declared=non_finite)
+        return ArrayComparison(MISMATCH, f"{where}: {problem}", finite=False)
+    if not finite.any():
+        detail = f"{name}: nothing finite to compare; NaN and infinity stand where the reference has them"
+        return ArrayComparison(0.0, detail, compared=False)
+    with np.errstate(all="ignore"):
+        error = np.where(finite, np.abs(output.astype(np.float64) - value.astype(np.float64)), 0.0).ravel()
+    if is_float(value):
+        infinite = int(np.isinf(output).sum())
+        special = f"; infinity in {infinite:,} of {output.size:,}, as in the reference" if infinite else ""
+        return _compare_floats(name, error, expected, f"{after}{special}")
+    return _compare_integers(name, output, error, expected, after)
+
+
+def _find_unexpected(output: Array, value: Array) -> Array:
+    """Return where the output has NaN or infinity that its workload would have to declare, as an array of booleans.
+
+    Infinity in the places where the reference has it needs no declaration, as in masked log-probabilities. A NaN does,
+    and so does an output without any finite number: a program that computes nothing has these in common with its
+    reference.
+    """
+    finite = np.isfinite(output)
+    if not finite.any():
+        return ~finite
+    return np.asarray(~finite & ~(np.isinf(output) & (output == value)))
+
+
+def _describe_non_finite(output: Array, expected: Expected, unexpected: Array, *, declared: bool) -> str:
+    """Describe the NaN and infinity where `unexpected` is True; `declared` if the workload declares them at all."""
+    count = f"in {int(unexpected.sum())} of {output.size}"
+    value = expected.value
+    is_as_in_reference = (np.isnan(output) & np.isnan(value)) | (np.isinf(output) & (output == value))
+    if not declared and is_as_in_reference[unexpected].all():
+        kind = "NaN" if np.isnan(output[unexpected]).all() else "NaN or infinity"
+        return f"{kind} {count}, as in the reference; if it belongs there, declare it"
+    hint = FLOAT16_HINT if expected.precision == "float16" else ""
+    return f"NaN or infinity {'elsewhere than the reference ' if declared else ''}{count}{hint}"
+
+
+def _compare_floats(name: str, error: Array, expected: Expected, after: str) -> ArrayComparison:
+    """Compare floats by element, then by median; `error` has the absolute error of each element, in one dimension."""
+    tolerance = np.nan_to_num(expected.tolerance().ravel(), nan=0.0)
+    with np.errstate(all="ignore"):
+        ratios = np.nan_to_num(np.where(error > 0, error / tolerance, 0.0), nan=MISMATCH, posinf=MISMATCH)
+    ratios = np.minimum(ratios, MISMATCH)
+    medians = _compare_medians(name, error, expected, after)
+    off = ratios > 1
+    count = int(off.sum())
+    chose = count > 0 and _may_be_choices(error, off, expected)
+    worst = int(np.where(off, 0.0, ratios).argmax() if chose else ratios.argmax())  # choices are no errors
+    ratio = max(float(ratios[worst]), medians.ratio)
+    less_exact = ratio > 1 and _is_less_exact(error, off | medians.off, expected)
+    scales = min(float(ratios.max()) * ELEMENT_SCALES[expected.precision], MISMATCH)
+    only_medians_are_off = ratios[worst] <= 1 < medians.ratio
+    if only_medians_are_off:  # otherwise describe the worst element, which is easier to find
+        return ArrayComparison(ratio, medians.detail, off=count, less_exact=less_exact, scales=scales)
+    where = f"{name}{format_index(worst, expected.value)}"
+    detail = f"{where} differs from the reference by {error[worst]:.{ERROR_DIGITS}g}{after}"
+    if chose:
+        detail += f"; {_elements(count)} of {error.size:,} choose otherwise, as in runs of the reference"
+    return ArrayComparison(ratio, detail, off=0 if chose else count, less_exact=less_exact, scales=scales)
+
+
+def _may_be_choices(error: Array, off: Array, expected: Expected) -> bool:
+    """Return True if the elements that are `off` may be choices: few, and no farther off than a run of the reference.
+
+    A correct program that rounds otherwise may choose the other of two almost equal numbers.
+    """
+    choices = expected.choices
+    return (
+        int(off.sum()) <= min(choices.allowed, MAXIMUM_CHOOSING_SHARE * error.size)
+        and choices.share <= MAXIMUM_LEAPING_SHARE
+        and bool(np.all(error[off] <= choices.farthest))
+    )
+
+
+def _is_less_exact(error: Array, off: Array, expected: Expected) -> bool:
+    """Return True if few elements are `off`, and none by much more than a rounding of the largest output."""
+    size = np.abs(expected.value.astype(np.float64)).ravel()
+    largest = float(size[np.isfinite(size)].max(initial=0.0))
+    limit = LESS_EXACT_ULPS[expected.precision] * EPSILON[expected.precision] * largest
+    return int(off.sum()) <= MAXIMUM_LESS_EXACT_SHARE * error.size and bool(np.all(error[off] <= limit))
+
+
+@dataclass(frozen=True)
+class _Medians:
+    """Hold the largest median error of elements of like size, over its tolerance."""
+
+    ratio: float
+    detail: str
+    off: Array
+    """True for each element of a class whose median is beyond its tolerance."""
+
+
+def _compare_medians(name: str, error: Array, expected: Expected, after: str) -> _Medians:
+    """Compare the median error of the elements of each class of like size with the median's tolerance.
+
+    `error` is the absolute error of each element of the flattened output. Classes of few elements are left out.
+    """
+    scale = np.maximum(expected.scale.ravel(), SMALLEST[expected.precision])
+    size = np.abs(expected.value.astype(np.float64)).ravel()
+    worst_ratio, off = 0.0, np.zeros(error.shape, bool)
+    largest_class_off: Array = np.zeros(0, int)
+    for positions in each_class(size_classes(expected.value)):
+        if len(positions) < CLASS_ELEMENTS:
+            continue
+        with np.errstate(all="ignore"):
+            ratio = float(np.nanmedian(error[positions] / scale[positions])) / BULK_SCALES[expected.precision]
+        worst_ratio = max(worst_ratio, min(ratio, MISMATCH))
+        if ratio <= 1:
+            continue
+        off[positions] = True
+        largest_class_off = max(largest_class_off, positions, key=len)
+    if not off.any():
+        return _Medians(worst_ratio, "", off)
+    detail = (
+        f"half of the {len(largest_class_off):,} numbers of {name} with a size of about "
+        f"{np.median(size[largest_class_off]):.2g} differ from the reference by "
+        f"{np.median(error[largest_class_off]):.{ERROR_DIGITS}g} or more{after}"
+    )
+    return _Medians(worst_ratio, detail, off)
+
+
+def _compare_integers(name: str, output: Array, error: Array, expected: Expected, after: str) -> ArrayComparison:
+    """Compare integers or booleans: they must be equal, or choices such as runs of the reference make too.
+
+    `error` has the absolute error of each element of the flattened output; `after` says after how much work.
+    """
+    choices, size = expected.choices, error.size
+    off = error > 0
+    count = int(off.sum())
+    if not count:
+        return ArrayComparison(0.0, f"{name} is equal to the reference{after}")
+    if choices.share > MAXIMUM_CHANCE:
+        detail = (
+            f"{name}: one ulp of the inputs changes {choices.share:.0%} of these choices, so they are chance; export "
+            "the numbers that they are chosen by"
+        )
+        return ArrayComparison(0.0, detail, compared=False)
+    flat = output.ravel().astype(np.float64)
+    is_known_choice = np.zeros(size, bool)  # a run of the reference returned the same integer there
+    is_known_choice[choices.positions[flat[choices.positions] == choices.values]] = True
+    new_count = int((off & ~is_known_choice).sum())
+    maximum_new = choices.allowed + int(choices.most > 0 and size >= MANY_ELEMENTS)
+    maximum = max(MAXIMUM_CHOOSING_SHARE * size, UNSEEN_CHOICES_FACTOR * choices.most)
+    if new_count <= maximum_new and count <= maximum and float(error.max()) <= choices.farthest:
+        detail = f"{_elements(count)} of {size:,} of {name} choose otherwise, as in runs of the reference{after}"
+        return ArrayComparison(0.0, detail)
+    worst = int(error.argmax())
+    detail = f"{name}{format_index(worst, expected.value)} differs from the reference by {error[worst]:.3g}{after}"
+    if count > 1:
+        detail += f", and {count - 1:,} more of {size:,}"
+    return ArrayComparison(MISMATCH, detail, off=count)
+
+
+def _elements(count: int) -> str:
+    """Format a number of elements, such as `1,200 elements`."""
+    return "1 element" if count == 1 else f"{count:,} elements"
+
+
+def format_index(flat_index: Any, value: Array) -> str:
+    """Format an index of the flattened `value` as one of the array itself, such as `[2, 0]`; empty for a scalar."""
+    if not value.ndim:
+        return ""
+    return str([int(position) for position in np.unravel_index(int(flat_index), value.shape)])

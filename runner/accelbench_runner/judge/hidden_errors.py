@@ -1,0 +1,168 @@
+"""Find out which errors the canonical form of outputs hides, by disturbing right outputs.
+
+A `canonical` that returns a constant makes all programs agree, and one that rounds to two digits hides every error
+below them. Neither shows in the form itself. So the reference's outputs are disturbed, one output at a time, and the
+result is compared as a launch's would be.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelbench import figures
+from accelbench.api.case import Precision
+from accelbench.workload import Array, NamedArrays
+from accelbench_runner.judge.arithmetic import EPSILON
+from accelbench_runner.judge.canonical import CanonicalError, CanonicalForm
+from accelbench_runner.judge.comparison import compare_array
+from accelbench_runner.judge.expected import Expected
+from accelbench_runner.judge.layout import describe_layout
+
+LARGEST_ERROR = 0.5
+"""Largest error that is tried, as a share of an output's root mean square. A form that hides it hides the output."""
+SMALLEST_ERROR_ULPS = 4.0
+STEP = 4.0
+"""Ratio of two errors that are tried."""
+SINGLE_ELEMENTS = 8
+"""Number of elements of an output that are disturbed alone."""
+
+
+@dataclass(frozen=True)
+class HiddenErrors:
+    """Hold which errors a canonical form hides.
+
+    Attributes:
+        outputs: Names of the outputs in which no error is noticed.
+        smallest_noticed: Smallest error of all numbers of an output that at least half as many numbers of the form
+            show as show the largest error, as a share of the output's root mean square. It is that of the output where
+            it is largest; 0 without floats.
+        single: How many errors of single numbers are not noticed, by output, as a text; empty if all are noticed.
+    """
+
+    outputs: tuple[str, ...] = ()
+    smallest_noticed: float = 0.0
+    single: str = ""
+
+
+def find_hidden_errors(
+    outputs: NamedArrays, form: CanonicalForm, expected: Mapping[str, Expected], precision: Precision
+) -> HiddenErrors:
+    """Return which errors the canonical form of the reference's `outputs` hides.
+
+    `expected` is the reference in canonical form; `precision` is the policy's type.
+    """
+    rng = np.random.default_rng(0)
+    hidden, smallest, single = [], 0.0, []
+    for name, output in outputs.items():
+        trial = _Trial(name, np.asarray(output), outputs, form, expected, rng)
+        if not trial.output.size:
+            continue
+        places = rng.choice(trial.output.size, min(SINGLE_ELEMENTS, trial.output.size), replace=False)
+        unnoticed_count = sum(not trial.count_noticed(LARGEST_ERROR, place) for place in places)
+        noticed_everywhere = trial.count_noticed(LARGEST_ERROR)
+        if unnoticed_count == len(places) and not noticed_everywhere:
+            hidden.append(name)
+            continue
+        if trial.output.dtype.kind in "fc":
+            minimum_count = noticed_everywhere / 2  # a smaller error must show in half as many numbers
+            smallest = max(smallest, _smallest_noticed_error(trial, EPSILON[precision], minimum_count))
+        if unnoticed_count:
+            single.append(f"{unnoticed_count} of {len(places)} single errors in {name}")
+    return HiddenErrors(tuple(hidden), smallest, figures.join_names(single))
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Disturb one output of the reference, and count the errors that the canonical form of all outputs shows."""
+
+    name: str
+    output: Array
+    outputs: NamedArrays
+    form: CanonicalForm
+    expected: Mapping[str, Expected]
+    rng: np.random.Generator
+
+    def count_noticed(self, error: float, place: int | None = None) -> float:
+        """Return how many numbers of the form are beyond their tolerance if the output is disturbed.
+
+        It is disturbed by the share `error` of its root mean square: in the element of the flattened index `place`, or
+        everywhere if that is None. Infinity: the disturbed outputs have no form, or one of another shape or with NaN.
+        """
+        disturbed = _disturb(self.output, error, self.rng, place)
+        try:
+            compared = self.form.of({**self.outputs, self.name: disturbed})
+        except CanonicalError:
+            return math.inf
+        if describe_layout(compared, {name: each.value.shape for name, each in self.expected.items()}):
+            return math.inf
+        comparisons = [
+            compare_array(name, np.asarray(compared[name]), each, "", non_finite=True)
+            for name, each in self.expected.items()
+        ]
+        if not all(each.finite for each in comparisons):
+            return math.inf
+        has_failed = any(each.ratio > 1 for each in comparisons)  # even if no single number is off, only a median
+        return max(sum(each.off for each in comparisons), float(has_failed))
+
+
+def _smallest_noticed_error(trial: _Trial, epsilon: float, minimum_count: float) -> float:
+    """Return the smallest error that at least `minimum_count` numbers of the form show, found by bisection.
+
+    Errors are shares of the output's root mean square, down to a few `epsilon`, the policy's relative rounding.
+    `minimum_count` is small enough that so many numbers show the largest error.
+    """
+    errors = [LARGEST_ERROR]
+    while errors[-1] > SMALLEST_ERROR_ULPS * epsilon * STEP:
+        errors.append(errors[-1] / STEP)
+    noticed, unnoticed = 0, len(errors)  # indexes: of an error that is noticed, and of a smaller one that is not
+    while unnoticed - noticed > 1:
+        middle = (noticed + unnoticed) // 2
+        if trial.count_noticed(errors[middle]) >= minimum_count:
+            noticed = middle
+        else:
+            unnoticed = middle
+    return errors[noticed]
+
+
+def _disturb(array: Array, error: float, rng: np.random.Generator, place: int | None = None) -> Array:
+    """Return the array with other numbers, everywhere or, by its flat index, in one place.
+
+    Floats and complex numbers are off by about the share `error` of their root mean square. Integers and booleans
+    become others of the same array.
+    """
+    disturbed = array.copy()
+    flat = disturbed.reshape(-1)
+    where = slice(None) if place is None else slice(place, place + 1)
+    if array.dtype.kind in "fc":
+        flat[where] = _disturb_floats(flat[where], error * _root_mean_square(array), rng)
+    else:
+        flat[where] = _disturb_integers(flat[where], np.unique(flat), rng)
+    return disturbed
+
+
+def _root_mean_square(array: Array) -> float:
+    """Return the root mean square of the finite numbers; 1 if all are 0 or none is finite."""
+    sizes = np.abs(array[np.isfinite(array)]).astype(np.float64)
+    return (float(np.sqrt(np.mean(np.square(sizes)))) if sizes.size else 0.0) or 1.0
+
+
+def _disturb_floats(numbers: Array, error: float, rng: np.random.Generator) -> Array:
+    """Return floats or complex numbers, each moved up or down by 0.5 to 1.5 times `error`."""
+    noise = rng.uniform(0.5, 1.5, numbers.shape) * rng.choice([-1.0, 1.0], numbers.shape)
+    return np.asarray(numbers + error * noise)
+
+
+def _disturb_integers(numbers: Array, values: Array, rng: np.random.Generator) -> Array:
+    """Return integers or booleans that are replaced by others of `values`, so that a label stays a label.
+
+    `values` are the sorted values of the whole array.
+    """
+    if values.size == 1:  # there is no other value
+        return np.asarray(~numbers if numbers.dtype.kind == "b" else numbers + 1)
+    # Among many numbers some stay as they are. If each of two labels became the other one, only their names would
+    # change, which a form hides rightly.
+    minimum_shift = 1 if numbers.size == 1 else 0
+    shifts = rng.integers(minimum_shift, values.size, numbers.shape)
+    return np.asarray(values[(np.searchsorted(values, numbers) + shifts) % values.size])

@@ -1,0 +1,157 @@
+"""Compare random outputs by moments: of their distribution, and of what each element has in common with the reference.
+
+Two correct programs draw other numbers, so no element can be compared. What they share is the distribution. The
+reference draws several times; a number becomes its rank among all these draws, between 0 and 1, because ranks have
+moments where the numbers have none, as in a Cauchy distribution. Compared are the first four moments of the ranks, as
+the orthonormal polynomials of Neyman, "Smooth Test for Goodness of Fit" (1937): location, spread, skew and tails. A
+fifth shows whether each element follows the mean of that element in the reference: a dropout of other rows has the same
+distribution.
+
+A moment may differ by a multiple of its standard error, which is the larger of two: that of independent elements, and
+the standard deviation between the reference's draws. So the tolerance follows from the number of elements. Pure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from accelbench.launch.record import MISMATCH
+from accelbench.workload import Array
+
+RUNS = 16
+"""Number of draws of the reference: fewer would say little about the standard deviation between draws."""
+MAXIMUM_ELEMENTS = 2**17
+"""Maximum number of elements of an output that are compared; of larger outputs, a random choice is."""
+MINIMUM_ELEMENTS = 64
+"""Minimum number of elements whose moments are compared: those of fewer are not distributed like normal numbers."""
+MOMENTS = ("location", "spread", "skew", "weight of the tails", "link to the element")
+MAXIMUM_ERRORS = 6.0
+"""Maximum difference in standard errors. With 16 draws, a correct moment is further off in 1 of 40,000 cases."""
+NOTHING = 1.0
+"""Tolerance of the location, in standard deviations, from which on the comparison detects nothing of interest."""
+ROUNDING = 2.0**-12
+"""Relative difference of two numbers that count as equal: float32, and narrow types up to a few units, round alike."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Hold what the draws of the reference have in common, for one output.
+
+    Attributes:
+        shape: Shape of the output.
+        draws: Numbers of the compared elements, one row for each draw.
+        ordered: The numbers of all draws in ascending order.
+        means: Mean over the draws of each compared element's `_location`.
+        moments: Mean over the draws of each of the `MOMENTS`.
+        errors: Standard error of each moment of one draw.
+    """
+
+    shape: tuple[int, ...]
+    draws: Array
+    ordered: Array
+    means: Array
+    moments: Array
+    errors: Array
+
+    @property
+    def detects(self) -> float:
+        """Return the smallest shift of all elements that is detected, in standard deviations of the elements."""
+        return MAXIMUM_ERRORS * float(self.errors[0])
+
+
+@dataclass(frozen=True)
+class MomentComparison:
+    """Hold how the moments of an output compare with those of the reference.
+
+    Attributes:
+        ratio: Largest difference over its tolerance; above 1 the comparison failed.
+        detail: What differs and by how much, for people.
+        compared: False if right and wrong outputs look the same.
+    """
+
+    ratio: float
+    detail: str
+    compared: bool = True
+
+
+def choose_elements(output: Array) -> Array:
+    """Return the elements of an output that are compared: all of them, or the same random choice in every draw."""
+    values = np.asarray(output, dtype=np.float64).ravel()
+    if values.size <= MAXIMUM_ELEMENTS:
+        return values
+    return values[np.random.default_rng(0).choice(values.size, MAXIMUM_ELEMENTS, replace=False)]
+
+
+def observe(draws: Sequence[Array], shape: tuple[int, ...]) -> Distribution:
+    """Return what the draws of an output of this shape have in common; `draws` are what `choose_elements` returns."""
+    rows = np.array(draws)
+    ordered = np.sort(rows, axis=None)
+    ranks_by_draw = [_ranks(row, ordered) for row in rows]
+    sum_of_locations = np.sum([_location(ranks) for ranks in ranks_by_draw], axis=0)
+    moments, squared_errors = [], []
+    for ranks in ranks_by_draw:
+        # The other draws' mean location of each element: it must not be compared with its own draw.
+        means_of_others = (sum_of_locations - _location(ranks)) / (len(rows) - 1)
+        terms = _terms(ranks, means_of_others)
+        moments.append(terms.mean(axis=1))
+        squared_errors.append(terms.var(axis=1) / max(1, ranks.size))  # if elements are independent
+    errors_between_draws = np.std(moments, axis=0, ddof=1)
+    errors_within_draws = np.sqrt(np.mean(squared_errors, axis=0))
+    # A draw is compared with the mean of all draws, which has an error of its own.
+    errors = np.maximum(errors_between_draws, errors_within_draws) * np.sqrt(1 + 1 / len(rows))
+    return Distribution(shape, rows, ordered, sum_of_locations / len(rows), np.mean(moments, axis=0), errors)
+
+
+def compare_moments(name: str, output: Array, expected: Distribution) -> MomentComparison:
+    """Compare the moments of an output with those of the reference; both have the same shape and finite numbers."""
+    if not np.size(output):
+        return MomentComparison(0.0, f"{name} is empty")
+    values = choose_elements(output)
+    if values.size < MINIMUM_ELEMENTS or expected.detects >= NOTHING:
+        numbers = "1 random number" if np.size(output) == 1 else f"{np.size(output):,} random numbers"
+        detail = f"{name} has {numbers}, whose distribution one draw does not show: return what they are computed from"
+        return MomentComparison(0.0, detail, compared=False)
+    moments = _terms(_ranks(values, expected.ordered), expected.means).mean(axis=1)
+    with np.errstate(all="ignore"):
+        ratios = np.abs(moments - expected.moments) / (MAXIMUM_ERRORS * expected.errors)
+    ratios = np.nan_to_num(np.where(moments == expected.moments, 0.0, ratios), nan=MISMATCH, posinf=MISMATCH)
+    worst = int(ratios.argmax())
+    standard_errors = min(float(ratios[worst]) * MAXIMUM_ERRORS, MISMATCH)
+    detail = (
+        f"the {MOMENTS[worst]} of {name} differs by {standard_errors:.2g} standard errors (mean "
+        f"{values.mean():.4g} and standard deviation {values.std():.4g}; reference {expected.draws.mean():.4g} and "
+        f"{expected.draws.std():.4g})"
+    )
+    return MomentComparison(min(float(ratios[worst]), MISMATCH), detail)
+
+
+def _ranks(values: Array, ordered: Array) -> Array:
+    """Return the rank of each of `values` among `ordered`, from 0 to 1; equal numbers share their middle rank."""
+    margin = ROUNDING * np.abs(values)
+    below = np.searchsorted(ordered, values - margin, side="left")
+    up_to = np.searchsorted(ordered, values + margin, side="right")
+    return np.asarray((below + up_to) / (2 * ordered.size))
+
+
+def _location(ranks: Array) -> Array:
+    """Return the first Legendre polynomial of ranks from 0 to 1: it has mean 0 and variance 1 if they are uniform."""
+    return np.asarray(np.sqrt(3) * (2 * ranks - 1))
+
+
+def _terms(ranks: Array, means: Array) -> Array:
+    """Return the terms whose means are the moments: a row for each of the `MOMENTS`, a column for each element.
+
+    They are the first four orthonormal Legendre polynomials of the ranks, and the product of an element's location and
+    its mean location `means` in other draws.
+    """
+    x = 2 * ranks - 1
+    return np.stack(
+        [
+            _location(ranks),
+            np.sqrt(5) * (3 * x**2 - 1) / 2,
+            np.sqrt(7) * (5 * x**3 - 3 * x) / 2,
+            3 * (35 * x**4 - 30 * x**2 + 3) / 8,
+            _location(ranks) * means,
+        ]
+    )

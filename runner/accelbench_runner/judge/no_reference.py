@@ -1,0 +1,75 @@
+"""Name whose failure leaves a case without a reference: the workload's `reference()`, or the baseline's own program."""
+
+from collections.abc import Iterable, Mapping
+
+from accelbench import catalogue
+from accelbench.api.case import Case, Precision
+from accelbench.catalogue import script
+from accelbench.launch.fact import value_or_none
+from accelbench.launch.record import CANONICAL, MISMATCH, REFERENCE, LaunchRecord, ParityReading
+from accelbench.validity.parity import RANDOM
+from accelbench_runner.judge.canonical import CanonicalError
+from accelbench_runner.judge.own_program import REMEDY
+
+
+class RandomOutputsError(ValueError):
+    """Report that the output `name` of the reference is another one when it runs again on the same inputs."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} differs between two runs on the same inputs: {RANDOM}")
+
+
+NARROWER: Mapping[Precision, frozenset[str]] = {
+    "float64": frozenset({"float32", "float16", "bfloat16"}),
+    "float32": frozenset({"float16", "bfloat16"}),
+    "tf32": frozenset({"float16", "bfloat16"}),
+}
+"""Types that are less exact than the requested precision."""
+
+
+def narrow_reference(case: Case, launches: Iterable[LaunchRecord], units: int) -> ParityReading | None:
+    """Return a failed reading if the baseline's own program, the reference, returns a less exact type; else None."""
+    if catalogue.find(case.workload).has_reference():
+        return None
+    precision = case.measurement.precision
+    for launch in launches:
+        if launch.variant != case.baseline:
+            continue
+        types = value_or_none(launch.facts.output_types) or {}
+        for name, kind in types.items():
+            if kind in NARROWER.get(precision, ()):
+                detail = (
+                    f"{case.baseline}'s own program is the reference, and it returns {name} as {kind}, although "
+                    f"{precision} is requested: leave the type as it is given, or write a reference() in NumPy"
+                )
+                return _reading(units, case.baseline, detail)
+    return None
+
+
+def without_reference(case: Case, launches: Iterable[LaunchRecord], units: int, error: Exception) -> ParityReading:
+    """Return the reading of outputs that cannot be compared because computing the reference raised `error`."""
+    reason = str(error) if isinstance(error, RandomOutputsError) else script.format_error(error)
+    if isinstance(error, CanonicalError):
+        culprit = CANONICAL
+        detail = f"{CANONICAL} cannot be used: {error}"
+    elif catalogue.find(case.workload).has_reference():
+        culprit = REFERENCE
+        detail = f"{REFERENCE} cannot be used: {reason}"
+    else:
+        culprit = case.baseline
+        has_failed = any(launch.failure for launch in launches if launch.variant == culprit)
+        if isinstance(error, RandomOutputsError):
+            problem = reason
+        elif has_failed:
+            problem = f"it failed: {reason}"
+        else:
+            problem = f"it fails in float64 ({REMEDY}): {reason}"
+        detail = f"{culprit}'s own program is the reference, and {problem}"
+    return _reading(units, culprit, detail)
+
+
+def _reading(units: int, culprit: str, detail: str) -> ParityReading:
+    """Return the reading of outputs that have no reference because `culprit` failed: a variant or a function's name."""
+    return ParityReading(
+        units=units, finite=True, worst_ratio=MISMATCH, worst_array="", detail=detail, failed_reference=culprit
+    )

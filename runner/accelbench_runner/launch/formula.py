@@ -1,0 +1,57 @@
+"""Run a variant's program once in float64, untimed, so that the judge can tell a wrong formula from rounding.
+
+Rounding hides small mistakes: in bfloat16 nobody sees that a variance is biased. In float64 the same text of a program
+shows them. Nothing else tells a wrong formula from a correct one that is less exact.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelbench.catalogue import inputs, workload_checks
+from accelbench.launch.facts import FormulaRun
+from accelbench.workload import VariantKind, Workload
+from accelbench_runner.frameworks.adapter import Adapter, export_numbers
+from accelbench_runner.frameworks.build import build_anew
+from accelbench_runner.outputs import FORMULA, save
+
+ROUNDS = 1
+"""Number of rounds in which the program runs in float64: it is the same program in all of them."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Hold what is needed to run a variant's program in float64."""
+
+    workload: Workload
+    parameters: Any
+    kind: VariantKind
+    seed: int
+    units: int
+    """Minimum units of work."""
+    directory: Path
+
+    def run(self, adapter: Adapter) -> FormulaRun:
+        """Run the program with an adapter for float64, and write its outputs for the judge.
+
+        If the program raises an exception, the result's `unable` has it.
+        """
+        try:
+            arrays = inputs.generate(self.workload, self.parameters, self.seed)
+            program = build_anew(type(self.workload)(), self.kind, self.parameters, arrays, adapter)
+            del arrays
+            work = adapter.prepare(program)
+            adapter.compile_ahead(work)
+            state, out, units = work.fresh(), None, 0
+            while units < self.units:
+                state, out = work.call(state, work.batches)
+                units += work.units
+            work.synchronise((state, out))
+            exported = workload_checks.call_export(program, state, work.last_out(out))
+            outputs = export_numbers(adapter, program.export, exported)
+            save(self.directory / FORMULA, outputs)
+            del state, out, exported, outputs
+            return FormulaRun(units=units, types=sorted(adapter.accounting.arithmetic(work).types))
+        except workload_checks.ERRORS as error:
+            description, advice = workload_checks.describe(error), adapter.advise(error)
+            return FormulaRun(unable=f"{description}; {advice}" if advice else description)

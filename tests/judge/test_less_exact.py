@@ -1,0 +1,90 @@
+"""Programs whose formula is right and whose algorithm is less exact than the reference's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special
+
+from accelbench.api.case import Precision
+from accelbench.api.result import CheckOutcome
+from accelbench.launch.record import UnseenReading
+from accelbench.validity import depends_on_inputs, formula, parity
+from accelbench.validity.evidence import Evidence
+from accelbench.workload import Arrays
+from accelbench_runner.judge.arithmetic import round_array, round_arrays
+from accelbench_runner.judge.parity import compare
+from accelbench_runner.judge.reference import Reference, compute
+from accelbench_runner.judge.reference_program import NumpyProgram
+from judge.launches import a_case, a_launch
+
+Array = NDArray[Any]
+Function = Callable[[Array], Array]
+X = np.random.default_rng(5).normal(0, 1.5, 20_000)
+
+
+def exact(x: Array) -> Array:
+    """Gelu, exact where it is small."""
+    return np.asarray(x * special.ndtr(x))
+
+
+def by_erf(x: Array) -> Array:
+    """Gelu as frameworks compute it: 1 + erf loses what it is for negative numbers."""
+    return 0.5 * x * (1 + special.erf(x / np.sqrt(2)).astype(x.dtype))
+
+
+def outcomes(function: Function, in_float64: Function, precision: Precision = "float32") -> dict[str, CheckOutcome]:
+    """The outcomes of a program that is `function` in the policy's type, and `in_float64` in float64."""
+    case = a_case()
+    case = case.model_copy(
+        update={"measurement": case.measurement.model_copy(update={"precision": precision})}, deep=True
+    )
+    start = Arrays(state={}, batches=({"x": X},))
+    rounded = round_arrays(start, precision)
+
+    def right(arrays: Arrays, policy: Precision) -> Reference:
+        program = NumpyProgram(lambda data, _units: {"y": exact(data.batches[0]["x"])})
+        return Reference(compute(program, arrays, 1, policy), policy)
+
+    dtype = np.float64 if precision == "float64" else np.float32
+    with np.errstate(all="ignore"):
+        output = round_array(function(rounded.batches[0]["x"].astype(dtype)).astype(np.float64), precision)
+        reading = compare({"y": output}, right(rounded, precision), 1)
+        if precision != "float64":
+            wide = compare({"y": in_float64(X)}, right(start, "float64"), 1)
+            reading = reading.model_copy(update={"formula": wide})
+    reading = reading.model_copy(update={"unseen": UnseenReading(reading=reading, changes=True)})
+    launch = a_launch(parity=reading)
+    [found] = formula.CHECK.checks(Evidence(case=case, launches=(launch,)))
+    return {
+        "parity": parity.CHECK.evaluate(case, launch).outcome,
+        "formula": found.outcome,
+        "depends-on-inputs": depends_on_inputs.CHECK.evaluate(case, launch).outcome,
+    }
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16", "float16"])
+def test_an_algorithm_that_is_less_exact_in_every_precision_passes(precision: Precision) -> None:
+    assert set(outcomes(by_erf, by_erf, precision).values()) == {"passed"}
+
+
+def test_a_function_that_is_less_exact_in_float32_alone_fails() -> None:
+    found = outcomes(by_erf, exact)
+    assert (found["formula"], found["parity"]) == ("passed", "failed")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "precision"),
+    [
+        (lambda x: 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))), "float32"),
+        (lambda x: 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))), "bfloat16"),
+        (lambda x: exact(x) + 1e-6, "float32"),
+        (lambda x: exact(x) + 1e-6, "bfloat16"),
+        (lambda x: np.where(x < -1, 0, exact(x)), "float64"),
+        (lambda x: exact(x) + 1e-12, "float64"),
+    ],
+)
+def test_a_wrong_formula_is_not_a_less_exact_one(wrong: Function, precision: Precision) -> None:
+    assert "failed" in outcomes(wrong, wrong, precision).values()

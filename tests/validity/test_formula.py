@@ -1,0 +1,81 @@
+"""The check `formula`: a program in float64 against the float64 reference, and what parity makes of it."""
+
+from typing import Any
+
+import pytest
+
+from accelbench.api.result import CheckOutcome
+from accelbench.launch.record import MISMATCH, LaunchRecord, ParityReading
+from accelbench.validity import formula, parity
+from accelbench.validity.evidence import Evidence
+from judge.launches import GOOD_PARITY, a_case, a_launch
+
+
+def in_float64(ratio: float, **fields: Any) -> ParityReading:
+    return ParityReading(units=2, finite=True, worst_ratio=ratio, worst_array="x", detail="x[0] differs", **fields)
+
+
+def outcome(launch: LaunchRecord, precision: str = "float32") -> tuple[CheckOutcome, str]:
+    case = a_case()
+    measurement = case.measurement.model_copy(update={"precision": precision})
+    case = case.model_copy(update={"measurement": measurement})
+    [check] = formula.CHECK.checks(Evidence(case=case, launches=(launch,)))
+    return check.outcome, check.reading
+
+
+@pytest.mark.parametrize(
+    ("reading", "run", "expected", "words"),
+    [
+        (in_float64(0.5), {}, "passed", "agrees"),
+        (in_float64(60), {}, "passed", "agrees"),
+        (in_float64(1e6), {}, "untested", "no more than roundings of float32"),
+        (in_float64(1e9), {}, "failed", "something else than the reference: x[0] differs, 1,000,000,000 times"),
+        (in_float64(MISMATCH), {}, "failed", "something else than the reference: x[0] differs"),
+        (in_float64(1e9), {"types": ["float32", "float64"]}, "untested", "computes in float32 although"),
+        (in_float64(0.5), {"types": ["float32", "float64"]}, "passed", "agrees"),
+        (in_float64(0.0, compared=False), {}, "untested", "in float64: x[0] differs"),
+        (None, {"unable": "TypeError: no float64"}, "untested", "does not run in float64: TypeError: no float64"),
+        (None, {}, "untested", "were not compared"),
+    ],
+)
+def test_a_program_in_float64_is_judged(
+    reading: ParityReading | None, run: dict[str, Any], expected: str, words: str
+) -> None:
+    launch = a_launch(
+        facts={"formula": {"units": 2, "types": ["float64"], **run}},
+        parity=GOOD_PARITY.model_copy(update={"formula": reading}),
+    )
+    found, text = outcome(launch)
+    assert (found, words in text) == (expected, True), text
+
+
+def test_a_launch_that_did_not_run_in_float64_leaves_the_formula_untested() -> None:
+    assert outcome(a_launch(facts={"formula": None}))[0] == "untested"
+
+
+def test_in_float64_parity_compares_the_formula() -> None:
+    assert outcome(a_launch(facts={"formula": None}), "float64")[0] == "passed"
+
+
+FEW = {"off": 3, "elements": 1000, "less_exact": True}
+
+
+@pytest.mark.parametrize(
+    ("fields", "formula_ratio", "expected"),
+    [
+        (FEW, 0.5, "passed"),
+        (FEW, 1e9, "failed"),
+        (FEW, None, "failed"),
+        ({**FEW, "less_exact": False}, 0.5, "failed"),
+    ],
+)
+def test_a_right_formula_may_be_less_exact_in_few_outputs(
+    fields: dict[str, Any], formula_ratio: float | None, expected: str
+) -> None:
+    reading = in_float64(5.0, **fields, formula=None if formula_ratio is None else in_float64(formula_ratio))
+    assert parity.CHECK.evaluate(a_case(), a_launch(parity=reading)).outcome == expected
+
+
+def test_outputs_that_are_too_sensitive_are_not_compared() -> None:
+    reading = in_float64(0.1, compared=False, formula=in_float64(0.5))
+    assert parity.CHECK.evaluate(a_case(), a_launch(parity=reading)).outcome == "untested"
