@@ -28,8 +28,8 @@ class Refusal(Problem):
 
     blocking: bool = False
     """True if the server checks no rules of the manifest because of it."""
-    field: str = ""
-    """Field to blame if the message names it instead of the path."""
+    unshown_path: str = ""
+    """Path of the field if the message names it itself; then `path` is empty, so that it is not shown twice."""
 
 
 def refusals(kind: CustomResource, manifest: Mapping[str, Any]) -> tuple[Problem, ...]:
@@ -51,15 +51,15 @@ def to_stored(kind: CustomResource, manifest: Mapping[str, Any]) -> dict[str, An
     """Return `manifest` as the API server would store it: without nulls, with defaults."""
     stored = copy.deepcopy(dict(manifest))
     if kind.status:
-        stored.pop("status", None)
+        stored.pop("status", None)  # the server ignores the status of an object that is created
     _drop_nulls_and_fill_defaults(schema_of(kind), stored)
     return stored
 
 
 def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield a refusal for each field that the schema does not declare.
+    """Yield a refusal for each field, in the value at `path` and in all values in it, that the schema does not declare.
 
-    The server refuses it only for strict clients such as kubectl.
+    The server refuses such fields only for clients that ask for strict validation, as kubectl does.
     """
     allows_any_fields = schema.get(ANY_FIELDS_KEYWORD)
     if allows_any_fields:
@@ -77,21 +77,22 @@ def _refuse_unknown_fields(schema: Schema, value: Any, path: str) -> Iterator[Re
             elif field_schema is not None:
                 yield from _refuse_unknown_fields(field_schema, field_value, field_path)
             else:
-                if properties:  # else the value should not be an object
+                if properties:
                     advice = suggest_name(name, properties)
-                else:
+                else:  # the value should not be an object at all
                     advice = f"{path} must be of type {schema.get('type', 'string')}"
-                yield Refusal("", f'unknown field "{field_path}"; {advice}', field=field_path)
+                yield Refusal("", f'unknown field "{field_path}"; {advice}', unshown_path=field_path)
 
 
 def _refuse_unknown_metadata(metadata: Any) -> Iterator[Refusal]:
     """Yield a refusal for each unknown field of the metadata."""
     if not isinstance(metadata, dict):
-        return
+        return  # `_check_type` refuses it
     for name in metadata:
         if name not in METADATA_FIELDS:
             field_path = f"metadata.{name}"
-            yield Refusal("", f'unknown field "{field_path}"; {suggest_name(name, METADATA_FIELDS)}', field=field_path)
+            advice = suggest_name(name, METADATA_FIELDS)
+            yield Refusal("", f'unknown field "{field_path}"; {advice}', unshown_path=field_path)
 
 
 def _drop_nulls_and_fill_defaults(schema: Schema, value: Any) -> None:
@@ -161,7 +162,7 @@ def _check_number(schema: Schema, value: float, path: str) -> Iterator[Refusal]:
 
 
 def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal]:
-    """Yield what the schema refuses in a list."""
+    """Yield what the schema refuses in a list and in its items."""
     for index, item in enumerate(value):
         yield from _check_value(schema.get("items", {}), item, f"{path}[{index}]")
     minimum = schema.get("minItems", 0)
@@ -177,7 +178,7 @@ def _check_list(schema: Schema, value: list[Any], path: str) -> Iterator[Refusal
 
 
 def _check_object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Refusal]:
-    """Yield what the schema refuses in a map."""
+    """Yield what the schema refuses in an object and in its fields."""
     yield from _check_count(path, len(value), schema.get("maxProperties"))
     properties = schema.get("properties", {})
     for name, field_value in value.items():
@@ -197,7 +198,7 @@ def _check_count(path: str, count: int, maximum: int | None) -> Iterator[Refusal
 
 
 def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
-    """Yield a refusal for each CEL rule that the value breaks."""
+    """Yield a refusal for each CEL rule that the value at `path`, or a value in it, breaks."""
     for validation in schema.get(RULES_KEYWORD, ()):
         rule = RULES[validation["rule"]]
         message = rule.refusal(value)
@@ -220,7 +221,7 @@ def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Refusal]:
 
 
 def _refuse_value(path: str, value: Any, requirement: str) -> Refusal:
-    """Return the refusal of a value. The requirement is, for instance, `should be at least 1 chars long`."""
+    """Return the refusal of the value at `path`; `requirement` is, for instance, `should be at least 1 chars long`."""
     return Refusal(path, f"Invalid value: {quote_json(value)}: {path} in body {requirement}")
 
 

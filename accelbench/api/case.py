@@ -4,6 +4,7 @@ The plan writes it, an annotation carries it to the pod (or a file to the child 
 CASE` reads it, and the result contains it, so that a result shows its request.
 """
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -36,11 +37,19 @@ class MeasurementSettings(Document):
     """Hold the settings that a run passes on to each of its cases unchanged."""
 
     precision: Precision = Field(default="float32", description="The same arithmetic for every variant.")
+    protocol: Literal["steady", "latency"] | None = Field(
+        default=None,
+        description="steady: blocks of many calls. latency: call by call, p50 and p99. Default: the workload's own.",
+    )
     seed: int = Field(default=0, ge=0, le=2**31 - 1, description="Seed of the input data and of the rounds' order.")
     accept_noise: bool = Field(
         default=False,
         description="Keep rounds that other load disturbed. The result is then noisy: intervals, but no verdict.",
     )
+
+
+OVERTIME_SECONDS = 3600
+"""Seconds that a runner may take beyond its case's time limit, to start and to deliver. Then it ends itself."""
 
 
 class CaseMeasurement(MeasurementSettings):
@@ -54,6 +63,11 @@ class CaseMeasurement(MeasurementSettings):
     confidence: DecimalString = Field(default="0.95", description="Confidence, shared by all comparisons of the run.")
     equivalence_margin: DecimalString = Field(default="0.02", description="Speedups this close to 1 are equivalent.")
     time_limit_seconds: int = Field(default=600, description="Time limit of the whole case.")
+
+    @property
+    def runner_limit_seconds(self) -> int:
+        """Return the seconds after which the runner ends itself, whatever it is doing."""
+        return self.time_limit_seconds + OVERTIME_SECONDS
 
 
 class CaseAccelerator(Document):
@@ -77,7 +91,7 @@ class CaseAccelerator(Document):
 
     @property
     def price_per_second(self) -> float | None:
-        """Return the price per second in its currency; None without a price."""
+        """Return the price per second, an amount of `currency`; None without a price."""
         if not self.price_per_hour:
             return None
         amount, _currency = self.price_per_hour.split()
@@ -106,11 +120,13 @@ SCRIPT_SUFFIX = ".py"
 
 
 def workload_name_from_file(file: str) -> str:
-    """Return the name of a file's workload: `my-filter` for `my_filter.py`."""
-    return file.removesuffix(SCRIPT_SUFFIX).replace("_", "-")
+    """Return the name of a file's workload: `my-filter` for `my_filter.py`, `01-fft` for `01-FFT.py`."""
+    return re.sub("[^a-z0-9]", "-", file.removesuffix(SCRIPT_SUFFIX).lower()).strip("-")
 
 
-ScriptFile = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\.py$", max_length=63)]
+SCRIPT_NAME = r"^[A-Za-z0-9][-A-Za-z0-9._]*\.py$"
+"""Pattern of the names that a script's file may have."""
+ScriptFile = Annotated[str, Field(pattern=SCRIPT_NAME, max_length=63)]
 """File name of a user's own workload."""
 
 

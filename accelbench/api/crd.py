@@ -248,7 +248,7 @@ def _refuse_inexpressible(node: Schema, path: str) -> None:
 
 
 def _inline_reference(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """Return `node` with the definition of its `$ref` merged in."""
+    """Return `node` with the definition of its `$ref` merged in; a keyword of `node` replaces the definition's."""
     if "$ref" not in node:
         return dict(node)
     definition_name = node["$ref"].removeprefix("#/$defs/")
@@ -269,7 +269,7 @@ def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> S
     if len(choices) == 1:
         return to_structural_schema({**choices[0], **keywords_beside_union}, definitions, path)
     choice_types = {choice.get("type") for choice in choices}
-    if choice_types != {"integer", "string"} or "anyOf" in choices[0]:
+    if choice_types != {"integer", "string"}:
         raise NotStructuralError(f"{path}: int-or-string is the only union in a structural schema")
     merged: Schema = {}
     for keywords in [*choices, keywords_beside_union]:
@@ -278,7 +278,10 @@ def _convert_union(node: Schema, definitions: Mapping[str, Any], path: str) -> S
 
 
 def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
-    """Return `schema` with the default of `node`, if there is one."""
+    """Return `schema` with the default of `node`, if there is one that is not empty.
+
+    An empty default is left out: without the field, the models read the same.
+    """
     default = node.get("default")
     if default is None or default in ("", [], {}):
         return schema
@@ -289,7 +292,7 @@ def _add_default(schema: Schema, node: Mapping[str, Any]) -> Schema:
 
 
 def _remove_defaults(schema: Schema) -> None:
-    """Remove all defaults from a schema, in place."""
+    """Remove all defaults from a schema and the schemas in it, in place."""
     schema.pop("default", None)
     for inner_schema in [*schema.get("properties", {}).values(), schema.get("items")]:
         if inner_schema is not None:
@@ -297,7 +300,7 @@ def _remove_defaults(schema: Schema) -> None:
 
 
 def _add_bounds(schema: Schema) -> None:
-    """Add the missing bounds to a schema, in place."""
+    """Add the bounds that a schema and the schemas in it do not declare, in place."""
     match schema.get("type"):
         case "string" if "enum" not in schema:
             schema.setdefault("maxLength", MAXIMUM_CHARACTERS)
@@ -340,7 +343,7 @@ def drift(directory: Path, kinds: Sequence[CustomResource] = KINDS) -> str:
 
 
 def main(arguments: Sequence[str] | None = None, write: Callable[[str], object] = sys.stdout.write) -> int:
-    """Write or check the generated CRDs; return the exit status."""
+    """Write the generated CRDs into crds/ or, with `--check`, print how they differ; return the exit status."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the files are out of date")
     changes = drift(DIRECTORY)

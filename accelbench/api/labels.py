@@ -17,6 +17,8 @@ PROFILES = "accelbench.dev/profiles"
 QUEUE = "kueue.x-k8s.io/queue-name"
 """Kueue's label on a run and its Jobs: the LocalQueue in which the Jobs wait."""
 QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"
+PASSED_ON = (QUEUE, QUEUE_PRIORITY)
+"""Labels of a run that its Jobs get."""
 
 CASE_ANNOTATION = "accelbench.dev/case-document"
 """Case document as JSON. A downward API volume shows it to the runner, so no second object is needed."""

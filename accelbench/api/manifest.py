@@ -60,7 +60,7 @@ def _read_without_rules(manifest: Mapping[str, Any]) -> Iterator[BenchmarkRun]:
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the problems of a manifest."""
+    """Yield what is wrong with a manifest, in the words of kubectl or the API server; nothing if it can be run."""
     for name, expected in (("apiVersion", API_VERSION), ("kind", RUN.name)):
         if not isinstance(manifest.get(name), str) or not manifest[name]:
             yield Problem(name, f"Required value: {expected}")
@@ -71,13 +71,12 @@ def check_manifest(manifest: Mapping[str, Any]) -> Iterator[Problem]:
         return
     # kubectl's message, with a suggestion.
     text = f'no matches for kind "{kind}" in version "{version}"; did you mean {RUN.name} in {API_VERSION}?'
-    yield Refusal("", text, field="kind" if version == API_VERSION else "apiVersion")
+    yield Refusal("", text, unshown_path="kind" if version == API_VERSION else "apiVersion")
 
 
 def _locate_problems(document: YamlDocument) -> Iterator[LocatedProblem]:
     """Yield the document's problems, each with its line."""
     for problem in check_manifest(document.content):
-        field_to_blame = problem.path
-        if isinstance(problem, Refusal) and problem.field:
-            field_to_blame = problem.field
-        yield LocatedProblem(problem.path, problem.message, document.line(field_to_blame))
+        # A refusal whose message names the field itself has no path: otherwise the field would be shown twice.
+        unshown_path = problem.unshown_path if isinstance(problem, Refusal) else ""
+        yield LocatedProblem(problem.path, problem.message, document.line(unshown_path or problem.path))

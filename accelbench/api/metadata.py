@@ -69,11 +69,11 @@ class ObjectMeta(Document):
 
 
 def metadata_refusals(metadata: Any) -> Iterator[Problem]:
-    """Yield the problems with the name and the labels of this metadata."""
+    """Yield the problems with the name and the labels of this metadata, any value from a manifest."""
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
-        return
+        return  # the schema refuses it
     name = metadata.get("name")
     if name:
         yield from _to_problems("metadata.name", name, _check_subdomain(str(name)))
@@ -111,17 +111,16 @@ def _check_subdomain(text: str) -> Iterator[str]:
 
 def _check_label_key(key: str) -> Iterator[str]:
     """Yield the mistakes in `key` if it is no label key."""
-    *prefixes, name = key.split("/")
-    if len(prefixes) > 1:
+    if key.count("/") > 1:
         with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         yield f"a valid label key {_KEY_REQUIREMENT} {with_prefix}"
         return
-    for prefix in prefixes:  # at most one
-        if not prefix:
-            yield "prefix part must be non-empty"
-        else:
-            for mistake in _check_subdomain(prefix):
-                yield f"prefix part {mistake}"
+    prefix, slash, name = key.rpartition("/")
+    if slash and not prefix:
+        yield "prefix part must be non-empty"
+    elif slash:
+        for mistake in _check_subdomain(prefix):
+            yield f"prefix part {mistake}"
     if not name:
         yield "name part must be non-empty"
     elif len(name) > MAXIMUM_LABEL_CHARACTERS:

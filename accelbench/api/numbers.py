@@ -235,7 +235,8 @@ class Numbers(Document):
         Count,
         Number(
             "Bytes that the instructions of the optimised HLO read and write in one call, by XLA's estimate; fused "
-            "operations count once.",
+            "operations and bodies of loops count once. Unknown with a library's operation whose bytes XLA does not "
+            "know.",
             unit="B",
             fact="executable.accessed_bytes",
             table="program",
@@ -457,14 +458,14 @@ class Numbers(Document):
     ] = None
 
     def value(self, name: str) -> int | float | None:
-        """Return the value of a field, as a number; None if it is not set."""
+        """Return the value of the field `name` as a number (decimal strings become floats); None if it is not set."""
         value: int | str | None = getattr(self, name)
         return float(value) if isinstance(value, str) else value
 
     def without_timed(self) -> Self:
         """Return a copy without the numbers that derive from a time."""
         timed_fields = [field for field, number in MEASURED.items() if number.timed]
-        return self.model_copy(update=dict.fromkeys(timed_fields))
+        return self.model_copy(update=dict.fromkeys(timed_fields, None))
 
 
 def _describe_fields() -> Mapping[str, Number]:

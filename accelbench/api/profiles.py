@@ -28,6 +28,8 @@ PROFILES_VARIABLE = "ACCELBENCH_PROFILES"
 PRESETS_FILE = Path(__file__).with_name("presets.yaml")
 ALWAYS_AVAILABLE = ("cpu", "nvidia")
 """Ready-made profiles that exist without an administrator's file."""
+OS_LABEL = "kubernetes.io/os"
+ARCHITECTURE_LABEL = "kubernetes.io/arch"
 TPU_ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
 TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 TOPOLOGIES_ON_ONE_HOST: Mapping[str, tuple[str, ...]] = {
@@ -66,6 +68,10 @@ class Profile(Document):
         description="A DeviceClass of resource.k8s.io, instead of a resource: each pod claims one device of it.",
     )
     node_selector: dict[str, str] = Field(default={}, description="Labels of the nodes; no run can change them.")
+    arch: Literal["amd64", "arm64"] | None = Field(
+        default=None,
+        description="The architecture of the image, where nodes have several; default: any.",
+    )
     tolerations: tuple[ProfileToleration, ...] = Field(default=(), description="Taints that the nodes may have.")
     env: dict[str, str] = Field(default={}, description="The runner's environment; a run can override it.")
     runtime_class_name: str | None = Field(default=None, description="As in a PodSpec.")
@@ -87,6 +93,20 @@ class Profile(Document):
     )
     cpu: int = Field(default=1, ge=1, description="Whole processors, requested and limited.")
     memory: Quantity = Field(default="4Gi", description="Memory, requested and limited.")
+    ephemeral_storage: Quantity = Field(
+        default="8Gi", description="Disk for caches, temporary files and the log, requested and limited."
+    )
+
+    @property
+    def selected_labels(self) -> dict[str, str]:
+        """Return the labels that tell the profile's nodes from other Linux nodes."""
+        arch = {ARCHITECTURE_LABEL: self.arch} if self.arch else {}
+        return arch | self.node_selector
+
+    @property
+    def node_labels(self) -> dict[str, str]:
+        """Return the labels of the nodes that can run the profile's pods; the runner's images are for Linux."""
+        return {OS_LABEL: "linux"} | self.selected_labels
 
     @property
     def takes_whole_node(self) -> bool:
@@ -97,10 +117,7 @@ class Profile(Document):
 
     @property
     def slice_chips(self) -> int | None:
-        """Return how many chips the selected TPU slice has; None without a slice.
-
-        A pod requests all chips of the slice.
-        """
+        """Return how many chips the selected TPU slice has, all of which a pod requests; None without a slice."""
         if TPU_TOPOLOGY not in self.node_selector:
             return None
         return _count_slice_chips(self.node_selector)
@@ -133,7 +150,10 @@ class Profile(Document):
 
 
 def _count_slice_chips(node_selector: Mapping[str, str]) -> int:
-    """Return the number of chips of the TPU slice; raises ValueError for an invalid slice."""
+    """Return the number of chips of the TPU slice that these labels select.
+
+    Raises ValueError if there is no such slice, or if it has several hosts.
+    """
     topology, accelerator = node_selector[TPU_TOPOLOGY], node_selector.get(TPU_ACCELERATOR, "")
     if accelerator not in TOPOLOGIES_ON_ONE_HOST:
         known_accelerators = ", ".join(TOPOLOGIES_ON_ONE_HOST)
@@ -208,12 +228,15 @@ def load_profiles(environment: Mapping[str, str]) -> Profiles:
 
 
 def parse_profiles(text: str, source: str) -> tuple[Profile, ...]:
-    """Parse a YAML document `NAME: {platform: cuda, ...}`; raises InvalidProfilesError."""
+    """Parse a YAML document `NAME: {platform: cuda, ...}`; raises InvalidProfilesError, which names `source`."""
     return _parse_profiles(text, source, load_presets())
 
 
 def _parse_profiles(text: str, source: str, presets: Mapping[str, Profile]) -> tuple[Profile, ...]:
-    """Parse a YAML document of profiles; raises InvalidProfilesError."""
+    """Parse a YAML document of profiles, whose entries can name one of `presets`; raises InvalidProfilesError.
+
+    `source` names the document in messages.
+    """
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # PyYAML raises ValueError for an impossible date
@@ -251,7 +274,8 @@ def _describe_first_error(error: ValidationError) -> str:
     """Return `FIELD: MESSAGE` for the first mistake that pydantic found."""
     first_error = error.errors(include_url=False)[0]
     field_path = ".".join(str(name) for name in first_error["loc"])
-    if first_error["type"] == "extra_forbidden":
+    is_unknown_field = first_error["type"] == "extra_forbidden"
+    if is_unknown_field:
         known_fields = {field.alias for field in Profile.model_fields.values() if field.alias}
         message = describe_unknown("field", field_path, known_fields)
     else:

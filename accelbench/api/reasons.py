@@ -7,25 +7,32 @@ from enum import StrEnum
 from typing import Self
 
 
+class RetryLimit(StrEnum):
+    """Name the fields of a run's policy that limit how often a case is tried again."""
+
+    INFRASTRUCTURE = "infrastructureRetries"
+    DISRUPTION = "disruptionRetries"
+
+
 class Reason(StrEnum):
     """Define a word with its meaning and a remedy; the remedy is empty if there is nothing to do."""
 
     meaning: str
     remedy: str
-    retried: bool
-    """For an attempt: True if the case did not cause the failure, so that another attempt may succeed."""
+    retry_limit: RetryLimit | None
+    """For an attempt: what limits new attempts; None if the case caused the failure, so that none would succeed."""
 
-    def __new__(cls, word: str, meaning: str, remedy: str = "", retried: bool = False) -> Self:
+    def __new__(cls, word: str, meaning: str, remedy: str = "", retry_limit: RetryLimit | None = None) -> Self:
         """Create a member that equals the string `word`, and set its attributes."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.meaning = meaning
         member.remedy = remedy
-        member.retried = retried
+        member.retry_limit = retry_limit
         return member
 
     def explain(self, detail: str) -> str:
-        """Return a message for people: what happened, then the remedy."""
+        """Return a message for people: `detail`, which says what happened, then the remedy."""
         return f"{detail}. {self.remedy}" if self.remedy else detail
 
 
@@ -55,7 +62,7 @@ class FailureReason(Reason):
     INVALID_OUTPUT = (
         "InvalidOutput",
         "The process ended without an answer, or with one that cannot be read.",
-        "Check whether the variant's code ends the process or writes to its pipe",
+        "Check whether the variant's code ends the process, or closes descriptors that it did not open",
     )
     UNSUPPORTED = (
         "Unsupported",
@@ -104,43 +111,76 @@ class AttemptReason(Reason):
         "NodeLost",
         "The pod should have ended, but its node has not reported it.",
         "Check whether the node is Ready; delete it if it is gone for good",
-        True,
+        RetryLimit.INFRASTRUCTURE,
     )
     JOB_DELETED = (
         "JobDeleted",
         "The Job was deleted before its result was stored.",
         "Leave a run's Jobs alone: runPolicy.suspend frees its device, runPolicy.cancel ends it",
-        True,
+        RetryLimit.INFRASTRUCTURE,
     )
     POD_LOST = (
         "PodLost",
         "The pod and its log were deleted before the result was stored.",
         "Find out who deletes pods that have just ended",
-        True,
+        RetryLimit.INFRASTRUCTURE,
     )
     DISRUPTED = (
         "Disrupted",
-        "The pod was drained, evicted or preempted.",
-        "Give the pods a priorityClassName, in the profile or in spec.podTemplate, and a PodDisruptionBudget",
-        True,
+        "The pod was evicted, for example because somebody drained its node.",
+        "Find out who drains nodes in use; a PodDisruptionBudget delays a drain until the case has ended",
+        RetryLimit.DISRUPTION,
+    )
+    NODE_RECLAIMED = (
+        "NodeReclaimed",
+        "The pod's node was shut down, removed or tainted, as spot capacity is.",
+        "Use nodes that stay, or smaller cases; a new attempt begins from the start",
+        RetryLimit.DISRUPTION,
+    )
+    PREEMPTED = (
+        "Preempted",
+        "A pod of a higher priority took the pod's place.",
+        "Give the pods a priorityClassName, in spec.podTemplate or in the chart's podTemplate",
+        RetryLimit.DISRUPTION,
+    )
+    NODE_PRESSURE = (
+        "NodePressure",
+        "The pod's node ran out of memory, disk or process IDs, and evicted the pod.",
+        "Free what the message names on that node, or have the profile request more of it: ephemeralStorage, memory",
+        RetryLimit.INFRASTRUCTURE,
+    )
+    STORAGE_LIMIT_EXCEEDED = (
+        "StorageLimitExceeded",
+        "The pod wrote more to its node's disk than it may, and was evicted.",
+        "Raise ephemeralStorage in the profile or ephemeral-storage in spec.podTemplate, or write less",
     )
     INTERRUPTED = (
         "Interrupted",
         "The pod was deleted while it measured.",
         "Leave a run's pods alone: runPolicy.suspend frees its device, runPolicy.cancel ends it",
-        True,
+        RetryLimit.INFRASTRUCTURE,
     )
     NOT_STARTED = (
         "NotStarted",
-        "The pod ended before its container ran.",
-        "Check the image and its command; kubectl describe pod says more",
-        True,
+        "The node ended the pod before its container ran.",
+        "kubectl describe pod says more; if it happens on one node only, look at that node",
+        RetryLimit.INFRASTRUCTURE,
+    )
+    START_ERROR = (
+        "StartError",
+        "The container cannot be started: its image has no such program, or is for another architecture.",
+        "Check the image, and the profile's arch",
     )
     RESULT_LOST = (
         "ResultLost",
         "The runner ended and left no complete result in its log.",
         "See the pod's log",
-        True,
+        RetryLimit.INFRASTRUCTURE,
+    )
+    POD_REFUSED = (
+        "PodRefused",
+        "A LimitRange of the namespace forbids the pod.",
+        "Ask for another amount in spec.podTemplate or in the profile, or have the LimitRange changed",
     )
     JOB_REFUSED = (
         "JobRefused",
@@ -201,7 +241,7 @@ class ConditionReason(Reason):
     VARIANT_FAILED = (
         "VariantFailed",
         "A variant failed; the other variants' results still count.",
-        "See its failure in the BenchmarkResult",
+        "See its failure in the BenchmarkResult; kubectl accelbench logs RUN shows its output while the pod stays",
     )
     INCOMPLETE = ("Incomplete", "A case was measured only in part.", "See the notes of its BenchmarkResult")
     WORKLOAD_CHANGED = (

@@ -28,8 +28,11 @@ MAXIMUM_MESSAGE = 1024
 
 
 def _check_time(text: str) -> str:
-    """Return `text` if it is an ISO 8601 time, else raise ValueError."""
-    datetime.fromisoformat(text)  # no API server has checked a result in a file
+    """Return `text` if it is an ISO 8601 time, else raise ValueError.
+
+    Of a result in a file, no API server has checked that.
+    """
+    datetime.fromisoformat(text)
     return text
 
 
@@ -261,7 +264,7 @@ class Comparison(SpeedupEstimate):
 
 
 def rank_comparisons(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
-    """Return the comparisons, highest lower end of the interval first."""
+    """Return the comparisons from fastest to slowest variant, by the interval's lower end; last those without one."""
     # A lower end is above 0, so 0 is below all of them.
     return tuple(sorted(comparisons, key=lambda comparison: float(comparison.lower or 0), reverse=True))
 
@@ -374,12 +377,12 @@ class Result(Document):
 
     @property
     def ranked_comparisons(self) -> tuple[Comparison, ...]:
-        """Return the comparisons, highest lower end of the interval first. So the surest gain comes first."""
+        """Return the comparisons from fastest to slowest variant, by the lower end of the speedup's interval."""
         return rank_comparisons(self.comparisons)
 
     @property
     def valid(self) -> bool:
-        """Return True if the case is complete, nothing failed and every comparison has a verdict."""
+        """Return True if the case is complete, no variant or observation failed, and every comparison has a verdict."""
         have_verdicts = all(comparison.verdict and not comparison.invalid for comparison in self.comparisons)
         return (
             self.complete
@@ -392,13 +395,15 @@ class Result(Document):
     @property
     def failed_variants(self) -> tuple[VariantResult, ...]:
         """Return the variants whose failure makes the result invalid."""
-        # That a target does not support a variant is a valid answer.
-        valid_reason = FailureReason.UNSUPPORTED if self.compiled else None
-        return tuple(variant for variant in self.variants if variant.failure and variant.failure.reason != valid_reason)
+        # If the case was compiled for a target, it is a valid answer that the target does not support a variant.
+        valid_reasons = {FailureReason.UNSUPPORTED} if self.compiled else set()
+        return tuple(
+            variant for variant in self.variants if variant.failure and variant.failure.reason not in valid_reasons
+        )
 
     @property
     def untimed_variants(self) -> tuple[VariantResult, ...]:
-        """Return the variants that lack a time but should have one."""
+        """Return the variants that have no time, although the case times them and no failure or comparison says why."""
         if self.comparisons or self.compiled or self.protocol == "observe":
             return ()
         return tuple(variant for variant in self.variants if not variant.failure and not variant.seconds)
@@ -459,6 +464,6 @@ class BenchmarkResult(Document):
         pod: str | None = None,
         image: str | None = None,
     ) -> Self:
-        """Return the object that stores `result`, with a summary."""
+        """Return the object that stores `result`, with a summary that names the pod that measured it."""
         summary = ResultSummary(valid=result.valid, headline=result.headline, node=node, pod=pod, image=image)
         return cls(metadata=metadata, summary=summary, expectations=tuple(expectations), result=result)

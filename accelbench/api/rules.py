@@ -28,22 +28,24 @@ Manifest = Mapping[str, Any]
 class Rule:
     """Define one rule: `cel` and `holds` are equivalent, and so are `arguments_cel` and `arguments`.
 
-    The arguments fill the message's `%s`. `holds` is None for rules that `validate` must not apply: transition rules,
-    which compare with the old object, and fields for laptops only.
+    `holds` is None for rules that `validate` must not apply: transition rules, which compare with the old object, and
+    fields for laptops only.
     """
 
     cel: str
     message: str
     holds: Callable[[Any], bool] | None
     arguments_cel: tuple[str, ...] = ()
+    """CEL expressions of the values that replace the message's `%s`."""
     arguments: Callable[[Any], tuple[Any, ...]] = lambda _: ()
+    """Returns the same values; it is called only for a value that breaks the rule."""
     field_path: str = ""
     """Field to blame, relative to the annotated one: `.baseline`."""
     forbidden: bool = False
     """True for the refusal `Forbidden: ...` instead of `Invalid value: ...`."""
 
     def refusal(self, value: Any) -> str | None:
-        """Return why `value` breaks the rule; None if it does not."""
+        """Return the message if `value` breaks the rule; None if it does not, or if only the API server can tell."""
         if self.holds is None or self.holds(value):
             return None
         if not self.arguments_cel:
@@ -166,7 +168,10 @@ _OF_THE_BASELINE_CEL = (
 
 
 def _comparing_metrics_expected_of_baseline(spec: Manifest) -> list[str]:
-    """Return the metrics that would compare the baseline with itself."""
+    """Return the metrics, such as `speedup`, that would compare the baseline with itself.
+
+    They relate a variant to the baseline, and an expectation asks for them of the baseline.
+    """
     if not spec["variants"]:
         return []
     baseline = spec.get("baseline", label(spec["variants"][0]))
@@ -214,7 +219,7 @@ def _bounds_can_be_met(expectation: Manifest) -> bool:
     at_least = expectation.get("atLeast", "")
     at_most = expectation.get("atMost", "")
     if not re.fullmatch(BOUND, at_least) or not re.fullmatch(BOUND, at_most):
-        return True
+        return True  # a bound is missing, or its pattern refuses it
     return Decimal(at_least) <= Decimal(at_most)
 
 
@@ -250,7 +255,7 @@ def _count_cases(sweep: Sequence[Manifest]) -> int:
 
 
 def at_most_cases(maximum_cases: int, maximum_axes: int) -> Rule:
-    """Return the rule that limits the number of cases in a sweep."""
+    """Return the rule that a sweep of up to `maximum_axes` axes has at most `maximum_cases` combinations of values."""
     # CEL has no product over a list, so write one factor for each possible axis: 1 for an axis that the sweep lacks.
     factors = [f"(size(self) > {axis} ? size(self[{axis}].values) : 1)" for axis in range(maximum_axes)]
     case_count_cel = " * ".join(factors)
@@ -288,7 +293,10 @@ _PERCENTAGE_CEL = PERCENTAGE.replace("\\", "\\\\")
 
 
 def percentage(minimum: str, maximum: str, example: str, *, excludes_minimum: bool = False) -> Rule:
-    """Return the rule that a percentage is from `minimum` to `maximum`."""
+    """Return the rule that a field is a percentage, such as `example`, from `minimum` to `maximum` per cent.
+
+    If `excludes_minimum`, it must be above the minimum.
+    """
     number_cel = "double(self.replace('%', ''))"
     if excludes_minimum:
         minimum_cel = f"{number_cel} > {float(minimum)}"

@@ -18,6 +18,8 @@ from accelbench.api.profiles import Profile
 from accelbench.document import Document
 
 MAXIMUM_CASES = 256
+MAXIMUM_SPEC_BYTES = 64 * 1024
+"""Maximum size of a spec's JSON. Each case's Job and result has a copy of most of it, and a result has 256 KiB."""
 MAXIMUM_VARIANTS = 16
 MAXIMUM_ROUNDS = 50
 MAXIMUM_AXES = 4
@@ -25,9 +27,9 @@ MAXIMUM_CONDITIONS = 32
 MAXIMUM_TARGETS = 16
 
 VariantName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$", min_length=1, max_length=63)
+    str, StringConstraints(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9._/]*[A-Za-z0-9])?$", min_length=1, max_length=63)
 ]
-ParameterName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=63)]
+ParameterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=63)]
 ObservationName = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z0-9]*$", max_length=32)]
 TargetName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[0-9]+)?$", max_length=32)]
 Percentage = Annotated[str, StringConstraints(max_length=8)]
@@ -36,7 +38,7 @@ MAXIMUM_SECONDS = 2**31 - 1
 
 
 def _list_with_keys(*fields: str) -> dict[str, JsonValue]:
-    """Return the schema keywords of a list whose items differ in `fields`."""
+    """Return the schema keywords for a list in which no two items have the same values of `fields`."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(fields)}
 
 
@@ -64,7 +66,9 @@ class WorkloadReference(Document):
 class Variant(Document):
     """Define one variant to compare: a framework in a mode, with options."""
 
-    use: VariantName = Field(description="Framework and mode, e.g. jax/jit or pytorch/compile.")
+    use: VariantName = Field(
+        description="Framework and mode, e.g. jax/jit or pytorch/compile. A script's function jax_scan is jax_scan/jit."
+    )
     name: VariantName | None = Field(default=None, description="Unique in the run; default: `use`.")
     options: dict[str, ParameterValue] = Field(
         default={}, max_length=16, description="Options of the mode, e.g. mode: max-autotune for pytorch/compile."
@@ -173,7 +177,13 @@ class RunPolicy(Document):
     )
     parallelism: int = Field(default=1, ge=1, le=64, description="Cases in flight at once; may change, like a Job's.")
     infrastructure_retries: int = Field(
-        default=1, ge=0, le=10, description="New attempts per case after a failure that no variant caused."
+        default=1, ge=0, le=10, description="New attempts per case after a failure of the infrastructure."
+    )
+    disruption_retries: int = Field(
+        default=10,
+        ge=0,
+        le=100,
+        description="New attempts per case after its node was reclaimed or drained, or its pod preempted.",
     )
     start_deadline_seconds: int | None = Field(
         default=None,
@@ -193,6 +203,19 @@ class RunPolicy(Document):
         le=MAXIMUM_SECONDS,
         description="The run is deleted after this time, and so are its results if resultRetentionPolicy is Delete; "
         "may change; default: never.",
+    )
+    failed_jobs_history_limit: int = Field(
+        default=3,
+        ge=0,
+        le=MAXIMUM_CASES,
+        description="The latest Jobs of cases without a valid result that stay after their end, with pods and logs; "
+        "may change.",
+    )
+    failed_jobs_history_seconds: int = Field(
+        default=3600,
+        ge=0,
+        le=MAXIMUM_SECONDS,
+        description="They are deleted after this time; may change.",
     )
     result_retention_policy: ResultRetentionPolicy = Field(
         default="Retain",
@@ -219,6 +242,7 @@ Expectations = tuple[
 Policy = Annotated[
     RunPolicy,
     rules.immutable("infrastructureRetries", _IN_FLIGHT),
+    rules.immutable("disruptionRetries", _IN_FLIGHT),
     rules.immutable("resultRetentionPolicy", "results are stored with it; apply the run under another name"),
 ]
 
@@ -321,6 +345,9 @@ class Attempt(Document):
     )
     retries: int = Field(
         default=0, ge=0, description="Number of earlier attempts that failed because of the infrastructure."
+    )
+    disruptions: int = Field(
+        default=0, ge=0, description="Number of earlier attempts that ended because the cluster took their node or pod."
     )
     reason: str | None = Field(
         default=None, description="Why this attempt or the one before it failed: one word, for programs."

@@ -93,9 +93,9 @@ def _load_documents(loader: "_Loader") -> Iterator[YamlDocument]:
 
 
 def _count_values(node: yaml.Node, counts: dict[int, int]) -> int:
-    """Return how many values a node has after its aliases are expanded.
+    """Return how many values a node has after its aliases are expanded: itself, and all keys and values in it.
 
-    `counts` caches the results by the node's `id`.
+    `counts` caches the results by the node's `id`; a caller passes an empty dict.
     """
     if id(node) in counts:
         return counts[id(node)]
@@ -112,7 +112,7 @@ def _count_values(node: yaml.Node, counts: dict[int, int]) -> int:
 
 
 def _find_line(node: yaml.Node, keys: list[str]) -> int:
-    """Return the line of the field that `keys` lead to from `node`."""
+    """Return the line, from 1, of the field that `keys` lead to from `node`; of a missing field, that of its parent."""
     node_line = int(node.start_mark.line) + 1
     if not keys:
         return node_line
@@ -163,7 +163,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _parse_integer(text: str) -> int:
-    """Parse an integer of YAML 1.1. YAML 1.1 has decimal, 0x, 0b, 0o, a leading 0 for octal, and `_` between digits."""
+    """Parse an integer of YAML 1.1: decimal, 0x, 0b, 0o, or octal with a leading 0, and with `_` between digits."""
     text = text.replace("_", "")
     unsigned = text.lstrip("+-")
     is_octal = re.fullmatch(r"0[0-9]+", unsigned) is not None

@@ -6,7 +6,8 @@ out, and every refusal becomes an exception.
 
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any, Self
 
 import aiohttp
@@ -20,6 +21,8 @@ REQUEST_SECONDS = 30
 LOWEST_ERROR_STATUS = 400
 """Lowest HTTP status that reports an error."""
 JSON = "application/json, */*"
+MAXIMUM_PAGE_BYTES = 2 * 1024 * 1024
+"""Maximum size of a page with several objects."""
 
 Manifest = dict[str, Any]
 NO_ANSWER_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
@@ -36,17 +39,22 @@ async def load_configuration() -> Configuration:
     return configuration
 
 
+class LargeAnswerError(Exception):
+    """Report that an answer is larger than asked for; the rest of it has not been read."""
+
+
 class AsyncClient:
     """Send requests to one API server. Use as an async context manager."""
 
-    def __init__(self, configuration: Configuration, user_agent: str) -> None:
-        self.client = ApiClient(configuration)
+    def __init__(self, client: ApiClient, user_agent: str) -> None:
+        self.client = client
         self.client.user_agent = user_agent
 
-    def record_answer(
-        self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float, date: str
-    ) -> None:
-        """Do nothing; a subclass may override this to measure requests."""
+    def record_answer(self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float) -> None:
+        """Do nothing; a subclass may override this to measure requests.
+
+        It is called after each request, with the answer's HTTP status (0 without an answer) and the seconds until then.
+        """
 
     async def __aenter__(self) -> Self:
         return self
@@ -54,42 +62,80 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.client.close()
 
-    async def get(self, path: str, query: Mapping[str, Any] | None = None, *, accept: str = JSON) -> Manifest:
-        """Get an object or a list. The media type `accept` can ask for metadata only."""
-        return await self._json("GET", path, query=query, accept=accept)
+    async def get(
+        self,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        *,
+        accept: str = JSON,
+        maximum_bytes: int | None = None,
+    ) -> Manifest:
+        """Get an object or a list, as JSON. The media type `accept` can ask for metadata only.
 
-    async def pages(self, path: str, query: Mapping[str, Any], **options: Any) -> AsyncIterator[Manifest]:
-        """Yield a list page by page."""
+        Raise LargeAnswerError if it has more than `maximum_bytes`.
+        """
+        return await self._json("GET", path, query=query, accept=accept, maximum_bytes=maximum_bytes)
+
+    async def pages(self, path: str, query: Mapping[str, Any], *, accept: str = JSON) -> AsyncIterator[Manifest]:
+        """Yield a list page by page, each of at most `query["limit"]` objects and `MAXIMUM_PAGE_BYTES`.
+
+        A single object may be larger.
+        """
+        limit = maximum = int(query["limit"])
         while True:
-            page = await self.get(path, query, **options)
+            query = {**query, "limit": limit}
+            maximum_bytes = MAXIMUM_PAGE_BYTES if limit > 1 else None
+            try:
+                page = await self.get(path, query, accept=accept, maximum_bytes=maximum_bytes)
+            except LargeAnswerError:
+                # Users decide how large objects are, but not how many of them are in memory.
+                limit = max(1, limit // 4)
+                continue
             yield page
             continue_token = page["metadata"].get("continue")
             if not continue_token:
                 return
             query = {**query, "continue": continue_token}
+            limit = min(maximum, 2 * limit)
 
-    async def create(self, path: str, body: Manifest) -> Manifest:
-        """Create an object and return it as stored; raises ConflictError if its name is taken."""
-        return await self._json("POST", path, body=body)
+    async def create(self, path: str, body: Manifest, *, dry_run: bool = False) -> Manifest:
+        """Create an object and return it as stored; raises ConflictError if its name is taken.
+
+        With `dry_run` nothing is stored, but defaults, admission and validation are applied.
+        """
+        query = {"dryRun": "All"} if dry_run else None
+        return await self._json("POST", path, query=query, body=body)
 
     async def replace(self, path: str, body: Manifest) -> Manifest:
         """Replace an object and return it; raises ConflictError if another version is stored."""
         return await self._json("PUT", path, body=body)
 
-    async def delete(self, path: str, uid: str) -> None:
-        """Delete the object at `path`; raises ConflictError if it has another UID."""
+    async def delete(self, path: str, uid: str, version: str | None = None) -> None:
+        """Delete the object at `path`; raises ConflictError if it has another UID or, with `version`, has changed."""
+        preconditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": "Background",
-            "preconditions": {"uid": uid},
+            "preconditions": preconditions,
         }
         await self._json("DELETE", path, body=body)
 
-    async def text(self, path: str, query: Mapping[str, Any]) -> str:
-        """Return the text at `path`, such as a container's log."""
-        content = await self._request_bytes("GET", path, query=query)
-        return content.decode(errors="replace")
+    async def pieces(
+        self, path: str, query: Mapping[str, Any], seconds: int = REQUEST_SECONDS
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the text at `path`, such as a container's log, piece by piece as it arrives.
+
+        Raises UnreachableError if the stream breaks off or takes longer than `seconds`.
+        """
+        response = (await self._send("GET", path, query=query, seconds=seconds)).response
+        try:
+            async for piece in response.content.iter_any():
+                yield piece
+        except NO_ANSWER_ERRORS as error:
+            raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error
+        finally:
+            response.close()
 
     async def watch(self, path: str, query: Mapping[str, Any], seconds: int) -> AsyncIterator[Manifest]:
         """Yield watch events for at most `seconds`; raises ExpiredError for an old resourceVersion."""
@@ -107,17 +153,18 @@ class AsyncClient:
             response.close()
 
     async def lines(self, path: str, query: Mapping[str, Any], seconds: int, maximum_bytes: int) -> AsyncIterator[str]:
-        """Yield the lines of a streamed text; skip lines longer than `maximum_bytes`.
+        """Yield the lines of a streamed text, without line breaks; skip lines longer than `maximum_bytes`.
 
-        Raises UnreachableError if the stream breaks off or takes longer than `seconds`.
+        A last line without a line break is left out: it may be incomplete. Raises UnreachableError if the stream breaks
+        off or takes longer than `seconds`.
         """
-        response = (await self._send("GET", path, query=query, seconds=seconds)).response
         partial_line = b""
         skips_rest_of_line = False
-        try:
-            async for chunk in response.content.iter_any():
-                *complete_lines, partial_line = (partial_line + chunk).split(b"\n")
+        async with aclosing(self.pieces(path, query, seconds)) as pieces:
+            async for piece in pieces:
+                *complete_lines, partial_line = (partial_line + piece).split(b"\n")
                 for line in complete_lines:
+                    # The first of them may be the rest of a line whose beginning was dropped.
                     if not skips_rest_of_line and len(line) <= maximum_bytes:
                         yield line.decode(errors="replace")
                     skips_rest_of_line = False
@@ -125,20 +172,12 @@ class AsyncClient:
                     # Drop what has arrived of this line, or it could fill the memory.
                     partial_line = b""
                     skips_rest_of_line = True
-        except NO_ANSWER_ERRORS as error:
-            raise UnreachableError(0, f"{path}: {type(error).__name__}: {error}") from error
-        finally:
-            response.close()
 
-    async def _json(self, method: str, path: str, **options: Any) -> Manifest:
+    async def _json(self, method: str, path: str, *, maximum_bytes: int | None = None, **options: Any) -> Manifest:
         """Send a request with the options of `_send`; return the object in the answer."""
-        document: Manifest = from_json(await self._request_bytes(method, path, **options))
-        return document
-
-    async def _request_bytes(self, method: str, path: str, **options: Any) -> bytes:
-        """Send a request with the options of `_send`; return the body of the answer."""
         response = await self._send(method, path, **options)
-        return await _read_body(response, f"{method} {path}")
+        document: Manifest = from_json(await _read_body(response, f"{method} {path}", maximum_bytes))
+        return document
 
     async def _send(
         self,
@@ -163,20 +202,32 @@ class AsyncClient:
         try:
             response = await self.client.call_api(method, url, headers, body, _request_timeout=seconds)
         except NO_ANSWER_ERRORS as error:
-            self.record_answer(method, path, query or {}, 0, time.perf_counter() - start_time, "")
+            self.record_answer(method, path, query or {}, 0, time.perf_counter() - start_time)
             raise UnreachableError(0, f"{method} {path}: {type(error).__name__}: {error}") from error
-        date = response.headers.get("Date", "")
-        self.record_answer(method, path, query or {}, response.status, time.perf_counter() - start_time, date)
+        self.record_answer(method, path, query or {}, response.status, time.perf_counter() - start_time)
         if response.status >= LOWEST_ERROR_STATUS:
             answer = (await _read_body(response, f"{method} {path}")).decode(errors="replace")
             raise api_error(response.status, answer, response.headers.get("Retry-After", ""))
         return response
 
 
-async def _read_body(response: Any, request: str) -> bytes:
-    """Return the body of an answer; raises UnreachableError if the connection ends too early."""
+async def _read_body(response: Any, request: str, maximum_bytes: int | None = None) -> bytes:
+    """Return the body of an answer.
+
+    Raises:
+        UnreachableError: The connection ends too early.
+        LargeAnswerError: The body has more than `maximum_bytes`.
+    """
     try:
-        content: bytes = await response.read()
+        if maximum_bytes is None:
+            content: bytes = await response.read()
+            return content
+        body = bytearray()
+        async for piece in response.response.content.iter_any():
+            body += piece
+            if len(body) > maximum_bytes:
+                response.response.close()
+                raise LargeAnswerError(request)
+        return bytes(body)
     except NO_ANSWER_ERRORS as error:
         raise UnreachableError(0, f"{request}: {type(error).__name__}: {error}") from error
-    return content

@@ -110,9 +110,9 @@ class Client:
     def __init__(
         self, api: Any, connection_error: type[Exception], namespace: str | None, default_namespace: str
     ) -> None:
-        """Wrap the kubernetes client `api`.
+        """Wrap the kubernetes client `api`, which raises `connection_error` if the connection fails.
 
-        It raises `connection_error` if the connection fails. `namespace` is what the user asked for, or None.
+        `namespace` is what the user asked for; for None, requests are about `default_namespace`.
         """
         self.namespace = namespace or default_namespace
         self.has_requested_namespace = namespace is not None
@@ -137,7 +137,7 @@ class Client:
         return items
 
     def items_and_version(self, path: str, **query: str) -> tuple[list[Manifest], str]:
-        """Return all objects of a collection, and the resource version for a watch."""
+        """Return all objects of a collection, and the resource version from which a watch of it can start."""
         items: list[Manifest] = []
         query = {"limit": str(PAGE_SIZE), **query}
         while True:
@@ -187,7 +187,7 @@ class Client:
         return self._lines(POD.path(namespace, pod, "log"), query, seconds=LOG_IDLE_SECONDS, accept="*/*")
 
     def _lines(self, path: str, query: Mapping[str, str], *, seconds: float, accept: str) -> Iterator[bytes]:
-        """Yield the answer's lines; raises UnreachableError if they stop for `seconds`."""
+        """Yield the answer's lines with their line breaks; raises UnreachableError if they stop for `seconds`."""
         # This is urllib3's response, which can stream.
         response = self._send("GET", path, query=query, accept=accept, seconds=seconds).response
         partial_line = b""
@@ -249,7 +249,10 @@ class Client:
 
 
 def error_with_remedy(status: int, body: str, method: str, path: str) -> ApiError:
-    """Return the exception for an error answer, with a remedy."""
+    """Return the exception for an error answer to a request; its message says what to do, if that is known.
+
+    `body` is that of the answer; `path` and `method` are those of the request.
+    """
     error = api_error(status, body)
     is_group_missing = any(message in error.message for message in MISSING_GROUP_MESSAGES)
     if status == NOT_FOUND and path.startswith(f"/apis/{GROUP}") and is_group_missing:

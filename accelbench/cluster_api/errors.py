@@ -15,6 +15,8 @@ ClusterError               the cluster cannot be used; the message has the reaso
 import json
 from collections.abc import Mapping
 
+from accelbench.document import shorten
+
 TOO_MANY_REQUESTS, SERVER_ERROR = 429, 500
 MAXIMUM_MESSAGE_CHARACTERS = 2048
 """Most characters of an error's message."""
@@ -105,4 +107,4 @@ def api_error(status: int, body: str, retry_after: str = "") -> ApiError:
         message = body
     retry_after_seconds = float(retry_after) if retry_after.isdecimal() else 0.0
     error_class = ERRORS_BY_STATUS.get(status, ApiError)
-    return error_class(status, message.strip()[:MAXIMUM_MESSAGE_CHARACTERS], retry_after_seconds)
+    return error_class(status, shorten(message.strip(), MAXIMUM_MESSAGE_CHARACTERS), retry_after_seconds)

@@ -46,7 +46,7 @@ RESOURCE_SLICE = Kind("ResourceSlice", "resourceslices", "resource.k8s.io/v1")
 
 
 def verb_and_resource(method: str, path: str, query: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the request's verb and resource, as Kubernetes' own metrics name them.
+    """Return (verb, resource) of a request, as Kubernetes' own metrics name them; an unknown path is its own resource.
 
     For instance, `GET /api/v1/namespaces/team/pods/a/log` is `get` and `pods/log`.
     """

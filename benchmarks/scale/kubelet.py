@@ -14,6 +14,7 @@ from typing import Self
 from aiohttp import web
 
 from accelbench.api import labels
+from accelbench.api.profiles import OS_LABEL
 from accelbench.api.result import SpeedupEstimate
 from accelbench.delivery.log import Headline, digest_of, encode_document
 from operator_world.client import Client, Manifest
@@ -35,6 +36,9 @@ class Kubelet:
         self._result = result
         self._before = list(_before(result))
         self._logs: dict[str, str] = {}
+        self._held = ""
+        self.logs_of: dict[str, str] = {}
+        """Logs that have no result, by the beginning of their run's name."""
         self._go = asyncio.Event()
         self._go.set()
         self._turns: asyncio.Queue[None] | None = None
@@ -62,8 +66,9 @@ class Kubelet:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.cleanup()
 
-    def hold(self) -> None:
-        """Keep containers running that start from now on."""
+    def hold(self, prefix: str = "") -> None:
+        """Keep containers running that start from now on, of runs whose name begins with `prefix`."""
+        self._held = prefix
         self._go.clear()
 
     async def until_running(self, count: int) -> None:
@@ -84,8 +89,9 @@ class Kubelet:
         self._turns = None
 
     async def _join(self, name: str, port: int) -> None:
-        await self._client.create("/api/v1/nodes", {"metadata": {"name": name}})
+        await self._client.create("/api/v1/nodes", {"metadata": {"name": name, "labels": {OS_LABEL: "linux"}}})
         amounts = {"cpu": str(PODS_A_NODE), "memory": f"{4 * PODS_A_NODE}Gi", "pods": str(PODS_A_NODE)}
+        amounts["ephemeral-storage"] = "1000Ti"
         now = _now()
         ready = {"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastHeartbeatTime": now}
         status = {
@@ -130,7 +136,8 @@ class Kubelet:
         await self._client.patch(path, {"status": status})
         self.running += 1
         self._started.set()
-        await self._go.wait()
+        if metadata["labels"][labels.RUN].startswith(self._held):
+            await self._go.wait()
         if self._turns:
             await self._turns.get()
         log, message = self._log_and_message(metadata)
@@ -142,6 +149,9 @@ class Kubelet:
 
     def _log_and_message(self, metadata: Manifest) -> tuple[str, str]:
         """Return the log and the termination message of this pod's case."""
+        for prefix, log in self.logs_of.items():
+            if metadata["labels"][labels.RUN].startswith(prefix):
+                return log, ""
         case = json.loads(metadata["annotations"][labels.CASE_ANNOTATION])
         text = json.dumps(self._result | {"case": case})
         lines = [*self._before, *encode_document("result", "1", text)]

@@ -8,9 +8,10 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 import psutil
@@ -20,6 +21,7 @@ from cluster.cluster import Cluster
 from cluster.run import down, end_abandoned, session_directory, up
 from cluster.wait import wait_until
 from operator_world.process import OperatorProcess
+from scale.limited import MemoryGroup
 
 ROOT = Path(__file__).parents[2]
 PROFILES = "small: {platform: cpu, cpu: 1, memory: 1Gi, exclusive: Device}\n"
@@ -48,17 +50,35 @@ def control_plane() -> Iterator[Cluster]:
 class Operator:
     """Watch an operator process. Use as a context manager: it is ready inside."""
 
-    def __init__(self, cluster: Cluster, *, stopwatch: bool = False) -> None:
-        """Start it; `stopwatch` times each step of its event loop, which costs a tenth of its time."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        stopwatch: bool = False,
+        group: MemoryGroup | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            cluster: Where it runs.
+            stopwatch: Whether to time each step of its event loop, which costs a tenth of its time.
+            group: The control group that limits its memory.
+            environment: Settings.
+        """
         self._place = tempfile.TemporaryDirectory()
         self._steps = Path(self._place.name) / "steps.json"
-        instrumented = ("-m", "scale.instrumented", str(self._steps))
+        command: tuple[str, ...] = ("-m", "accelbench_operator")
+        if stopwatch:
+            command = ("-m", "scale.instrumented", str(self._steps))
+        elif group:
+            command = ("-m", "scale.limited", str(group.directory))
         self._process = OperatorProcess(
             cluster,
             Path(self._place.name),
             profiles=PROFILES,
-            command=instrumented if stopwatch else ("-m", "accelbench_operator"),
-            environment={"PYTHONPATH": str(ROOT / "benchmarks")},
+            command=command,
+            environment={"PYTHONPATH": str(ROOT / "benchmarks"), **environment},
         )
 
     def __enter__(self) -> Self:
@@ -83,6 +103,18 @@ class Operator:
     def resident_megabytes(self) -> float:
         """Return the present resident memory."""
         return float(self._measured.memory_info().rss / MEGABYTE)
+
+    @property
+    def peak_megabytes(self) -> float:
+        """Return the highest resident memory so far."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        kibibytes = next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]
+        return int(kibibytes) * 1024 / MEGABYTE
+
+    @property
+    def is_running(self) -> bool:
+        """Return True unless the process has ended."""
+        return self._measured.is_running() and self._measured.status() != psutil.STATUS_ZOMBIE
 
     def requests(self) -> Counter[str]:
         """Return the requests so far, by verb, resource and code."""

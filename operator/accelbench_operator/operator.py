@@ -19,7 +19,7 @@ from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.cluster import Cluster
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod
-from accelbench_operator.runs.reconcile import UNFINISHED, Reconciler
+from accelbench_operator.runs.reconcile import Reconciler
 from accelbench_operator.runs.retention import keep_deleting, surplus
 from accelbench_operator.runs.summary import Summary
 from accelbench_operator.settings import Settings
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 LAG_PERIOD_SECONDS = 1.0
 SKEW_PERIOD_SECONDS = 10.0
+MAXIMUM_RUNS = 500
+"""Most unfinished runs whose cases the metrics count; each has four series, which end with it."""
 
 
 class Operator:
@@ -71,7 +73,7 @@ class Operator:
             requeue=self.controllers.queue.add,
         )
         self.controllers.add(self._runs)
-        self._live = LiveCases(api, self._objects.pods, self._name_of_unfinished_run, self._leading)
+        self._live = LiveCases(api, self._objects.pods, self._runs.running_case, self._leading)
 
     async def run(self) -> None:
         """Run all tasks until cancelled."""
@@ -136,6 +138,7 @@ class Operator:
             failed_total=self.controllers.queue.failed_total,
         )
         results, omitted = self._objects.latest(self._series)
+        cases, runs_omitted = self._runs.cases(MAXIMUM_RUNS) if is_leading else ({}, 0)
         return Snapshot(
             leading=is_leading,
             results=results,
@@ -143,29 +146,24 @@ class Operator:
             stored_objects=self.controllers.counts(),
             queue=queue,
             requests=dict(self._api.requests),
-            cases=self._runs.cases() if is_leading else {},
+            cases=cases,
+            runs_omitted=runs_omitted,
             live=self._live.progress,
             live_omitted=self._live.omitted,
             omitted=omitted,
             limit=self._series,
         )
 
-    def _name_of_unfinished_run(self, run_uid: str) -> str | None:
-        """Return the name of the run, or None if it is unknown or finished."""
-        key = self.controllers.keys.get(run_uid)
-        return key.name if key and self._runs.phases.get(key) in UNFINISHED else None
-
     def _observe_request(self, verb: str, resource: str, seconds: float) -> None:
         """Add the duration of a request to the metrics."""
         self.telemetry.request.labels(verb, resource).observe(seconds)
 
-    def _record_waits(self, job: ObservedJob | None, pod: ObservedPod) -> None:
+    def _record_waits(self, job: ObservedJob, pod: ObservedPod) -> None:
         """Record how long the pod and its container waited to start."""
         # Timestamps are whole seconds of clocks that may differ, so a difference can be negative.
         if pod.started_at:
             self.telemetry.start.observe(max(0.0, (pod.started_at - pod.created_at).total_seconds()))
-        if job:
-            self.telemetry.queue.observe(max(0.0, (pod.created_at - job.created_at).total_seconds()))
+        self.telemetry.queue.observe(max(0.0, (pod.created_at - job.created_at).total_seconds()))
 
     def _count_failed_attempt(self, attempt: Attempt) -> None:
         """Count a failed attempt by its reason and by whether it is retried."""

@@ -34,7 +34,7 @@ class Settings(RunSettings):
     metrics_port: int = 9090
     """`ACCELBENCH_METRICS_PORT`."""
     metrics_series: int = 5_000
-    """`ACCELBENCH_METRICS_SERIES`: maximum number of cases that metrics show: those with the newest results."""
+    """`ACCELBENCH_METRICS_SERIES`: maximum number of cases that metrics show."""
     metrics_tls: Tls | None = None
     """`ACCELBENCH_METRICS_TLS`, a directory with `tls.crt` and `tls.key`. With `ACCELBENCH_METRICS_CLIENT_CA`, a file,
     clients need a certificate of that authority."""

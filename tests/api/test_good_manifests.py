@@ -23,6 +23,7 @@ DEFAULTS = {
     },
     "accelerator": {"profile": "cpu", "devicesPerNode": 1, "nodes": 1},
     "runPolicy": {"suspend": False, "cancel": False, "parallelism": 1, "infrastructureRetries": 1}
+    | {"disruptionRetries": 10, "failedJobsHistoryLimit": 3, "failedJobsHistorySeconds": 3600}
     | {"resultRetentionPolicy": "Retain"},
     "className": "accelbench",
 }

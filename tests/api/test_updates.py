@@ -73,6 +73,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "another expectation": ({"spec.expectations[0].atLeast": "2"}, f"spec.expectations: {ONE_EXPERIMENT}"),
     "more retries": ({"spec.runPolicy.infrastructureRetries": 2}, f"spec.runPolicy.infrastructureRetries: {IN_FLIGHT}"),
+    "more spot capacity": ({"spec.runPolicy.disruptionRetries": 2}, f"spec.runPolicy.disruptionRetries: {IN_FLIGHT}"),
 }
 
 

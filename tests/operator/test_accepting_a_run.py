@@ -1,3 +1,4 @@
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def test_a_refused_run_has_its_time_to_live() -> None:
     refused = accept(run_manifest(workload={"name": "x"}, runPolicy={"ttlSecondsAfterFinished": 7}), Profiles(), IMAGE)
 
     assert isinstance(refused, Refused)
-    assert refused.ttl_seconds == 7
+    assert refused.retention.ttl == timedelta(seconds=7)
 
 
 HUNGRY = {"workload": {"name": "inplace-update"}, "sweep": [{"name": "size", "values": [1024, 2**31]}]}

@@ -79,3 +79,35 @@ def test_a_node_whose_clock_is_wrong_spends_nobodys_deadline(wrong: timedelta) -
     decision = next_for(plan, observe([make_job(plan, attempt)], [pod]), at=at, attempts=(attempt,))
     assert finished(decision) == ("False", "Running")
     assert decision.status.active_start_time in {timestamp(NOW), timestamp(at)}
+
+
+def test_a_node_whose_clock_is_ahead_adds_no_active_time_when_a_case_ends() -> None:
+    plan = make_plan(sizes=(64, 128), runPolicy={"activeDeadlineSeconds": 600})
+    attempt = make_attempt(plan, job_uid="x")
+    at = NOW + timedelta(seconds=30)
+    pod = ended(attempt, ended_at=NOW + timedelta(hours=2))
+    observed = observe([make_job(plan, attempt, has_ended=True)], [pod])
+    decision = next_for(plan, observed, at=at, attempts=(attempt,), active_start_time=timestamp(NOW))
+    assert decision.status.active_seconds == 30
+    assert finished(decision) == ("False", "Running")
+
+
+@pytest.mark.parametrize("behind", [timedelta(hours=2), timedelta(days=400)], ids=str)
+def test_a_node_whose_clock_is_behind_keeps_its_pod(behind: timedelta) -> None:
+    plan = make_plan()
+    attempt = make_attempt(plan, job_uid="x")
+    pod = running(attempt, NOW - behind)
+    decision = next_for(plan, observe([make_job(plan, attempt)], [pod]), at=NOW, attempts=(attempt,))
+    assert decision.actions == ()
+    assert decision.requeue_at is not None
+    assert decision.requeue_at > NOW + plan.runner_limit
+
+
+def test_a_node_whose_clock_is_behind_keeps_a_pod_that_waited_for_hours() -> None:
+    plan = make_plan()
+    attempt = make_attempt(plan, job_uid="x")
+    pod = running(attempt, NOW - timedelta(hours=2), created_at=NOW - timedelta(hours=5), scheduled_at=NOW)
+    decision = next_for(plan, observe([make_job(plan, attempt)], [pod]), at=NOW, attempts=(attempt,))
+    assert decision.actions == ()
+    assert decision.requeue_at is not None
+    assert decision.requeue_at > NOW + plan.runner_limit

@@ -26,7 +26,7 @@ from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.observed import observe_job
 from accelbench_operator.runs.waits import MINIMUM_TRIES, Wait
 from operator_world.applying import ATTEMPT, CASE, CREATE, KEY, PLAN, World, raising, with_a_stored_result
-from operator_world.builders import NAMESPACE, UID, make_job, make_plan, observe
+from operator_world.builders import ALL_RETRIES, NAMESPACE, NO_RETRIES, UID, make_job, make_plan, observe
 
 CONFIRM = ConfirmFailure(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
 
@@ -74,7 +74,7 @@ def test_a_result_that_is_stored_is_found_even_if_the_store_has_not_heard_and_th
     with_a_stored_result(world)
     world.store.replace("BenchmarkResult", None, [], world.store.tick)
     world.cluster.pods.clear()
-    world.do(Collect(ATTEMPT, is_last=False), observe([make_job(PLAN, ATTEMPT, has_ended=True)]))
+    world.do(Collect(ATTEMPT, ALL_RETRIES), observe([make_job(PLAN, ATTEMPT, has_ended=True)]))
 
     assert world.failures() == []
     assert set(world.objects.observed(KEY).results) == {CASE}
@@ -112,7 +112,7 @@ def test_an_expectation_is_evaluated_when_its_result_is_stored(world: World) -> 
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
-    asyncio.run(world.applier.apply(Collect(ATTEMPT, is_last=False), plan, world.objects.observed(KEY)))
+    asyncio.run(world.applier.apply(Collect(ATTEMPT, ALL_RETRIES), plan, world.observed()))
 
     (sentence,) = world.objects.observed(KEY).results[CASE].not_met
     assert "jax/jit" in sentence
@@ -120,17 +120,17 @@ def test_an_expectation_is_evaluated_when_its_result_is_stored(world: World) -> 
 
 def test_a_deleted_job_is_a_loss_only_after_it_was_asked_for_live(world: World) -> None:
     world.do(CREATE)
-    known = ATTEMPT.model_copy(update={"job_uid": "x"})
-    world.do(Collect(known, is_last=False), observe())
+    known = world.attempt
+    world.do(Collect(known, ALL_RETRIES), observe())
     assert world.failures() == []
 
     world.cluster.delete(ATTEMPT.job)
-    world.do(Collect(known, is_last=False), observe())
+    world.do(Collect(known, ALL_RETRIES), observe())
     assert world.failures() == ["JobDeleted"]
 
 
 def test_a_job_whose_pod_is_gone_is_a_loss(world: World) -> None:
-    world.do(Collect(ATTEMPT, is_last=False), observe([make_job(PLAN, ATTEMPT, has_ended=True)]))
+    world.do(Collect(ATTEMPT, ALL_RETRIES), observe([make_job(PLAN, ATTEMPT, has_ended=True)]))
 
     assert world.failures() == ["PodLost"]
 
@@ -139,10 +139,10 @@ def test_a_pod_that_the_watch_has_not_told_of_yet_is_found_before_it_counts_as_g
     world.do(CREATE)
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
-    world.do(Collect(ATTEMPT, is_last=False), observe([make_job(PLAN, ATTEMPT, has_ended=True)]))
+    world.do(Collect(ATTEMPT, ALL_RETRIES), observe([make_job(PLAN, world.attempt, has_ended=True)]))
     assert world.failures() == []
 
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert CASE in world.objects.observed(KEY).results
 
 
@@ -157,8 +157,8 @@ def test_of_two_pods_the_one_that_is_there_is_read_whatever_the_watch_says_of_th
     )
     world.store.remove("Pod", (NAMESPACE, pod.key.name))
     world.store.put(gone)
-    world.do(Collect(ATTEMPT, is_last=False))
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert CASE in world.objects.observed(KEY).results
 
 
@@ -174,10 +174,10 @@ def test_a_pod_whose_end_the_watch_has_not_told_of_yet_is_read_as_it_ended(world
     job = observe_job(world.cluster.jobs[ATTEMPT.job])
     assert job
     world.store.put(job)
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert world.failures() == []
 
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert CASE in world.objects.observed(KEY).results
 
 
@@ -187,7 +187,7 @@ def test_a_pod_whose_node_does_not_tell_of_its_end_is_read_all_the_same(world: W
     world.cluster.list_into(world.store)
     ((pod,),) = world.objects.observed(KEY).pods.values()
     with pytest.raises(NotFoundError, match=pod.key.name):  # of its log
-        world.do(Collect(ATTEMPT, is_last=False), observe([make_job(PLAN, ATTEMPT, has_ended=True)], [pod]))
+        world.do(Collect(ATTEMPT, ALL_RETRIES), observe([make_job(PLAN, world.attempt, has_ended=True)], [pod]))
 
 
 def test_a_pod_that_still_runs_after_its_time_is_lost(world: World) -> None:
@@ -215,7 +215,7 @@ def test_a_pod_that_ended_while_the_watch_was_behind_is_not_given_up_for_lost(wo
     world.do(CONFIRM)
     assert world.failures() == []
 
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert CASE in world.objects.observed(KEY).results
 
 
@@ -253,11 +253,11 @@ def test_a_log_is_lost_after_several_tries_over_minutes_and_not_before(world: Wo
     world.cluster.read_log = raising(error)  # type: ignore[method-assign]
     for _ in range(MINIMUM_TRIES):
         with pytest.raises(type(error)):
-            world.do(Collect(ATTEMPT, is_last=False))
+            world.do(Collect(ATTEMPT, ALL_RETRIES))
         assert world.cluster.results == {}
 
     world.cluster.advance(Wait.READ_LOG.default_limit)
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
     [result] = world.cluster.results.values()
     assert result["result"]["complete"] is False
 
@@ -267,12 +267,12 @@ def test_a_log_that_can_be_read_again_is_whole(world: World) -> None:
     read_log = world.cluster.read_log
     world.cluster.read_log = raising(ApiError(503, "busy"))  # type: ignore[method-assign]
     with pytest.raises(ApiError):
-        world.do(Collect(ATTEMPT, is_last=False))
+        world.do(Collect(ATTEMPT, ALL_RETRIES))
     said = "the log of its pod cannot be read: busy. Check that its node is Ready"
     assert said in str(world.applier.memory(UID).obstacles[ATTEMPT.job])
 
     world.cluster.read_log = read_log  # type: ignore[method-assign]
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
     [result] = world.cluster.results.values()
     assert result["result"]["complete"] is True
     assert world.applier.memory(UID).obstacles == {}
@@ -282,7 +282,7 @@ def test_the_log_of_a_pod_that_is_gone_is_not_waited_for(world: World) -> None:
     with_an_ended_pod(world)
     world.cluster.logs.clear()
     del world.cluster.pods[ATTEMPT.job]
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
 
     [result] = world.cluster.results.values()
     assert result["result"]["complete"] is False
@@ -303,8 +303,8 @@ def test_at_most_two_logs_are_read_at_a_time(world: World) -> None:
         return await read_log(namespace, pod)
 
     async def collect_often() -> None:
-        observed = world.objects.observed(KEY)
-        await asyncio.gather(*(world.applier.apply(Collect(ATTEMPT, is_last=False), PLAN, observed) for _ in range(8)))
+        observed = world.observed()
+        await asyncio.gather(*(world.applier.apply(Collect(ATTEMPT, ALL_RETRIES), PLAN, observed) for _ in range(8)))
 
     world.cluster.read_log = counted  # type: ignore[method-assign]
     asyncio.run(collect_often())
@@ -318,7 +318,7 @@ def test_a_result_that_the_api_server_never_takes_ends_the_case_with_its_words(w
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
     world.cluster.create_result = raising(error)  # type: ignore[method-assign]
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
 
     assert world.failures() == ["ResultRefused"]
 
@@ -329,7 +329,7 @@ def test_a_bug_over_what_a_pod_brought_ends_the_case_and_asks_for_a_report(
 ) -> None:
     with_an_ended_pod(world)
     monkeypatch.setattr(f"accelbench_operator.runs.apply.{broken}", lambda *_, **__: {}["rounds"])
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert world.failures() == ["RunnerError"]
     [failure] = world.applier.memory(UID).failures.values()
     assert "cannot read what its pod brought: KeyError: 'rounds'. Report it as a bug" in failure.message
@@ -344,11 +344,11 @@ def test_a_result_that_cannot_be_stored_now_is_offered_again_and_ends_the_case_i
     world.cluster.create_result = raising(error)  # type: ignore[method-assign]
     for _ in range(MINIMUM_TRIES):
         with pytest.raises(type(error)):
-            world.do(Collect(ATTEMPT, is_last=False))
+            world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert world.failures() == []
 
     world.cluster.advance(Wait.STORE_RESULT.default_limit)
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert world.failures() == ["ResultRefused"]
 
 
@@ -401,7 +401,7 @@ def test_a_log_and_a_result_that_are_both_refused_end_the_case(world: World) -> 
     world.cluster.create_result = raising(ForbiddenError(403, "exceeded quota"))  # type: ignore[method-assign]
     for _ in range(40):
         with contextlib.suppress(ApiError):
-            world.do(Collect(ATTEMPT, is_last=False))
+            world.do(Collect(ATTEMPT, ALL_RETRIES))
         world.cluster.advance(timedelta(minutes=2))
     assert world.failures() == ["ResultRefused"]
 
@@ -471,9 +471,24 @@ def test_a_conflict_over_a_result_that_is_not_there_is_no_answer_and_it_is_store
     create = world.cluster.create_result
     world.cluster.create_result = raising(ConflictError(409, "modified"))  # type: ignore[method-assign]
     with pytest.raises(ConflictError):
-        world.do(Collect(ATTEMPT, is_last=True))
+        world.do(Collect(ATTEMPT, NO_RETRIES))
     assert world.failures() == []
 
     world.cluster.create_result = create  # type: ignore[method-assign]
-    world.do(Collect(ATTEMPT, is_last=True))
+    world.do(Collect(ATTEMPT, NO_RETRIES))
     assert len(world.cluster.stored) == 1
+
+
+def test_a_job_that_was_deleted_is_not_deleted_again_while_the_watch_is_behind(world: World) -> None:
+    world.do(CREATE)
+    uid = world.cluster.jobs[ATTEMPT.job]["metadata"]["uid"]
+    delete, deleted = world.cluster.delete_job, []
+
+    async def delete_job(*job: str) -> None:
+        deleted.append(job)
+        await delete(*job)
+
+    world.cluster.delete_job = delete_job  # type: ignore[method-assign]
+    for _ in range(3):
+        world.do(DeleteJob(ATTEMPT.job, uid))
+    assert deleted == [(NAMESPACE, ATTEMPT.job, uid)]

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from accelbench.api.reasons import AttemptReason
 from accelbench_operator.runs.actions import CreateJob
 from accelbench_operator.runs.failure import AttemptFailure
@@ -10,6 +12,7 @@ from accelbench_operator.runs.waits import FIRST_RETRY, Wait
 from operator_world.builders import (
     NOW,
     make_attempt,
+    make_job,
     make_plan,
     observe,
     running,
@@ -80,6 +83,22 @@ def test_retries_end() -> None:
     assert "NodeLost: gone" in message(decision)
 
 
+def test_a_node_that_the_cloud_takes_back_costs_no_retry_of_the_infrastructure_and_ends_at_a_bound() -> None:
+    plan = make_plan(runPolicy={"infrastructureRetries": 1, "disruptionRetries": 3})
+    reclaimed = AttemptFailure(AttemptReason.NODE_RECLAIMED, "shut down")
+    attempt, at = make_attempt(plan, job_uid="x"), NOW
+    for number in range(2, 5):
+        lost = next_for(plan, observe(failures={attempt.job: reclaimed}), at=at, attempts=(attempt,))
+        at = lost.requeue_at or at
+        (attempt,) = next_for(plan, observe(), at=at, attempts=lost.status.attempts).status.attempts
+        assert (attempt.number, attempt.retries, attempt.disruptions) == (number, 0, number - 1)
+
+    fault = next_for(plan, observe(failures={attempt.job: INFRASTRUCTURE}), at=at, attempts=(attempt,))
+    assert finished(fault)[0] == "False"
+    over = next_for(plan, observe(failures={attempt.job: reclaimed}), at=at, attempts=(attempt,))
+    assert finished(over) == ("True", "CaseFailed")
+
+
 def test_what_the_infrastructure_did_not_cause_is_not_tried_again() -> None:
     plan = make_plan(sizes=(64, 128))
     attempt = make_attempt(plan, job_uid="x")
@@ -114,3 +133,14 @@ def test_a_pod_on_a_node_that_is_lost_holds_the_next_attempt_up_no_longer_than_i
         assert waits.requeue_at is not None
         later = next_for(plan, observe(pods=[going]), at=waits.requeue_at, attempts=(aside,))
         assert later.actions == (CreateJob(aside.case, 2),)
+
+
+@pytest.mark.parametrize("foreign", [{"job": "", "job_uid": ""}, {"job": "another"}, {"job_uid": "another"}], ids=str)
+def test_a_pod_that_somebody_labelled_holds_the_next_attempt_up_for_no_moment(foreign: dict[str, str]) -> None:
+    plan = make_plan()
+    before = make_attempt(plan)
+    aside = before.model_copy(update={"job": "", "reason": "Suspended", "message": "it was discarded"})
+    own = observe([make_job(plan, before)]).own_jobs
+    observed = replace(observe(pods=[replace(running(before), **foreign)]), own_jobs=own)
+    decision = next_for(plan, observed, attempts=(aside,))
+    assert decision.actions == (CreateJob(aside.case, 2),)

@@ -5,12 +5,21 @@ from dataclasses import replace
 import pytest
 
 from accelbench.api.result import Result
-from accelbench.delivery.log import Headline
+from accelbench.delivery.log import Headline, read_log
 from accelbench_operator.runs.collect import read_outcome
 from accelbench_operator.runs.failure import AttemptFailure
 from accelbench_operator.runs.job import attempted_case
 from accelbench_operator.runs.observed import ObservedPod
-from operator_world.builders import ended, make_attempt, make_headline, make_log, make_plan, make_result
+from operator_world.builders import (
+    ALL_RETRIES,
+    NO_RETRIES,
+    ended,
+    make_attempt,
+    make_headline,
+    make_log,
+    make_plan,
+    make_result,
+)
 
 PLAN = make_plan()
 CASE = attempted_case(PLAN.cases[0], 1)
@@ -21,7 +30,8 @@ LATER = "2026-03-01T13:00:00Z"
 
 
 def collect(pod: ObservedPod, log: str | None, *, is_last: bool = False) -> Result | AttemptFailure:
-    return read_outcome(CASE, pod, log, is_last=is_last, now=LATER)
+    documents = None if log is None else read_log(log.split("\n"))
+    return read_outcome(CASE, pod, documents, retries=NO_RETRIES if is_last else ALL_RETRIES, now=LATER)
 
 
 def result_of(found: Result | AttemptFailure) -> Result:
@@ -58,11 +68,19 @@ def test_a_result_whose_digest_is_not_the_headlines_is_not_believed() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"series": "somebody-elses"}, {"namespace": "another"}, {"run": "another"}, {"workload": "xor"}],
+    [
+        *[{"series": "somebody-elses"}, {"namespace": "another"}, {"run": "another"}, {"workload": "xor"}],
+        *[{"target": "h100x8"}, {"devices": 8}],
+    ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_pod_cannot_claim_another_series_or_workload_in_what_it_prints(change: dict[str, str]) -> None:
-    told = change if "workload" in change else {"origin": CASE.origin.model_copy(update=change)}
+def test_a_pod_cannot_claim_another_series_workload_or_device_in_what_it_prints(change: dict[str, object]) -> None:
+    if "workload" in change:
+        told: dict[str, object] = dict(change)
+    elif change.keys() <= {"target", "devices"}:
+        told = {"accelerator": CASE.accelerator.model_copy(update=change)}
+    else:
+        told = {"origin": CASE.origin.model_copy(update=change)}
     forged = RESULT.model_copy(update={"case": CASE.model_copy(update=told)})
     found = result_of(collect(ended(make_attempt(PLAN), message=make_headline(forged)), make_log(forged)))
     assert found.case == CASE
@@ -114,7 +132,7 @@ def test_a_result_without_headline_is_taken_when_its_own_digest_holds() -> None:
 def test_a_pod_that_went_with_its_log_is_tried_again_while_it_may_be(log: str | None) -> None:
     pod = replace(FINISHED, disruption="PreemptionByScheduler: preempting", deletion_time=FINISHED.ended_at)
     found = loss_of(collect(pod, log))
-    assert (found.reason, "PreemptionByScheduler" in found.message) == ("Disrupted", True)
+    assert (found.reason, "PreemptionByScheduler" in found.message) == ("Preempted", True)
     assert loss_of(collect(replace(pod, disruption=""), log)).reason == "ResultLost"
     assert not result_of(collect(pod, log, is_last=True)).complete
 
@@ -122,7 +140,7 @@ def test_a_pod_that_went_with_its_log_is_tried_again_while_it_may_be(log: str | 
 def test_both_lost_is_a_new_attempt_and_never_a_success() -> None:
     found = loss_of(collect(replace(FINISHED, message=""), None))
 
-    assert (found.reason, found.reason.retried) == ("ResultLost", True)
+    assert (found.reason, found.reason.retry_limit) == ("ResultLost", "infrastructureRetries")
 
 
 def test_a_container_killed_for_memory_keeps_its_rounds_and_names_the_variant() -> None:
@@ -167,7 +185,7 @@ def test_a_case_that_the_runner_could_not_read_is_refused_with_what_it_said() ->
     message = Headline(case="", attempt=0, state="failed", message="mine.py, line 3: NameError").to_message()
     found = loss_of(collect(ended(make_attempt(PLAN), 2, message=message), ""))
 
-    assert (found.reason, found.reason.retried) == ("InvalidCase", False)
+    assert (found.reason, found.reason.retry_limit) == ("InvalidCase", None)
     assert found.message == "mine.py, line 3: NameError. Correct the spec"
 
 
@@ -183,7 +201,7 @@ def test_a_deleted_pods_partial_result_is_tried_again_while_it_may_be() -> None:
     pod = ended(make_attempt(PLAN), 143, message=make_headline(partial))
 
     found = loss_of(collect(pod, make_log(partial)))
-    assert (found.reason, found.reason.retried) == ("Interrupted", True)
+    assert (found.reason, found.reason.retry_limit) == ("Interrupted", "infrastructureRetries")
     assert collect(pod, make_log(partial), is_last=True) == partial
 
 
@@ -207,14 +225,14 @@ def test_a_case_that_the_runner_refuses_is_not_tried_again() -> None:
     message = make_headline(RESULT, state="failed", digest=None, message="size: must be at least 1")
     found = loss_of(collect(ended(make_attempt(PLAN), 2, message=message), ""))
 
-    assert (found.reason, found.reason.retried) == ("InvalidCase", False)
+    assert (found.reason, found.reason.retry_limit) == ("InvalidCase", None)
     assert "size: must be at least 1" in found.message
 
 
 def test_an_internal_error_is_not_tried_again_and_asks_for_a_report() -> None:
     found = loss_of(collect(ended(make_attempt(PLAN), 3), ""))
 
-    assert (found.reason, found.reason.retried) == ("RunnerError", False)
+    assert (found.reason, found.reason.retry_limit) == ("RunnerError", None)
     assert "kubectl logs" in found.message
 
 
@@ -222,7 +240,7 @@ def test_a_pod_that_never_ran_is_the_infrastructures_fault() -> None:
     pod = replace(FINISHED, message="", exit_code=None, started_at=None, phase="Failed", pod_reason="OutOfcpu")
     found = loss_of(collect(pod, None))
 
-    assert (found.reason, found.reason.retried) == ("NotStarted", True)
+    assert (found.reason, found.reason.retry_limit) == ("NotStarted", "infrastructureRetries")
     assert "OutOfcpu" in found.message
 
 

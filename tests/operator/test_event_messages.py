@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from accelbench.cluster_api.errors import ForbiddenError
-from accelbench_operator.runs.event_messages import CACHE_TIME_PER_DURATION, MINIMUM_CACHE_TIME, EventMessages
+from accelbench_operator.runs.event_messages import EventMessages
+from accelbench_operator.runs.namespace_cache import CACHE_TIME_PER_DURATION, MINIMUM_CACHE_TIME
 from operator_world.builders import NOW
 
 SECOND = timedelta(seconds=1)
@@ -41,7 +42,7 @@ def event(uid: str, message: str, at: str = "2026-03-01T12:00:00Z", kind: str = 
 
 
 def words_of(events: Events) -> EventMessages:
-    return EventMessages(events, events.clock)  # type: ignore[arg-type]
+    return EventMessages(events, events.clock, lambda _: {"a", "b", "c"})  # type: ignore[arg-type]
 
 
 async def test_one_list_answers_for_all_that_wait_in_a_namespace() -> None:

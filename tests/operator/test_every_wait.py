@@ -166,6 +166,18 @@ def no_pod() -> Provoked:
     )
 
 
+def forbidden_by_a_limit_range() -> Provoked:
+    world = World()
+    world.go_on()
+    uid = world.cluster.jobs[world.job]["metadata"]["uid"]
+    message = 'pods "x" is forbidden: maximum cpu usage per Container is 500m, but limit is 1'
+    world.cluster.post(event(world, uid, "FailedCreate", message))
+    world.go_on(timedelta(seconds=world.go_on() or 0))
+    since = NOW + DELAY_BEFORE_FIRST_READ
+    says = f"has no pod yet: FailedCreate: {message}. A LimitRange of the namespace forbids that"
+    return Provoked(world, says, Wait.LIMIT_RANGE.default_limit, since)
+
+
 def a_silent_node() -> Provoked:
     world = World()
     world.go_on()
@@ -272,6 +284,7 @@ PROVOKED: Mapping[Wait, Callable[[], Provoked]] = {
     Wait.QUEUE: held_by_a_queue,
     Wait.NO_QUEUE: held_by_nobody,
     Wait.POD: no_pod,
+    Wait.LIMIT_RANGE: forbidden_by_a_limit_range,
     Wait.START: a_silent_node,
     Wait.END_OF_POD: a_pod_that_stays,
     Wait.LOOK: no_answer,

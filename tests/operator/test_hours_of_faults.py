@@ -153,7 +153,7 @@ def test_the_queue_keeps_no_more_of_a_key_than_when_it_is_due_next() -> None:
 
 def test_what_is_lost_is_counted_by_reason_and_by_whether_the_case_is_tried_again() -> None:
     with simulated(fates=[Fate(1.0, 5.0, "evicted")] * 2) as world:
-        world.apply(ONE_CASE | {"runPolicy": {"infrastructureRetries": 1}})
+        world.apply(ONE_CASE | {"runPolicy": {"disruptionRetries": 1}})
         world.passes(4 * 3600)
         (operator,) = world.operators()
         (metric,) = operator.telemetry.failed_attempts.collect()

@@ -8,6 +8,7 @@ import pytest
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 
+from accelbench.cluster_api.kinds import JOB
 from accelbench_operator.engine.election import (
     LEASE_SECONDS,
     RENEWAL_SECONDS,
@@ -24,6 +25,9 @@ WRITES = [name for name, _ in inspect.getmembers(Cluster, inspect.isfunction) if
 ANYTHING: Any = {"metadata": {"namespace": "team", "name": "chain"}}
 
 
+NAMES = {"namespace": "team", "name": "chain", "uid": "uid", "version": "1", "kind": JOB}
+
+
 class Recorder:
     """Takes every request, and tells of it."""
 
@@ -31,7 +35,7 @@ class Recorder:
         self.asked: list[str] = []
 
     def __getattr__(self, method: str) -> Any:
-        async def request(*_: Any) -> dict[str, Any]:
+        async def request(*_: Any, **__: Any) -> dict[str, Any]:
             self.asked.append(method)
             return {}
 
@@ -43,8 +47,8 @@ class Recorder:
 def test_whoever_does_not_lead_writes_nothing_at_all(write: str, leads: bool) -> None:
     api = Recorder()
     cluster = Cluster(api, lambda: leads)  # type: ignore[arg-type]
-    count = len(inspect.signature(getattr(cluster, write)).parameters)
-    request = getattr(cluster, write)(*([ANYTHING] if count == 1 else ["team", "chain", "uid"]))
+    parameters = inspect.signature(getattr(cluster, write)).parameters
+    request = getattr(cluster, write)(*[NAMES.get(parameter, ANYTHING) for parameter in parameters])
     if leads:
         asyncio.run(request)
         assert len(api.asked) == 1
@@ -57,7 +61,7 @@ def test_whoever_does_not_lead_writes_nothing_at_all(write: str, leads: bool) ->
 def test_every_write_of_a_cluster_is_known() -> None:
     assert set(WRITES) == {
         *("put_run_status", "delete_run", "create_job", "delete_job"),
-        *("create_result", "delete_result", "create_event", "create_claim_template"),
+        *("create_result", "delete_result", "create_event", "create_claim_template", "preview"),
     }
 
 

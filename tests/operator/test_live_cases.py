@@ -22,11 +22,14 @@ from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.metrics import live
 from accelbench_operator.metrics.live import MAXIMUM_FOLLOWED, MINIMUM_AGE, LiveCases, advance
 from accelbench_operator.metrics.snapshot import LiveCase
+from accelbench_operator.runs.observed import ObservedPod
+from accelbench_operator.runs.reconcile import RunningCase
 from cluster.ports import free_port
 from operator_world.builders import NAMESPACE, UID, ended, make_attempt, make_plan, make_pod, running
 
 PLAN = make_plan()
 ATTEMPT = make_attempt(PLAN)
+VARIANTS = {"pytorch/eager", "jax/jit", "jax/op-by-op"}
 STARTED = LaunchStarted(variant="jax/jit", round=1, position=2, of=2)
 STANDING = SpeedupEstimate(variant="jax/jit", speedup="2.04", lower="2.01", upper="2.07")
 ROUND = RoundFinished(round=1, comparisons=(STANDING, SpeedupEstimate(variant="jax/op-by-op", invalid=("parity",))))
@@ -34,13 +37,27 @@ ROUND = RoundFinished(round=1, comparisons=(STANDING, SpeedupEstimate(variant="j
 
 def test_events_bring_a_case_forward() -> None:
     begun = LiveCase(NAMESPACE, "chain", "size-64")
-    launched = advance(advance(begun, STARTED), PhaseReached(phase="compile"))
+    launched = advance(advance(begun, STARTED, VARIANTS), PhaseReached(phase="compile"), VARIANTS)
     assert (launched.round, launched.variant, launched.phase) == (0, "jax/jit", "compile")
-    over = advance(launched, LaunchFinished(variant="jax/jit", round=1, wall_seconds="3"))
+    over = advance(launched, LaunchFinished(variant="jax/jit", round=1, wall_seconds="3"), VARIANTS)
     assert (over.variant, over.phase) == ("", "")
-    told = advance(over, ROUND)
+    told = advance(over, ROUND, VARIANTS)
     assert (told.round, told.comparisons) == (1, ROUND.comparisons)
-    assert advance(told, STARTED).comparisons == told.comparisons
+    assert advance(told, STARTED, VARIANTS).comparisons == told.comparisons
+
+
+def test_a_program_that_logs_other_names_makes_no_series_of_them() -> None:
+    begun = LiveCase(NAMESPACE, "chain", "size-64")
+    launched = advance(begun, LaunchStarted(variant="forged-1", round=1, position=1, of=2), {"jax/jit"})
+    assert launched.variant == ""
+    forged = [SpeedupEstimate(variant=f"forged-{number}", speedup="2", lower="1", upper="3") for number in range(48)]
+    told = advance(launched, RoundFinished(round=1, comparisons=(*forged, STANDING)), {"jax/jit"})
+    assert told.comparisons == (STANDING,)
+
+
+def case_of(pod: ObservedPod) -> RunningCase | None:
+    """As the reconciler finds it."""
+    return RunningCase(PLAN, ATTEMPT.case) if pod.owner == UID else None
 
 
 async def test_a_pod_that_prints_a_lot_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +73,7 @@ async def test_a_pod_that_prints_a_lot_holds_up_nobody(monkeypatch: pytest.Monke
     api = KubernetesApi(Configuration())
     monkeypatch.setattr(api, "lines", printed)
     pod = running(ATTEMPT)
-    cases = LiveCases(api, list, lambda _: "chain", lambda: True)
+    cases = LiveCases(api, list, case_of, lambda: True)
     following = asyncio.create_task(cases._follow(pod))
     most, before = 0, 0
     while len(turns) < lines:
@@ -117,7 +134,7 @@ async def test_the_log_of_a_case_under_way_is_followed_until_it_ends(
 ) -> None:
     monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
     pods = [running(ATTEMPT, since=api.clock() - 2 * MINIMUM_AGE)]
-    cases = LiveCases(api, lambda: pods, {UID: "chain"}.get, lambda: True)
+    cases = LiveCases(api, lambda: pods, case_of, lambda: True)
     work = asyncio.create_task(cases.run())
     logs.parts.put_nowait(f"{encode_event(STARTED)}\nhello\n".encode())
     await until(lambda: cases.progress and cases.progress[0].variant == "jax/jit")
@@ -141,7 +158,7 @@ async def test_a_log_that_is_followed_again_is_not_read_again(
     monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(live, "RETRY_SECONDS", 0.01)
     pods = [running(ATTEMPT, since=api.clock() - 2 * MINIMUM_AGE)]
-    cases = LiveCases(api, lambda: pods, {UID: "chain"}.get, lambda: True)
+    cases = LiveCases(api, lambda: pods, case_of, lambda: True)
     work = asyncio.create_task(cases.run())
     logs.parts.put_nowait(None)
     await until(lambda: len(logs.asked) > 1)
@@ -163,7 +180,7 @@ async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
     since = api.clock() - 2 * MINIMUM_AGE
     broken, sound = running(ATTEMPT, since=since), running(ATTEMPT, since=since)
     broken = replace(broken, key=broken.key._replace(uid="broken", name="with a\nline"))
-    cases = LiveCases(api, lambda: [broken, sound], {UID: "chain"}.get, lambda: True)
+    cases = LiveCases(api, lambda: [broken, sound], case_of, lambda: True)
     lines = api.lines
     monkeypatch.setattr(api, "lines", lambda path, *rest: 1 / 0 if "line" in path else lines(path, *rest))
     work = asyncio.create_task(cases.run())
@@ -176,18 +193,17 @@ async def test_a_log_that_cannot_be_followed_is_told_and_holds_up_no_other(
 
 async def test_cases_that_are_short_not_ours_or_too_many_are_not_followed(logs: Logs, api: KubernetesApi) -> None:
     long_ago, lately = api.clock() - 2 * MINIMUM_AGE, api.clock() - MINIMUM_AGE + timedelta(seconds=5)
-    names = {UID: "chain"}
     others = replace(running(ATTEMPT, since=long_ago), owner="x", key=running(ATTEMPT).key._replace(uid="x"))
-    none = LiveCases(api, lambda: [make_pod(ATTEMPT), running(ATTEMPT, since=lately), others], names.get, lambda: True)
+    none = LiveCases(api, lambda: [make_pod(ATTEMPT), running(ATTEMPT, since=lately), others], case_of, lambda: True)
     assert list(none._select_pods()) == []
     many = [
         replace(each, key=each.key._replace(uid=f"uid-{number}"))
         for number in range(2 * MAXIMUM_FOLLOWED)
         for each in [running(ATTEMPT, since=long_ago - timedelta(seconds=number))]
     ]
-    leader = LiveCases(api, lambda: many, names.get, lambda: True)
+    leader = LiveCases(api, lambda: many, case_of, lambda: True)
     assert [pod.key.uid for pod in leader._select_pods()] == [
         f"uid-{number}" for number in range(2 * MAXIMUM_FOLLOWED - 1, MAXIMUM_FOLLOWED - 1, -1)
     ]
     assert (leader.omitted, none.omitted) == (MAXIMUM_FOLLOWED, 0)
-    assert list(LiveCases(api, lambda: many, names.get, lambda: False)._select_pods()) == []
+    assert list(LiveCases(api, lambda: many, case_of, lambda: False)._select_pods()) == []

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from accelbench.api.profiles import Profiles, parse_profiles
-from accelbench.cluster_api.errors import ApiError, InvalidError
+from accelbench.api.run import BenchmarkRunStatus
+from accelbench.cluster_api.errors import ApiError, ConflictError, InvalidError
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.store import Store
+from accelbench_operator.runs.accept import FinishedRun, RunRetention
 from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.known import UnreadableStatusError, read_status
 from accelbench_operator.runs.objects import RunObjects
@@ -382,6 +384,17 @@ def test_a_finished_run_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) ->
     assert cluster.run is None
 
 
+def test_a_finished_run_whose_status_a_user_removes_is_planned_again() -> None:
+    cluster = new_cluster(cancel=True, ttlSecondsAfterFinished=60)
+    operator = reconciler(cluster)
+    asyncio.run(operator.reconcile(KEY))
+
+    cluster.server.change(cluster._run, UID, lambda run: run.pop("status"))
+    assert operator.changed(KEY, cluster.run)
+    asyncio.run(operator.reconcile(KEY))
+    assert cluster.run["status"]["phase"] == "Cancelled"
+
+
 def measure_next(cluster: PlayedCluster, operator: Reconciler, *kinds: str) -> None:
     """The pods that are there end, and the operator's watches tell of these kinds."""
     cluster.start_pods()
@@ -410,3 +423,52 @@ def test_a_run_does_not_finish_without_a_result_that_the_cluster_has_and_nobody_
         measure_next(cluster, follower, "Job", "Pod")
     status = read_status(cluster.run)
     assert (status.phase, status.cases.measured) == ("Succeeded", 2)
+
+
+def test_a_finished_run_that_waits_to_be_deleted_keeps_no_plan_in_memory() -> None:
+    cluster = new_cluster(cancel=True, ttlSecondsAfterFinished=3600)
+    operator = reconciler(cluster)
+    asyncio.run(operator.reconcile(KEY))
+    known = operator._known.get(UID)
+    assert known is not None
+    assert known.plan == FinishedRun(RunRetention(ttl=timedelta(seconds=3600)))
+
+
+def test_only_the_pod_of_an_attempts_own_job_shows_its_progress() -> None:
+    cluster = new_cluster()
+    operator = reconciler(cluster)
+    asyncio.run(operator.reconcile(KEY))
+    asyncio.run(operator.reconcile(KEY))  # its UID is known by now
+    cluster.start_pods()
+    [pod] = map(observe_pod, cluster.pods.values())
+    found = operator.running_case(pod)
+    assert found is not None
+    assert (found.run, found.case, found.variants) == (NAME, pod.case, {"pytorch/eager", "jax/jit"})
+    for foreign in ({"job_uid": "another"}, {"job_uid": ""}, {"owner": "another"}):
+        assert operator.running_case(replace(pod, **foreign)) is None
+
+
+def test_a_namespace_with_many_runs_leaves_series_to_the_others() -> None:
+    cluster = new_cluster()
+    operator = reconciler(cluster)
+    asyncio.run(operator.reconcile(KEY))
+    cases = operator._case_counts[KEY]
+    for number in range(50):
+        other = Key("BenchmarkRun", "crowded", f"run-{number}", f"uid-{number}")
+        operator._record_progress(other, BenchmarkRunStatus(phase="Queued", cases=cases))
+    counts, omitted = operator.cases(3)
+    assert {namespace for namespace, _run, _state in counts} == {NAMESPACE, "crowded"}
+    assert (len(counts), omitted) == (3 * 4, 48)
+
+
+def test_a_run_whose_time_to_live_is_prolonged_at_the_last_moment_stays() -> None:
+    cluster = new_cluster(cancel=True, ttlSecondsAfterFinished=60)
+    operator = reconciler(cluster)
+    asyncio.run(operator.reconcile(KEY))
+    cluster.advance(timedelta(seconds=61))
+    cluster.set_policy(ttlSecondsAfterFinished=3600)
+    with pytest.raises(ConflictError):
+        asyncio.run(operator.reconcile(KEY))  # the watch is behind
+    operator.changed(KEY, cluster.run)
+    asyncio.run(operator.reconcile(KEY))
+    assert cluster.run is not None

@@ -1,21 +1,26 @@
 """Objects of somebody else under a name or a label of ours: they end nothing of ours, and hold nothing up for ever."""
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.api.reasons import AttemptReason
 from accelbench.cluster_api.errors import ForbiddenError
-from accelbench_operator.runs.actions import Collect, ConfirmFailure, ReadEvents
+from accelbench_operator.runs.actions import Collect, ConfirmFailure, DeleteJob, ReadEvents
 from accelbench_operator.runs.apply import ForeignObjectError
-from accelbench_operator.runs.attempts import EventsToRead
+from accelbench_operator.runs.attempts import AttemptPhase, EventsToRead, state_of
 from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.job import build_claim_template, build_job
 from accelbench_operator.runs.observed import observe_pod
 from accelbench_operator.runs.waits import MINIMUM_TRIES, Wait
-from operator_world.applying import ATTEMPT, CREATE, KEY, PLAN, World, with_a_stored_result
-from operator_world.builders import UID, observe
+from operator_world.api_server import Id
+from operator_world.applying import ATTEMPT, CREATE, PLAN, World, with_a_stored_result
+from operator_world.builders import ALL_RETRIES, NAMESPACE, NO_RETRIES, UID, make_plan, observe
+from operator_world.decisions import next_for
 
 CONFIRM = ConfirmFailure(ATTEMPT, AttemptFailure(AttemptReason.NODE_LOST, "gone"))
 
@@ -65,8 +70,147 @@ def test_a_pod_that_somebody_took_the_labels_off_is_still_its_jobs_pod(world: Wo
     [pod] = world.cluster.pods.values()
     pod["metadata"]["labels"] = {"batch.kubernetes.io/job-name": ATTEMPT.job}  # the Job controller's own
     world.store.replace("Pod", None, [], world.store.tick)
-    world.do(Collect(ATTEMPT, is_last=False))
-    assert [pod.case for (pod,) in world.objects.observed(KEY).pods.values()] == [ATTEMPT.case]
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
+    assert [pod.case for (pod,) in world.observed().pods.values()] == [ATTEMPT.case]
+
+
+def with_a_running_pod(world: World) -> Any:
+    world.do(CREATE)
+    world.cluster.start_pods()
+    [pod] = world.cluster.pods.values()
+    return pod
+
+
+OWNERS = {
+    "a ConfigMap of the Job's name": {"apiVersion": "v1", "kind": "ConfigMap", "name": ATTEMPT.job, "uid": "y"},
+    "another Job of that name": {"apiVersion": "batch/v1", "kind": "Job", "name": ATTEMPT.job, "uid": "y"},
+    "a Job of another group": {"apiVersion": "example.com/v1", "kind": "Job", "name": ATTEMPT.job},
+}
+
+
+@pytest.mark.parametrize("owner", OWNERS.values(), ids=OWNERS.keys())
+@pytest.mark.parametrize("asked", ["the watch", "the API server"])
+def test_a_pod_of_another_controller_brings_no_result(world: World, owner: Any, asked: str) -> None:
+    pod = with_a_running_pod(world)
+    own_uid = pod["metadata"]["ownerReferences"][0]["uid"]
+    forged = copy.deepcopy(pod)
+    forged["metadata"] |= {"name": "forged", "uid": "forged", "ownerReferences": [{"uid": own_uid} | owner]}
+    forged["metadata"]["ownerReferences"][0]["controller"] = True
+    forged["status"]["phase"] = "Succeeded"
+    if asked == "the watch":
+        for body in (pod, forged):
+            world.store.put(observe_pod(body))
+    world.cluster.server._store("ADDED", Id("pods", NAMESPACE, "forged"), forged)
+    state = state_of(ATTEMPT, PLAN, world.observed(), world.cluster.now)
+    assert state.phase is not AttemptPhase.OVER
+    world.do(CONFIRM)  # asks for the pods
+    if asked == "the API server":
+        world.do(CONFIRM)
+    assert world.failures() == ["NodeLost"]  # of the real pod: the forged one has succeeded
+
+
+def with_a_foreign_job(world: World, **changes: Any) -> None:
+    """Somebody makes the attempt's Job, with all its labels and the run as its owner, and another image."""
+    job = build_job(PLAN.run, PLAN.case(ATTEMPT.case), ATTEMPT.number, PLAN.runner)
+    job["spec"]["template"]["spec"]["containers"][0] |= changes
+    world.cluster.server.create("jobs", job)
+
+
+CHANGES: tuple[dict[str, Any], ...] = (
+    {"image": "attacker"},
+    {"lifecycle": {"postStart": {"exec": {"command": ["forge"]}}}},
+    {"env": []},
+)
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+def test_a_job_that_is_not_as_we_would_make_it_is_replaced_by_ours(world: World, changes: dict[str, Any]) -> None:
+    with_a_foreign_job(world, **changes)
+    world.cluster.list_into(world.store)
+    assert state_of(ATTEMPT, PLAN, world.observed(), world.cluster.now).phase is AttemptPhase.RECORDED
+    with pytest.raises(ForeignObjectError, match="was not created by this operator, which has deleted it"):
+        world.do(CREATE)
+    assert world.observed().job(ATTEMPT) is None
+
+    world.do(CREATE)
+    assert world.observed().job(ATTEMPT) is not None
+    [job] = world.cluster.jobs.values()
+    assert job["spec"]["template"]["spec"]["containers"][0]["image"] == PLAN.runner.image
+
+
+def test_a_job_of_ours_that_this_process_has_not_made_is_adopted(world: World) -> None:
+    world.do(CREATE)
+    [job] = world.cluster.jobs.values()
+    job["spec"]["suspend"] = True  # by its queue
+    world.applier.forget_all()  # another process goes on
+    world.cluster.list_into(world.store)
+    assert world.observed().job(ATTEMPT) is None
+    world.do(CREATE)
+    assert world.observed().job(ATTEMPT) is not None
+    assert world.cluster.created == [ATTEMPT.job]
+
+
+def test_a_preview_that_a_quota_refuses_proves_nothing(world: World) -> None:
+    world.do(CREATE)
+    world.applier.forget_all()
+
+    async def preview(*_: Any) -> Any:
+        raise ForbiddenError(403, "exceeded quota")
+
+    world.cluster.preview = preview  # type: ignore[method-assign]
+    with pytest.raises(ForeignObjectError):
+        world.do(CREATE)
+    assert not world.cluster.jobs
+
+
+def test_a_job_that_somebody_puts_in_place_of_ours_is_no_job_of_the_attempt(world: World) -> None:
+    world.do(CREATE)
+    known = world.attempt
+    world.cluster.delete(ATTEMPT.job)
+    with_a_foreign_job(world)
+    world.cluster.list_into(world.store)
+    assert world.observed().job(known) is None
+    decision = next_for(PLAN, world.observed(), at=world.cluster.now, attempts=(known,))
+    assert [type(action) for action in decision.actions] == [Collect, DeleteJob]
+    world.do(Collect(known, ALL_RETRIES))
+    assert world.failures() == ["JobDeleted"]
+
+
+def test_the_log_of_another_pod_of_the_same_name_brings_no_result(world: World) -> None:
+    pod = with_a_running_pod(world)
+    world.cluster.end(ATTEMPT.job, "whole")
+    pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = ""  # the log alone has the result
+    world.cluster.list_into(world.store)
+    # The pod is deleted, and somebody creates one of its name, which prints the same.
+    world.cluster.logs["another"] = world.cluster.logs[pod["metadata"]["uid"]]
+    pod["metadata"]["uid"] = "another"
+    world.do(Collect(ATTEMPT, NO_RETRIES))
+    assert world.failures() == ["ResultLost"]
+
+
+def test_a_disruption_of_somebody_elses_pod_explains_nothing(world: World) -> None:
+    pod = copy.deepcopy(with_a_running_pod(world))
+    world.cluster.list_into(world.store)
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "Forged", "message": "by hand"}
+    pod["status"]["conditions"] = [condition]
+    pod["metadata"] |= {
+        "name": "forged",
+        "ownerReferences": [OWNERS["another Job of that name"] | {"controller": True}],
+    }
+    world.store.put(observe_pod(pod))
+    world.store.remove("Pod", (NAMESPACE, "forged"))
+    assert world.observed().removals == {}
+
+
+def test_a_claim_template_for_another_device_is_not_used(world: World) -> None:
+    profiles = Profiles(parse_profiles("dra: {preset: dra-nvidia}", "x"))
+    plan = make_plan(profiles=profiles, accelerator={"profile": "dra"})
+    template = build_claim_template(plan.run, plan.profile)
+    template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "another"
+    world.cluster.server.create("resourceclaimtemplates", template)
+    with pytest.raises(ForeignObjectError, match="does not belong to this run: delete it"):
+        asyncio.run(world.applier.apply(CREATE, plan, observe()))
+    assert not world.cluster.jobs
 
 
 def with_a_foreign_result(world: World) -> None:
@@ -78,7 +222,7 @@ def with_a_foreign_result(world: World) -> None:
 
 def test_a_result_of_somebody_else_in_place_of_ours_ends_the_case_and_is_named(world: World) -> None:
     with_a_foreign_result(world)
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))
     assert world.failures() == ["ResultRefused"]
     [failure] = world.applier.memory(UID).failures.values()
     assert "exists and does not belong to this run: delete it" in failure.message
@@ -102,15 +246,15 @@ def test_events_that_may_not_be_read_keep_no_case_from_waiting(world: World) -> 
     assert (asked.tries, asked.message) == (1, "")
 
 
-def test_a_job_of_somebody_else_in_place_of_ours_ends_the_case_in_the_end(world: World) -> None:
+def test_a_job_that_lost_its_owner_ends_the_case_in_the_end(world: World) -> None:
     world.do(CREATE)
+    known = world.attempt
     world.cluster.jobs[ATTEMPT.job]["metadata"]["ownerReferences"] = []
-    known = ATTEMPT.model_copy(update={"job_uid": "x"})
     for _ in range(MINIMUM_TRIES):
         with pytest.raises(ForeignObjectError):
-            world.do(Collect(known, is_last=False), observe())
+            world.do(Collect(known, ALL_RETRIES), observe())
     assert world.failures() == []
 
     world.cluster.advance(Wait.LOOK.default_limit)
-    world.do(Collect(known, is_last=False), observe())
+    world.do(Collect(known, ALL_RETRIES), observe())
     assert world.failures() == ["ResultLost"]

@@ -12,6 +12,7 @@ from kubernetes.aio.client import Configuration
 from accelbench.api.result import MAXIMUM_BYTES
 from accelbench.cluster_api import async_client
 from accelbench.cluster_api.errors import ApiError, TooLargeError, UnreachableError
+from accelbench.delivery.log import DocumentKind, LogDocuments, encode_document
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.runs.cluster import Cluster, NoLogError
 
@@ -113,8 +114,51 @@ async def test_what_a_kubelet_says_in_place_of_a_lost_log_is_no_log(monkeypatch:
         with pytest.raises(NoLogError, match="no such file"):
             await cluster.read_log("team", "lost")
         # A program may print the same, on a line of its own.
-        assert await cluster.read_log("team", "kept") == logs["kept"]
-        assert await cluster.read_log("team", "empty") == ""
+        assert await cluster.read_log("team", "kept") == LogDocuments()
+        assert await cluster.read_log("team", "empty") == LogDocuments()
+
+
+async def test_a_page_of_large_objects_has_fewer_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [10, 10, 3_000_000, 1_000_000, 1_000_000, 1_000_000, *[10] * 60]
+    sent: list[int] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        first = int(request.query.get("continue", 0))
+        end = first + int(request.query["limit"])
+        items = [{"number": number, "text": "x" * size} for number, size in enumerate(sizes)][first:end]
+        sent.append(sum(len(item["text"]) for item in items))
+        return web.json_response({"metadata": {"continue": str(end) if end < len(sizes) else ""}, "items": items})
+
+    async with served(handler, monkeypatch) as api:
+        pages = [page["items"] async for page in api.pages("/things", {"limit": 50})]
+    assert [item["number"] for page in pages for item in page] == list(range(len(sizes)))
+    assert all(len(page) == 1 or sum(len(item["text"]) for item in page) < 2 * 1024 * 1024 for page in pages)
+    assert len(sent) < 20
+
+
+async def test_of_a_log_only_results_and_checkpoints_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: tuple[DocumentKind, ...] = ("launch", "checkpoint", "result")
+    lines = [line for kind in kinds for line in encode_document(kind, "1", f"the {kind}")]
+
+    async def handler(_: web.Request) -> web.StreamResponse:
+        return web.Response(text="\n".join(lines))
+
+    async with served(handler, monkeypatch) as api:
+        log = await Cluster(api, lambda: True).read_log("team", "pod")
+    assert [document.text for document in log.documents] == ["the checkpoint", "the result"]
+
+
+async def test_of_a_long_log_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    (last_line,) = encode_document("result", "1", "the result")
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        lines = int(request.query.get("tailLines", 10_000))
+        log = f"{'chatter ' * 256}\n" * (lines - 1) + last_line
+        return web.Response(text=log[: int(request.query["limitBytes"])])
+
+    async with served(handler, monkeypatch) as api:
+        log = await Cluster(api, lambda: True).read_log("team", "pod")
+    assert [document.text for document in log.documents] == ["the result"]
 
 
 @pytest.mark.parametrize("status", [200, 500])

@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 
 from accelbench.api import labels
-from accelbench.api.case import Case
+from accelbench.api.case import OVERTIME_SECONDS, Case
 from accelbench.api.profiles import Profiles, parse_profiles
 from accelbench.plan.names import attempt_name, claim_template_name
 from accelbench_operator.runs.accept import Plan, accept
-from accelbench_operator.runs.job import START_MARGIN_SECONDS, build_job
+from accelbench_operator.runs.job import build_job
 from operator_world.builders import IMAGE, NAME, UID, make_plan, run_manifest
 
 
@@ -62,6 +62,17 @@ def test_every_label_is_a_label_however_long_the_runs_name_is(name: str) -> None
     assert len(manifest["metadata"]["name"]) <= 60  # of an Indexed Job the API server takes no longer one
 
 
+def test_its_pod_stays_out_of_service_meshes_and_in_the_way_of_autoscalers() -> None:
+    template = job(podTemplate={"metadata": {"labels": {"sidecar.istio.io/inject": "true"}}})["spec"]["template"]
+    annotations = template["metadata"]["annotations"]
+
+    assert template["metadata"]["labels"]["sidecar.istio.io/inject"] == "false"
+    assert annotations["sidecar.istio.io/inject"] == "false"
+    assert annotations["linkerd.io/inject"] == "disabled"
+    assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+    assert annotations["karpenter.sh/do-not-disrupt"] == "true"
+
+
 def test_nobody_but_the_operator_tries_again() -> None:
     spec = job()["spec"]
 
@@ -73,8 +84,30 @@ def test_nobody_but_the_operator_tries_again() -> None:
     assert "activeDeadlineSeconds" not in spec
 
 
-def test_the_deadline_stands_on_the_pod_so_that_its_log_outlives_it() -> None:
-    assert pod_of(job())["activeDeadlineSeconds"] == 60 + START_MARGIN_SECONDS
+DAY = 86400
+
+
+@pytest.mark.parametrize(
+    ("policy", "start"), [({}, DAY), ({"startDeadlineSeconds": 60}, DAY), ({"startDeadlineSeconds": 2 * DAY}, 2 * DAY)]
+)
+def test_the_pods_own_deadline_is_later_than_those_of_its_start_and_its_runner(policy: Any, start: int) -> None:
+    assert pod_of(job(runPolicy=policy))["activeDeadlineSeconds"] == start + 60 + OVERTIME_SECONDS
+
+
+def test_what_it_writes_to_its_nodes_disk_is_requested_and_limited() -> None:
+    more = {"spec": {"containers": [{"name": "runner", "resources": {"limits": {"ephemeral-storage": "20Gi"}}}]}}
+    for manifest, amount in ((job(), "8Gi"), (job(podTemplate=more), "20Gi")):
+        resources = runner_of(manifest)["resources"]
+        assert resources["requests"]["ephemeral-storage"] == resources["limits"]["ephemeral-storage"] == amount
+        scratch = [volume["emptyDir"] for volume in pod_of(manifest)["volumes"] if "emptyDir" in volume]
+        assert scratch == [{"sizeLimit": amount}] * 2
+
+
+def test_it_runs_on_linux_and_on_the_architecture_of_its_image() -> None:
+    assert pod_of(job())["os"] == {"name": "linux"}
+    assert pod_of(job())["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    arm = Profiles(parse_profiles("cpu: {platform: cpu, arch: arm64}", "values"))
+    assert pod_of(job(profiles=arm))["nodeSelector"] == {"kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64"}
 
 
 def test_the_pod_passes_the_restricted_pod_security_standard_and_holds_no_token() -> None:
@@ -149,7 +182,12 @@ def test_requests_equal_limits_and_the_processors_are_whole() -> None:
     accelerator = {"profile": "big"}
     resources = runner_of(job(profiles=profiles, accelerator=accelerator))["resources"]
 
-    assert resources["requests"] == {"cpu": "8", "memory": "32Gi", "example.com/gpu": "1"}
+    assert resources["requests"] == {
+        "cpu": "8",
+        "memory": "32Gi",
+        "ephemeral-storage": "8Gi",
+        "example.com/gpu": "1",
+    }
     assert resources["limits"] == resources["requests"]
 
 
@@ -174,7 +212,7 @@ def test_the_profile_says_which_nodes() -> None:
     manifest = job(profiles=Profiles(parse_profiles(text, "x")), accelerator={"profile": "a100"})
     pod = pod_of(manifest)
 
-    assert pod["nodeSelector"] == {"kind": "a100"}
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "kind": "a100"}
     assert pod["tolerations"] == [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]
     assert pod["runtimeClassName"] == "nvidia"
     assert {"name": "NCCL_DEBUG", "value": "WARN"} in runner_of(manifest)["env"]
@@ -212,7 +250,7 @@ def test_the_pod_template_is_merged_over_ours() -> None:
 
     assert manifest["spec"]["template"]["metadata"]["labels"]["cost"] == "42"
     assert manifest["spec"]["template"]["metadata"]["labels"][labels.CASE] != "forged"
-    assert pod["nodeSelector"] == {"zone": "a"}
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "zone": "a"}
     assert [toleration["key"] for toleration in pod["tolerations"]] == ["nvidia.com/gpu", "mine"]
     assert runner["image"] == "mine:2"
     assert {"name": "XLA_FLAGS", "value": "--x"} in runner["env"]
@@ -266,7 +304,7 @@ DEFAULTS = {
                     {"name": "NCCL_DEBUG", "value": "OFF"},
                     {"name": "HOME", "value": "/"},
                 ],
-                "resources": {"limits": {"memory": "1Gi", "ephemeral-storage": "10Gi"}},
+                "resources": {"limits": {"memory": "1Gi", "example.com/rdma": "1"}},
             }
         ],
     },
@@ -301,7 +339,7 @@ def test_an_administrators_defaults_fill_what_run_and_profile_leave_open() -> No
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
     assert pod["securityContext"]["fsGroup"] == 2000
     assert variables(manifest)["HTTPS_PROXY"] == "proxy"
-    assert runner_of(manifest)["resources"]["limits"]["ephemeral-storage"] == "10Gi"
+    assert runner_of(manifest)["resources"]["limits"]["example.com/rdma"] == "1"
     assert runner_of(manifest)["resources"]["requests"] == runner_of(manifest)["resources"]["limits"]
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accelbench_operator.engine.fair_slots import FairSlots
 from accelbench_operator.engine.queue import (
     FIRST_DELAY_SECONDS,
     JITTER,
@@ -114,6 +115,53 @@ async def test_different_keys_are_worked_on_side_by_side() -> None:
         await both.wait()
 
     assert both.n_waiting == 0
+
+
+async def test_a_group_with_many_keys_holds_up_no_other() -> None:
+    turns: list[str] = []
+    done = asyncio.Event()
+
+    async def work(key: str) -> None:
+        turns.append(key)
+        await asyncio.sleep(0)
+        if len(turns) == 102:
+            done.set()
+
+    queue = KeyedQueue(work, asyncio.get_running_loop().time, lambda key: key[0])
+    for number in range(100):
+        queue.add(f"a{number}")
+    queue.add("b")
+    queue.add("c")
+    async with working(queue, workers=2):
+        await done.wait()
+
+    assert {"b", "c"} <= set(turns[:4])
+    assert [key for key in turns if key[0] == "a"] == [f"a{number}" for number in range(100)]
+
+
+async def test_groups_that_wait_for_a_slot_take_turns() -> None:
+    slots: FairSlots[str] = FairSlots(2)
+    order: list[str] = []
+    at_work = most = 0
+
+    async def task(group: str) -> None:
+        nonlocal at_work, most
+        async with slots.slot(group):
+            at_work += 1
+            most = max(most, at_work)
+            order.append(group)
+            await asyncio.sleep(0)
+            at_work -= 1
+
+    async with asyncio.TaskGroup() as group:
+        cancelled = [group.create_task(task("a")) for _ in range(50)][5::10]
+        group.create_task(task("b"))
+        await asyncio.sleep(0)
+        for each in cancelled:
+            each.cancel()
+    assert (most, order.count("a"), "b" in order[:4]) == (2, 45, True)
+    async with asyncio.timeout(5), slots.slot("a"), slots.slot("a"):
+        pass
 
 
 async def test_a_key_comes_back_when_its_worker_wanted_it_to() -> None:

@@ -16,14 +16,17 @@ from accelbench_operator.engine.reflector import FIRST_DELAY_SECONDS, LONGEST_DE
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import observe_job
+from accelbench_operator.runs.summary import Summary, summarize
 from operator_world.builders import (
     NAME,
     NAMESPACE,
+    NOW,
     UID,
     make_attempt,
     make_job,
     make_plan,
     make_pod,
+    make_result,
     make_summary,
     running,
 )
@@ -99,7 +102,7 @@ def test_the_newest_pod_of_a_job_counts() -> None:
     store.put(new)
     store.put(old)
 
-    assert objects.observed(KEY).pod(attempt.job) == new
+    assert objects.observed(KEY).pod(attempt.model_copy(update={"job_uid": old.job_uid})) == new
 
 
 def test_of_two_pods_of_a_job_the_one_that_succeeded_counts() -> None:
@@ -112,14 +115,14 @@ def test_of_two_pods_of_a_job_the_one_that_succeeded_counts() -> None:
     store.put(old)
     store.put(new)
 
-    assert objects.observed(KEY).pod(attempt.job) == old
+    assert objects.observed(KEY).pod(attempt.model_copy(update={"job_uid": old.job_uid})) == old
 
 
 def test_of_a_series_only_the_latest_result_is_exported() -> None:
     store = Store()
     objects = RunObjects(store)
     old = make_summary(PLAN)
-    new = replace(old, name="newer", run_uid="another", finished_timestamp=old.finished_timestamp + 60)
+    new = replace(old, name="newer", run_uid="another", created_timestamp=old.created_timestamp + 60)
     store.put(new)
     store.put(old)
 
@@ -127,12 +130,39 @@ def test_of_a_series_only_the_latest_result_is_exported() -> None:
     assert store.count("BenchmarkResult") == 2
 
 
+def test_the_latest_result_is_the_one_that_was_stored_last_whatever_time_its_node_shows() -> None:
+    store = Store()
+    objects = RunObjects(store)
+    case = PLAN.cases[0]
+
+    def stored(name: str, finished: str, minute: int) -> Summary:
+        result = make_result(case).model_copy(update={"finished": finished})
+        return summarize(result, Key("BenchmarkResult", NAMESPACE, name, name), UID, created=NOW.replace(minute=minute))
+
+    new = stored("new", "2026-03-01T12:01:00Z", minute=2)
+    store.put(new)
+    store.put(stored("of-a-node-that-is-ahead", "2027-06-01T00:00:00Z", minute=1))
+    assert objects.latest(9) == ((new,), 0)
+
+
+def test_a_namespace_with_many_series_takes_no_place_of_another() -> None:
+    store = Store()
+    objects = RunObjects(store)
+    old = make_summary(PLAN)
+    honest = replace(old, namespace="honest", name="honest")
+    store.put(honest)
+    for number in range(50):
+        store.put(replace(old, name=f"r-{number}", series=f"s-{number}", created_timestamp=1e9 + number))
+    shown, omitted = objects.latest(3)
+    assert ({each.name for each in shown}, omitted) == ({"honest", "r-49", "r-48"}, 48)
+
+
 def test_of_more_series_than_are_exported_the_newest_are_and_the_same_until_one_changes() -> None:
     store = Store()
     objects = RunObjects(store)
     old = make_summary(PLAN)
     series = [
-        replace(old, name=f"r-{number}", series=f"s-{number}", finished_timestamp=old.finished_timestamp + number)
+        replace(old, name=f"r-{number}", series=f"s-{number}", created_timestamp=old.created_timestamp + number)
         for number in range(5)
     ]
     for each in series:
@@ -171,7 +201,15 @@ def manifest(name: str, version: str, owner: str = UID) -> dict[str, Any]:
             "resourceVersion": version,
             "creationTimestamp": "2026-03-01T12:00:00Z",
             "labels": {"accelbench.dev/run-uid": UID, "accelbench.dev/case": name},
-            "ownerReferences": [{"name": "chain", "uid": owner, "controller": True}],
+            "ownerReferences": [
+                {
+                    "apiVersion": "accelbench.dev/v1alpha1",
+                    "kind": "BenchmarkRun",
+                    "name": "chain",
+                    "uid": owner,
+                    "controller": True,
+                }
+            ],
         },
         "spec": {},
     }
@@ -189,7 +227,7 @@ class ScriptedApi:
 
     pages = AsyncClient.pages
 
-    async def get(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
+    async def get(self, path: str, query: dict[str, Any], **_: Any) -> dict[str, Any]:
         self.asked.append(("list", query.get("continue")))
         answer = await self._next()
         token, items = answer if isinstance(answer, tuple) else (None, answer)
@@ -288,9 +326,9 @@ def test_why_a_pod_had_to_go_is_known_until_its_job_is_gone_too() -> None:
     store.put(job)
     store.put(pod)
     store.remove("Pod", (NAMESPACE, pod.key.name))
-    told = {job.key.name: f"pod {pod.key.name} on node far: EvictionByEvictionAPI: drained"}
-    assert objects.observed(KEY).disruptions == told
+    removal = objects.observed(KEY).removals[job.key.name]
+    assert removal == ("Disrupted", f"pod {pod.key.name} on node far: EvictionByEvictionAPI: drained")
 
     store.remove("Job", (NAMESPACE, job.key.name))
     store.put(job)
-    assert objects.observed(KEY).disruptions == {}
+    assert objects.observed(KEY).removals == {}

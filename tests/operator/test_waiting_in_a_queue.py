@@ -1,6 +1,7 @@
 """What a run says while a queue holds its Job, for how long it waits, and what becomes of a pod that was taken back."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,9 +14,10 @@ from accelbench.document import timestamp
 from accelbench_operator.engine.store import Store
 from accelbench_operator.runs.actions import Collect, ConfirmFailure, ReadEvents, ReadQueue
 from accelbench_operator.runs.apply import Applier
+from accelbench_operator.runs.cluster import JOB_UID_LABEL
 from accelbench_operator.runs.decide import Decision
 from accelbench_operator.runs.job import build_job
-from accelbench_operator.runs.kueue import LONGEST_PAUSE, SHORTEST_PAUSE, QueueReport, read_queue
+from accelbench_operator.runs.kueue import LONGEST_PAUSE, SHORTEST_PAUSE, QueueReport, Queues
 from accelbench_operator.runs.objects import RunObjects
 from accelbench_operator.runs.observed import TRACKED, observe_job, observe_pod
 from accelbench_operator.runs.waits import DELAY_BEFORE_FIRST_READ, Wait
@@ -209,7 +211,7 @@ def test_a_job_has_let_go_of_a_pod_that_is_deleted_without_its_finalizer(
 def workload(*conditions: tuple[str, str, str, str], active: bool = True, checks: Any = ()) -> Any:
     named = [dict(zip(("type", "status", "reason", "message"), each, strict=True)) for each in conditions]
     return {
-        "metadata": {"name": "job-chain"},
+        "metadata": {"name": "job-chain", "labels": {JOB_UID_LABEL: HELD.key.uid}},
         "spec": {"active": active},
         "status": {"conditions": named, "admissionChecks": list(checks)},
     }
@@ -218,7 +220,7 @@ def workload(*conditions: tuple[str, str, str, str], active: bool = True, checks
 def asked(found: Any = None, queues: tuple[str, ...] = ("team-a",), job: Any = HELD) -> QueueReport:
     cluster = PlayedCluster(run_manifest(), lambda: "")
     cluster.workload, cluster.queues = found, queues
-    return asyncio.run(read_queue(cluster, job, NOW))
+    return asyncio.run(Queues(cluster, lambda: NOW, lambda _: {job.key.uid}).report(job))
 
 
 FULL = ("QuotaReserved", "False", "Pending", "couldn't assign flavors: insufficient quota for cpu, 1 more needed.")
@@ -277,14 +279,35 @@ def test_a_run_that_no_queue_will_admit_says_so_and_what_to_do(
 )
 def test_whatever_refuses_to_tell_is_told(error: ApiError, said: str, in_queue: bool) -> None:
     class Refusing:
-        async def list_workloads(self, *_: str) -> list[Any]:
+        async def list_workloads(self, *_: str) -> AsyncIterator[Any]:
             raise error
+            yield
 
-        list_local_queues = list_workloads
-
-    report = asyncio.run(read_queue(Refusing(), HELD, NOW))
+    report = asyncio.run(Queues(Refusing(), lambda: NOW, lambda _: ()).report(HELD))  # type: ignore[arg-type]
     assert said in report.message
     assert report.in_queue is in_queue
+
+
+def test_one_list_answers_for_all_jobs_of_a_namespace_and_of_others_nothing_is_kept() -> None:
+    jobs = [replace(HELD, key=HELD.key._replace(uid=f"u-{number}")) for number in range(100)]
+
+    class Kueue:
+        lists = 0
+
+        async def list_workloads(self, _: str) -> AsyncIterator[Any]:
+            self.lists += 1
+            for number in range(200):
+                yield workload(FULL) | {"metadata": {"name": "w", "labels": {JOB_UID_LABEL: f"u-{number}"}}}
+
+    kueue = Kueue()
+    queues = Queues(kueue, lambda: NOW, lambda _: {job.key.uid for job in jobs})  # type: ignore[arg-type]
+
+    async def reports() -> list[QueueReport]:
+        return list(await asyncio.gather(*map(queues.report, jobs)))
+
+    assert all("insufficient quota" in report.message for report in asyncio.run(reports()))
+    assert kueue.lists == 1
+    assert len(asyncio.run(queues._read_workloads("team"))) == len(jobs)
 
 
 def test_a_run_that_names_a_priority_and_no_queue_is_not_held() -> None:
@@ -296,7 +319,9 @@ def test_a_run_that_names_a_priority_and_no_queue_is_not_held() -> None:
 
 def test_the_operator_finds_out_by_itself_and_forgets_with_the_run() -> None:
     cluster = PlayedCluster(run_manifest(), lambda: "")
-    applier = Applier(cluster, RunObjects(Store()), cluster.clock)
+    objects = RunObjects(Store())
+    objects.store.put(HELD)
+    applier = Applier(cluster, objects, cluster.clock)
     cluster.workload = workload(FULL)
     asyncio.run(applier.apply(ReadQueue(ATTEMPT), PLAN, observe([HELD])))
     assert "insufficient quota" in applier.memory(UID).queues[ATTEMPT.job].message

@@ -10,10 +10,10 @@ from accelbench_operator.runs.accept import Refused
 from accelbench_operator.runs.actions import Collect, ConfirmFailure, CreateJob, DeleteJob, DeleteRun
 from accelbench_operator.runs.decide import decide
 from accelbench_operator.runs.failure import AttemptFailure
-from accelbench_operator.runs.job import pod_deadline_seconds
 from accelbench_operator.runs.memory import Obstacle
 from accelbench_operator.runs.waits import Wait
 from operator_world.builders import (
+    ALL_RETRIES,
     NOW,
     ended,
     make_attempt,
@@ -109,7 +109,7 @@ def test_an_ended_pod_is_collected() -> None:
 
     (action,) = decision.actions
     assert isinstance(action, Collect)
-    assert not action.is_last
+    assert action.retries == ALL_RETRIES
 
 
 def test_the_last_attempt_is_collected_as_such() -> None:
@@ -119,7 +119,7 @@ def test_the_last_attempt_is_collected_as_such() -> None:
 
     (action,) = decision.actions
     assert isinstance(action, Collect)
-    assert action.is_last
+    assert action.retries == {"disruptionRetries"}
 
 
 def test_a_job_is_deleted_only_with_the_result_that_has_to_be_confirmed_first() -> None:
@@ -156,7 +156,7 @@ def test_a_pod_that_outlives_its_deadline_is_given_up_with_its_job() -> None:
     plan = make_plan(runPolicy={"infrastructureRetries": 0})
     attempt = make_attempt(plan, job_uid="x")
     job, pod = make_job(plan, attempt), running(attempt)
-    until = NOW + timedelta(seconds=pod_deadline_seconds(60)) + Wait.END_OF_POD.default_limit
+    until = NOW + plan.runner_limit + Wait.END_OF_POD.default_limit
     before = next_for(plan, observe([job], [pod]), attempts=(attempt,))
     after = next_for(plan, observe([job], [pod]), at=until, attempts=(attempt,))
 
@@ -181,6 +181,14 @@ def test_a_pod_that_stays_terminating_on_a_lost_node_is_given_up() -> None:
 
     assert [type(action) for action in decision.actions] == [ConfirmFailure]
     assert decision.status.attempts[0].number == 1
+
+
+def test_a_case_that_is_discarded_while_it_waits_says_what_it_waited_for() -> None:
+    plan = make_plan(runPolicy={"cancel": True})
+    attempt = make_attempt(plan, job_uid="x")
+    pod = make_pod(attempt, waiting="ErrImagePull: unauthorized")
+    decision = next_for(plan, observe([make_job(plan, attempt)], [pod]), attempts=(attempt,))
+    assert "The image cannot be pulled (ErrImagePull: unauthorized)" in decision.status.attempts[0].message
 
 
 # -- deadlines ----------------------------------------------------------------------------------------------------
@@ -240,7 +248,7 @@ def test_a_deadline_that_passes_while_the_last_pod_is_collected_still_holds_afte
 def test_without_a_deadline_one_is_derived_from_what_the_cases_may_take() -> None:
     plan = make_plan(sizes=(1, 2, 3), runPolicy={"parallelism": 2, "infrastructureRetries": 1})
     attempts = tuple(make_attempt(plan, index, job_uid="x") for index in range(2))
-    late = NOW + 4 * timedelta(seconds=pod_deadline_seconds(60)) + timedelta(minutes=10)
+    late = NOW + 2 * 12 * plan.runner_limit + timedelta(minutes=10)
     pods = [running(attempt, since=late) for attempt in attempts]
     observed = observe([make_job(plan, attempt) for attempt in attempts], pods)
     status = {"attempts": attempts, "active_start_time": NOW.isoformat()}
@@ -299,22 +307,6 @@ def test_a_change_of_a_finished_run_is_acknowledged_by_its_conditions_for_which_
     }
     assert [each.last_transition_time for each in after.conditions] == [
         each.last_transition_time for each in before.conditions
-    ]
-
-
-def test_the_job_of_a_result_that_is_less_than_whole_stays_with_its_log() -> None:
-    plan = make_plan()
-    attempt = make_attempt(plan, job_uid="x")
-    job, pod = make_job(plan, attempt, has_ended=True), ended(attempt)
-    whole = make_summary(plan)
-    assert [type(each) for each in next_for(plan, observe([job], [pod], [whole]), attempts=(attempt,)).actions] == [
-        DeleteJob
-    ]
-    partial = replace(whole, complete=False)
-    assert next_for(plan, observe([job], [pod], [partial]), attempts=(attempt,)).actions == ()
-    going = replace(job, has_ended=False)
-    assert [type(each) for each in next_for(plan, observe([going], [], [partial]), attempts=(attempt,)).actions] == [
-        DeleteJob
     ]
 
 

@@ -32,7 +32,7 @@ def unschedulable(message: str) -> Any:
     ("waiting", "expected"),
     [
         (unschedulable("0/4 nodes are available: 4 Insufficient nvidia.com/gpu."), "install its device plugin"),
-        (unschedulable("0/4 nodes are available: 4 Insufficient memory."), "asks for 1 cpu and 4Gi"),
+        (unschedulable("0/4 nodes are available: 4 Insufficient memory."), "asks for 1 cpu, 4Gi and 8Gi of disk"),
         (unschedulable("0/4 nodes: 4 node(s) didn't match Pod's node affinity/selector."), "selects nodes by gpu=a100"),
         (unschedulable("0/4 nodes: 4 node(s) had untolerated taint {x: }."), "add a toleration"),
         (unschedulable("0/1 nodes: 1 node(s) didn't match pod anti-affinity rules."), "this one waits its turn"),

@@ -210,7 +210,8 @@ class ApiServer:
         if method == "GET" and name is None:
             return self._list(plural, namespace, query)
         if method == "POST":
-            return self.create(plural, {**body, "metadata": {"namespace": namespace, **body["metadata"]}}).text
+            manifest = {**body, "metadata": {"namespace": namespace, **body["metadata"]}}
+            return json.dumps(manifest) if query.get("dryRun") else self.create(plural, manifest).text
         version = self.objects.get(Id(plural, namespace, name))
         if version is None:
             raise RefusedError(404, f'{plural} "{name}" not found')
@@ -220,6 +221,9 @@ class ApiServer:
             return self._replace(version, body, match["subresource"])
         if (uid := (body.get("preconditions") or {}).get("uid", version.uid)) != version.uid:
             raise RefusedError(409, f"the UID in the precondition ({uid}) does not match the UID in record")
+        now = version.manifest["metadata"]["resourceVersion"]
+        if (body.get("preconditions") or {}).get("resourceVersion", now) != now:
+            raise RefusedError(409, "the ResourceVersion in the precondition does not match the one in record")
         self.delete(version.id, version.uid)
         return version.text
 

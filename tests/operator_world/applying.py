@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from accelbench.api.run import Attempt
 from accelbench.cluster_api.errors import ApiError
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.engine.store import Store
@@ -11,7 +12,7 @@ from accelbench_operator.runs.actions import Collect, CreateJob, DeleteJob
 from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.objects import RunObjects
-from operator_world.builders import NAME, NAMESPACE, UID, make_attempt, make_plan, run_manifest
+from operator_world.builders import ALL_RETRIES, NAME, NAMESPACE, UID, make_attempt, make_plan, run_manifest
 from operator_world.played import PlayedCluster
 
 PLAN = make_plan()
@@ -32,7 +33,15 @@ class World:
         if isinstance(action, DeleteJob):
             asyncio.run(self.applier.delete_job(action, KEY))
         else:
-            asyncio.run(self.applier.apply(action, PLAN, observed or self.objects.observed(KEY)))
+            asyncio.run(self.applier.apply(action, PLAN, observed or self.observed()))
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt with its Job recorded."""
+        return ATTEMPT.model_copy(update={"job_uid": self.cluster.jobs[ATTEMPT.job]["metadata"]["uid"]})
+
+    def observed(self) -> Observed:
+        return self.objects.observed(KEY, self.applier.memory(UID))
 
     def failures(self) -> list[str]:
         return [failure.reason for failure in self.applier.memory(UID).failures.values()]
@@ -50,4 +59,4 @@ def with_a_stored_result(world: World) -> None:
     world.cluster.start_pods()
     world.cluster.end(ATTEMPT.job, "whole")
     world.cluster.list_into(world.store)
-    world.do(Collect(ATTEMPT, is_last=False))
+    world.do(Collect(ATTEMPT, ALL_RETRIES))

@@ -7,6 +7,7 @@ from typing import Any
 
 from accelbench.api.case import Case
 from accelbench.api.profiles import Profiles
+from accelbench.api.reasons import RetryLimit
 from accelbench.api.result import (
     Certificate,
     Check,
@@ -32,6 +33,8 @@ UID = "11111111-2222-3333-4444-555555555555"
 NAMESPACE = "team"
 NAME = "chain"
 IMAGE = "registry.example/runner:1"
+ALL_RETRIES: frozenset[RetryLimit] = frozenset(RetryLimit)
+NO_RETRIES: frozenset[RetryLimit] = frozenset()
 SETTINGS = Settings(runner_image=IMAGE, profiles=Profiles())
 
 
@@ -60,6 +63,21 @@ def run_manifest(
     }
 
 
+def large_run(number: int, text: int = 140, **metadata: Any) -> dict[str, Any]:
+    """A suspended run of 256 cases; its parameters and options have `text` characters each."""
+    script = {"configMapKeyRef": {"name": "scripts", "key": "my_filter.py"}}
+    options = {f"o{option}": "y" * text for option in range(16)}
+    spec = {
+        "workload": {"script": script, "parameters": {f"p{number}": "x" * text for number in range(64)}},
+        "variants": [{"use": "numpy/eager", "name": f"v{variant}", "options": options} for variant in range(16)],
+        "sweep": [{"name": name, "values": list(range(1, 17))} for name in ("size", "length")],
+        "runPolicy": {"suspend": True},
+    }
+    run = run_manifest()
+    run["metadata"] |= {"name": f"large-{number}", "uid": f"u-{number}", **metadata}
+    return run | {"spec": spec}
+
+
 def make_plan(*, profiles: Profiles | None = None, **run: Any) -> Plan:
     """The plan of an accepted run."""
     plan = accept(run_manifest(**run), profiles or Profiles(), IMAGE)
@@ -74,9 +92,14 @@ def make_attempt(plan: Plan, index: int = 0, number: int = 1, **fields: Any) -> 
     return Attempt(**{"case": case, "number": number, "job": job, "start_time": timestamp(NOW)} | fields)
 
 
+def job_uid(attempt: Attempt) -> str:
+    """The UID of the attempt's Job: that which is recorded, if one is."""
+    return attempt.job_uid or f"uid-of-{attempt.job}"
+
+
 def make_job(plan: Plan, attempt: Attempt, **fields: Any) -> ObservedJob:
     """The Job of an attempt, taken up by the Job controller."""
-    key = Key("Job", NAMESPACE, attempt.job, f"uid-of-{attempt.job}")
+    key = Key("Job", NAMESPACE, attempt.job, job_uid(attempt))
     standard = {
         "key": key,
         "owner": UID,
@@ -98,6 +121,7 @@ def make_pod(attempt: Attempt, **fields: Any) -> ObservedPod:
         "owner": UID,
         "case": attempt.case,
         "job": attempt.job,
+        "job_uid": job_uid(attempt),
         "created_at": NOW,
         "phase": "Pending",
         "accepted_at": None,
@@ -123,12 +147,14 @@ def ended(attempt: Attempt, exit_code: int = 0, **fields: Any) -> ObservedPod:
 def observe(
     jobs: Iterable[ObservedJob] = (), pods: Iterable[ObservedPod] = (), results: Iterable[Summary] = (), **failures: Any
 ) -> Observed:
-    """What the cluster holds."""
+    """What the cluster holds; the operator has made its Jobs."""
+    jobs, pods = tuple(jobs), tuple(pods)
     return Observed(
         {job.key.name: job for job in jobs},
         {job: tuple(found) for job, found in groupby(pods, lambda pod: pod.job)},
         {result.case: result for result in results},
         failures.get("failures", {}),
+        own_jobs={pod.job: pod.job_uid for pod in pods} | {job.key.name: job.key.uid for job in jobs},
     )
 
 

@@ -63,6 +63,8 @@ class Hour:
     """By replica."""
     kilobytes: tuple[float, ...]
     """That can be reached from each operator."""
+    instances: int
+    """Instances of the operator's classes, wherever they are held."""
     traced: float
     """KiB that were allocated in lines of the operator's modules, and are still there; 0 where none were traced."""
 
@@ -150,6 +152,7 @@ def measured(world: World, number: int) -> Hour:
         results=len(world.server.all("benchmarkresults")),
         held=tuple(held(operator) for operator in world.operators()),
         kilobytes=tuple(reachable(operator) / 1024 for operator in world.operators()),
+        instances=sum(str(type(each).__module__).startswith("accelbench") for each in gc.get_objects()),
         traced=sum(each.size for each in traced.traces) / 1024 if traced else 0.0,
     )
 

@@ -7,14 +7,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from email.utils import format_datetime
 from random import Random
 from typing import Any
 from urllib.parse import parse_qsl
 
 import aiohttp
-from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.client import Configuration
 
+from accelbench_operator.engine.api import DatedClient
 from operator_world.api_server import ApiServer, Manifest, RefusedError, lines
 from operator_world.simulated_time import SimulatedTime
 
@@ -42,6 +44,8 @@ class Network:
     """One of `FAULTS`, which every request meets until then."""
     out_for: str = ""
     """For which plural; empty: for all."""
+    date_error: Callable[[], timedelta] = timedelta
+    """How far the `Date` of the next answer is ahead."""
     lags: dict[str, float] = field(default_factory=dict)
     """By plural: for how many seconds at most a watch is behind."""
 
@@ -62,7 +66,7 @@ class Answer:
         self.status = status
         self.reason = str(status)
         self.data = body.encode()
-        self.content = content
+        self.content = content or Pieces(self.data)
         self.headers = {"content-type": "application/json"} | headers
         self.response = self
 
@@ -76,7 +80,7 @@ class Answer:
         pass
 
 
-class Chunks:
+class Pieces:
     """A text that is at its end."""
 
     def __init__(self, data: bytes) -> None:
@@ -86,7 +90,7 @@ class Chunks:
         yield self._data
 
 
-class Connection(ApiClient):
+class Connection(DatedClient):
     """That of one process. `sent` is told of each request; a fault can have the process `killed`, or stand `still`."""
 
     def __init__(
@@ -98,7 +102,7 @@ class Connection(ApiClient):
         killed: Callable[[], None],
         still: Callable[[float], None],
     ) -> None:
-        super().__init__(Configuration(host=HOST))
+        super().__init__(Configuration(host=HOST), lambda _: None)
         self._server = server
         self._network = network
         self._sent = sent
@@ -115,7 +119,7 @@ class Connection(ApiClient):
         body = json.loads(_text(request[1])) if len(request) > 1 and request[1] else None
         async with asyncio.timeout(_request_timeout):
             answer = await self._ask(method, path, dict(parse_qsl(query)), body, _request_timeout)
-        answer.headers["Date"] = format_datetime(self._network.time.now(), usegmt=True)
+        self.add_answer(format_datetime(self._network.time.now() + self._network.date_error(), usegmt=True))
         return answer
 
     async def _ask(
@@ -132,8 +136,6 @@ class Connection(ApiClient):
             return Answer(200, "", self._follow(path, query, seconds or 0.0))
         try:
             answer = Answer(200, self._server.answer(method, path, query, body or {}))
-            if "follow" in query:
-                answer.content = Chunks(answer.data)
         except RefusedError as error:
             answer = Answer(error.code, error.body)
         await self._come_back(fault)

@@ -7,7 +7,9 @@ import datetime as dt
 import http.server
 import ssl
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from cryptography import x509
@@ -76,7 +78,7 @@ class FakeKubelet:
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        node = {"metadata": {"name": self._name}}
+        node = {"metadata": {"name": self._name, "labels": {"kubernetes.io/os": "linux"}}}
         status = {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.server_address[1]}},
@@ -92,8 +94,8 @@ class FakeKubelet:
         self._server.server_close()
 
     def offer(self, **resources: str) -> None:
-        """Have the scheduler place pods here; `cpu` and `memory` are plenty."""
-        amounts = {"cpu": "64", "memory": "256Gi", "pods": "110"} | resources
+        """Have the scheduler place pods here; `cpu`, `memory` and disk are plenty."""
+        amounts = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "100Gi", "pods": "110"} | resources
         ready = {"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastHeartbeatTime": _now()}
         status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
         self._api.patch_node_status(self._name, {"status": status})
@@ -108,13 +110,29 @@ class FakeKubelet:
 
     def start(self, pod: Any, ago: dt.timedelta = dt.timedelta()) -> None:
         """Bind the pod to the node, and have its container run, for so long already."""
+        self._bind(pod)
+        self._report(pod, "Running", {"running": {"startedAt": _now(ago)}}, ago)
+
+    def hold(self, pod: Any, reason: str, message: str) -> None:
+        """Bind the pod to the node, and have its container wait."""
+        self._bind(pod)
+        self._report(pod, "Pending", {"waiting": {"reason": reason, "message": message}}, dt.timedelta())
+
+    def evict(self, pod: Any, reason: str, message: str, disruption: str = "") -> None:
+        """Have the node end the pod, with its container; `disruption` is the reason of its DisruptionTarget."""
+        now = _now()
+        state = {"exitCode": 137, "reason": "Error", "startedAt": now, "finishedAt": now}
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": disruption, "message": message}
+        more = {"reason": reason, "message": message, "conditions": [condition] if disruption else []}
+        self._report(pod, "Failed", {"terminated": state}, dt.timedelta(), more=more)
+
+    def _bind(self, pod: Any) -> None:
         namespace, name = pod.metadata.namespace, pod.metadata.name
         if not pod.spec.node_name:
             target = {"apiVersion": "v1", "kind": "Node", "name": self._name}
             binding = {"metadata": {"name": name}, "target": target}
             self._api.create_namespaced_binding(namespace, binding, _preload_content=False)
             pod.spec.node_name = self._name
-        self._report(pod, "Running", {"running": {"startedAt": _now(ago)}}, ago)
 
     def write(self, pod: Any, text: str) -> None:
         """Have the container write that to its log."""
@@ -132,8 +150,9 @@ class FakeKubelet:
         exit_code: int = 0,
         reason: str = "Completed",
         ago: dt.timedelta = dt.timedelta(),
+        sidecar: str = "",
     ) -> None:
-        """Have the container end; so long ago, as it began."""
+        """Have the container end; so long ago, as it began. A `sidecar` runs on."""
         with self.written:
             if log is not None:
                 self.logs[pod.metadata.name] = log
@@ -141,7 +160,8 @@ class FakeKubelet:
             self.written.notify_all()
         state = {"exitCode": exit_code, "reason": reason, "message": message}
         state |= {"startedAt": _now(ago), "finishedAt": _now(ago)}
-        self._report(pod, "Failed" if exit_code else "Succeeded", {"terminated": state}, ago)
+        phase = "Failed" if exit_code else "Succeeded"
+        self._report(pod, "Running" if sidecar else phase, {"terminated": state}, ago, sidecar)
 
     def is_being_deleted(self, pod: Any) -> bool:
         """Whether the pod was told to go."""
@@ -154,7 +174,15 @@ class FakeKubelet:
         """Let the pod go, as a kubelet does once its container has ended."""
         self._api.delete_namespaced_pod(pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0)
 
-    def _report(self, pod: Any, phase: str, state: dict[str, Any], ago: dt.timedelta) -> None:
+    def _report(
+        self,
+        pod: Any,
+        phase: str,
+        state: dict[str, Any],
+        ago: dt.timedelta,
+        sidecar: str = "",
+        more: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         container = {
             "name": "runner",
             "image": pod.spec.containers[0].image,
@@ -163,7 +191,8 @@ class FakeKubelet:
             "restartCount": 0,
             "state": state,
         }
-        status = {"phase": phase, "startTime": _now(ago), "containerStatuses": [container]}
+        others = [container | {"name": sidecar, "state": {"running": {"startedAt": _now(ago)}}}] if sidecar else []
+        status = {"phase": phase, "startTime": _now(ago), "containerStatuses": [*others, container], **more}
         self._api.patch_namespaced_pod_status(pod.metadata.name, pod.metadata.namespace, {"status": status})
 
 

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from datetime import timedelta
 
 from accelbench.api import labels
+from accelbench.api.case import OVERTIME_SECONDS
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench_operator.operator import Operator
-from accelbench_operator.runs.job import pod_deadline_seconds
 from accelbench_operator.runs.known import read_status
 from accelbench_operator.runs.status import finished_at
 from accelbench_operator.runs.waits import Wait
@@ -31,8 +31,9 @@ def bound(run: Manifest) -> timedelta:
     spec = run["spec"]
     policy = spec.get("runPolicy", {})
     cases = len(spec["sweep"][0]["values"])
-    turns = -(-cases // policy.get("parallelism", 1)) * (1 + policy.get("infrastructureRetries", 2))
-    pod = timedelta(seconds=pod_deadline_seconds(spec["measurement"]["timeLimitSeconds"]))
+    attempts = 1 + policy.get("infrastructureRetries", 2) + policy.get("disruptionRetries", 10)
+    turns = -(-cases // policy.get("parallelism", 1)) * attempts
+    pod = timedelta(seconds=spec["measurement"]["timeLimitSeconds"] + OVERTIME_SECONDS)
     start = timedelta(seconds=policy.get("startDeadlineSeconds", 86400))
     return turns * (start + pod + sum((wait.default_limit for wait in PATIENT), timedelta())) + SLACK
 
@@ -116,6 +117,9 @@ class Laws:
         retries = policy.get("infrastructureRetries", 2)
         if any(attempt.retries > retries for attempt in status.attempts):
             self.break_(f"{run.id.name} retried more often than {retries} times")
+        disruptions = policy.get("disruptionRetries", 10)
+        if any(attempt.disruptions > disruptions for attempt in status.attempts):
+            self.break_(f"{run.id.name} was disrupted and tried again more often than {disruptions} times")
         if any(not attempt.finished for attempt in status.attempts) or status.active_start_time:
             self.break_(f"{run.id.name} finished with cases in flight")
 
@@ -146,6 +150,7 @@ def held(operator: Operator) -> dict[str, int]:
         "heap": len(queue._heap),
         "failures": len(queue._failures),
         "phases": len(reconciler.phases),
+        "cases": len(reconciler._case_counts),
         "idle": len(reconciler._idle),
         "known": len(known._runs),
         "heard": len(known._events),

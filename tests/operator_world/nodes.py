@@ -7,12 +7,15 @@ was until the cluster gives it up.
 import itertools
 from collections import defaultdict
 from collections.abc import Callable
+from datetime import timedelta
 from random import Random
 from typing import NamedTuple
 
 from accelbench.api import labels
 from accelbench.api.case import Case
+from accelbench.cluster_api.kinds import JOB
 from accelbench.document import timestamp
+from accelbench_operator.engine.kinds import controller_of, controller_uid
 from operator_world.api_server import ApiServer, Id, Manifest, Version
 from operator_world.played import ending
 from operator_world.simulated_time import SimulatedTime
@@ -21,6 +24,8 @@ NODE_GIVEN_UP_SECONDS = 300.0
 POD_FORGOTTEN_SECONDS = 2400.0
 DEADLINE = "deadline"
 NODE_LOST = "node-lost"
+FORGED = "forged"
+"""Label of pods that a test has somebody else make."""
 
 
 class Fate(NamedTuple):
@@ -49,9 +54,13 @@ class Nodes:
         self._random = random
         self._fate = fate
         self._broken = broken
+        self.clock_error = timedelta()
+        """How far the nodes' clocks are ahead."""
+        self.ending: Callable[[Version, Case, str], tuple[int, str, str, str]] = lambda _, case, how: ending(case, how)
+        """Exit code, reason, termination message and log of a pod that ends."""
         self._lost: set[str] = set()
         self._numbers = itertools.count(1)
-        self.measuring: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self.measuring: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
         """UIDs of pods whose container runs, by the UID of the run and the case."""
         server.changed.append(self._changed)
 
@@ -125,11 +134,12 @@ class Nodes:
         self._time.later(fate.waits / 2, lambda: self._accept(pod, fate))
 
     def _pods_of(self, job: Id) -> list[Version]:
-        return [pod for id_, pod in self._server.objects.items() if id_.plural == "pods" and _job_of(pod) == job]
+        uid = self._server.objects[job].uid
+        return [pod for id_, pod in self._server.objects.items() if id_.plural == "pods" and _owner(pod) == uid]
 
     def _pod_gone(self, pod: Version) -> None:
         job = self._server.objects.get(_job_of(pod))
-        if job is None or job.uid != pod.manifest["metadata"]["ownerReferences"][0]["uid"]:
+        if job is None or job.uid != _owner(pod):
             return
         if job.manifest["spec"].get("suspend"):
             self._job_changed(job)
@@ -149,7 +159,7 @@ class Nodes:
     def _accept(self, pod: Version, fate: Fate) -> None:
         if not self._is_going(pod):
             return
-        accepted = timestamp(self._time.now())
+        accepted = timestamp(self._time.now() + self.clock_error)
         self._server.change(pod.id, pod.uid, lambda body: body["status"].update(startTime=accepted))
         self._time.later(fate.waits / 2, lambda: self._start(pod, fate))
         self._time.later(pod.manifest["spec"]["activeDeadlineSeconds"], lambda: self._past_deadline(pod))
@@ -161,14 +171,16 @@ class Nodes:
         if others:
             self._broken(f"pod {pod.id.name} measures beside {sorted(others)}")
         others.add(pod.uid)
-        started = timestamp(self._time.now())
+        started = timestamp(self._time.now() + self.clock_error)
 
         def change(body: Manifest) -> None:
             body["status"] |= {"phase": "Running"}
             body["status"]["containerStatuses"] = [{"name": "runner", "state": {"running": {"startedAt": started}}}]
 
         self._server.change(pod.id, pod.uid, change)
-        if fate.how != DEADLINE:
+        if fate.how == DEADLINE:  # the runner hangs until it ends itself
+            self._time.later(_runner_limit(pod), lambda: self._end(pod, "hung"))
+        else:
             self._time.later(fate.lasts, lambda: self._end(pod, fate.how))
 
     def _end(self, pod: Version, how: str) -> None:
@@ -185,8 +197,8 @@ class Nodes:
 
     def _report(self, pod: Version, how: str) -> None:
         case = Case.model_validate_json(pod.manifest["metadata"]["annotations"][labels.CASE_ANNOTATION])
-        exit_code, reason, message, log = ending(case, how)
-        now = timestamp(self._time.now())
+        exit_code, reason, message, log = self.ending(pod, case, how)
+        now = timestamp(self._time.now() + self.clock_error)
         if log:
             self._server.logs[pod.uid] = log
 
@@ -243,18 +255,25 @@ class Nodes:
             del self.measuring[_case_of(pod)]
 
 
+def _runner_limit(pod: Version) -> float:
+    document = pod.manifest["metadata"]["annotations"][labels.CASE_ANNOTATION]
+    return Case.model_validate_json(document).measurement.runner_limit_seconds
+
+
 def _is_over(job: Manifest) -> bool:
     return any(each["type"] in {"Complete", "Failed"} for each in job.get("status", {}).get("conditions") or ())
 
 
 def _owner(pod: Version) -> str:
-    return pod.manifest["metadata"]["ownerReferences"][0]["uid"]
+    """The UID of the Job that controls it."""
+    return controller_uid(pod.manifest, JOB)
 
 
 def _job_of(pod: Version) -> Id:
-    return Id("jobs", pod.id.namespace, pod.manifest["metadata"]["ownerReferences"][0]["name"])
+    return Id("jobs", pod.id.namespace, controller_of(pod.manifest).get("name", ""))
 
 
-def _case_of(pod: Version) -> tuple[str, str]:
+def _case_of(pod: Version) -> tuple[str, str, str]:
+    """The run and the case; the UID of the Job of a pod that is not the operator's."""
     marks = pod.manifest["metadata"]["labels"]
-    return marks[labels.RUN_UID], marks[labels.CASE]
+    return marks[labels.RUN_UID], marks[labels.CASE], _owner(pod) if FORGED in marks else ""

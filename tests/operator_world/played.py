@@ -167,7 +167,7 @@ class PlayedCluster(Cluster):
         if path.startswith(f"/apis/{KUEUE}/"):
             queues = [{"metadata": {"name": name}} for name in self.queues]
             workloads = [self.workload] if self.workload else []
-            return json.dumps({"items": workloads if path.endswith("/workloads") else queues})
+            return json.dumps({"metadata": {}, "items": workloads if path.endswith("/workloads") else queues})
         return self.server.answer(method, path, query, body)
 
     def post(self, event: Any) -> None:
@@ -292,7 +292,15 @@ class PlayedCluster(Cluster):
                 "labels": template["labels"] | {"batch.kubernetes.io/job-name": name},
                 "annotations": template["annotations"],
                 "creationTimestamp": timestamp(self.now),
-                "ownerReferences": [{"name": name, "uid": job["metadata"]["uid"], "controller": True}],
+                "ownerReferences": [
+                    {
+                        "apiVersion": "batch/v1",
+                        "kind": "Job",
+                        "name": name,
+                        "uid": job["metadata"]["uid"],
+                        "controller": True,
+                    }
+                ],
             },
             "status": {
                 "phase": "Running",
@@ -343,6 +351,7 @@ def ending(case: Case, how: str) -> tuple[int, str, str, str]:
         "taken-back": (143, "Error", make_headline(partial), make_log(partial)),
         "interrupted": (143, "Error", make_headline(partial), make_log(partial)),
         "crashed": (3, "Error", "", ""),
+        "hung": (1, "Error", "", ""),
         "refused": (2, "Error", make_headline(result, state="failed", digest=None, message="no such thing"), ""),
     }
     return endings.get(how, (0, "Completed", headline, log))

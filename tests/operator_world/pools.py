@@ -38,6 +38,7 @@ def tpu(accelerator: str, topology: str, chips: int) -> PoolNode:
 
 POOLS: Mapping[str, PoolNode] = {
     "plain": PoolNode(),
+    "windows": PoolNode({"kubernetes.io/os": "windows"}),
     "gke-l4": PoolNode({f"{GKE}/gke-accelerator": "nvidia-l4"}, (NVIDIA,), {"nvidia.com/gpu": "1"}),
     "gke-a100": PoolNode({f"{GKE}/gke-accelerator": "nvidia-tesla-a100"}, (NVIDIA,), {"nvidia.com/gpu": "8"}),
     "gke-h100": PoolNode({f"{GKE}/gke-accelerator": "nvidia-h100-80gb"}, (NVIDIA,), {"nvidia.com/gpu": "8"}),
@@ -105,7 +106,7 @@ class PoolNodes:
 
     def __enter__(self) -> Self:
         for name, node in self._nodes.items():
-            marks = {**node.labels, "kubernetes.io/hostname": name}
+            marks = {"kubernetes.io/os": "linux", "kubernetes.io/hostname": name, **node.labels}
             self._core.create_node(
                 {
                     "metadata": {"name": name, "labels": marks},
@@ -128,7 +129,7 @@ class PoolNodes:
         now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         ready = {"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastHeartbeatTime": now}
         for name, node in self._nodes.items():
-            amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", **node.offers}
+            amounts = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "100Gi", "pods": "110", **node.offers}
             status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
             self._core.patch_node_status(name, {"status": status})
         wait_until(self._are_ready, what="the nodes to be ready")

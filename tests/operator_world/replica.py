@@ -135,7 +135,8 @@ class Replica:
     async def _live(self, connection: Connection) -> None:
         api = KubernetesApi(Configuration())
         api.client = connection
-        api.clock = ServerClock(self.clock)
+        api.clock = ServerClock(self.clock, lambda: self._time.seconds)
+        connection.add_answer = api.clock.add_answer
         operator = self.operator = Operator(api, self._settings, self.identity)
         self._prepare(api, operator)
         async with asyncio.TaskGroup() as group:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from kubernetes.aio.client import Configuration
+from kubernetes.aio.client import ApiClient, Configuration
 
 from accelbench.cluster_api.async_client import AsyncClient
 from accelbench.cluster_api.kinds import verb_and_resource
@@ -20,27 +20,38 @@ class RequestKind(NamedTuple):
     """HTTP status; 0 without an answer."""
 
 
+class DatedClient(ApiClient):  # type: ignore[misc]
+    """Report the `Date` of each response, also to requests for the Lease, which the kubernetes package sends."""
+
+    def __init__(self, configuration: Configuration, add_answer: Callable[[str], object]) -> None:
+        super().__init__(configuration)
+        self.add_answer = add_answer
+
+    async def call_api(self, *request: Any, **options: Any) -> Any:
+        """Send a request, and return the response unread."""
+        response = await super().call_api(*request, **options)
+        self.add_answer(response.headers.get("Date", ""))
+        return response
+
+
 class KubernetesApi(AsyncClient):
     """Send the operator's requests. Use as an async context manager."""
 
     def __init__(self, configuration: Configuration) -> None:
-        super().__init__(configuration, "accelbench-operator")
+        self.clock = ServerClock()
+        super().__init__(DatedClient(configuration, self.clock.add_answer), "accelbench-operator")
         self.observe_duration: Callable[[str, str, float], object] = _ignore
         """Called with verb, resource and seconds of each answered request, except watches."""
         self.requests: Counter[RequestKind] = Counter()
-        self.clock = ServerClock()
 
-    def record_answer(
-        self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float, date: str
-    ) -> None:
-        """Count a request, report its duration, and set the clock by the `Date` header."""
+    def record_answer(self, method: str, path: str, query: Mapping[str, Any], status: int, seconds: float) -> None:
+        """Count a request, and report its duration."""
         verb, resource = verb_and_resource(method, path, query)
         self.requests[RequestKind(verb, resource, status)] += 1
         if not status:  # no answer arrived
             return
         if verb != "watch":
             self.observe_duration(verb, resource, seconds)
-        self.clock.set_from_header(date)
 
 
 def _ignore(*_: object) -> None:

@@ -1,17 +1,32 @@
-"""Follow the API server's clock: deadlines start at timestamps of the cluster, so they must end by the same clock.
+"""Follow the API servers' clock: deadlines start at timestamps of the cluster, so they must end by the same clock.
 
-Otherwise an operator on a machine whose clock is minutes off would give up cases that have just begun.
+Otherwise an operator on a machine whose clock is minutes off would give up cases that have just begun. One of several
+API servers may be wrong itself, so the median of many answers counts.
 """
 
 import logging
+import random
+import time
+from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from statistics import median_low
+from typing import NamedTuple
 
 logger = logging.getLogger(__name__)
 
-NEGLIGIBLE_CHANGE = timedelta(seconds=5)
-"""Maximum change of the offset that is ignored: `Date` has whole seconds, and a response takes time to arrive."""
+NEGLIGIBLE_SECONDS = 5.0
+"""Maximum change that is ignored: `Date` has whole seconds, and a response takes time to arrive."""
+WINDOW_SECONDS = 300.0
+"""Age up to which answers count. With a Lease, an answer arrives every two seconds; of 150 answers, more than half come
+from the wrong one of three API servers in fewer than one case in 100,000."""
+MINIMUM_ANSWERS = 101
+"""The latest answers that count at any age: an operator without a Lease sends few requests."""
+MAXIMUM_ANSWERS = 300
+"""Answers that are kept. Once there are so many, one answer of each `SAMPLE_SECONDS` counts, chosen at random: the
+first of each burst might always come from the same API server."""
+SAMPLE_SECONDS = 1.0
 
 
 def local_time() -> datetime:
@@ -19,27 +34,61 @@ def local_time() -> datetime:
     return datetime.now(UTC)
 
 
-class ServerClock:
-    """Correct this machine's clock by the `Date` header of the API server's responses."""
+class _Answer(NamedTuple):
+    """Describe the `Date` of one response."""
 
-    def __init__(self, local: Callable[[], datetime] = local_time) -> None:
-        self._local = local
-        self._offset = timedelta()
-        """How far the local clock is ahead of the API server's."""
+    arrived_at: float
+    """Time of the monotonic clock."""
+    offset: float
+    """How far the `Date`, in seconds since 1970, is ahead of the monotonic clock."""
+
+
+class ServerClock:
+    """Tell the API servers' time: a monotonic clock, plus the median offset of the `Date` of recent responses.
+
+    Nobody sets a monotonic clock, so a change of this machine's time changes nothing.
+    """
+
+    def __init__(
+        self, local: Callable[[], datetime] = local_time, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Start with the time of this machine's clock, `local`, until responses arrive."""
+        self._monotonic = monotonic
+        self._offset = local().timestamp() - monotonic()
+        self._answers: deque[_Answer] = deque(maxlen=MAXIMUM_ANSWERS)
+        self._skipped = 0
+        """Answers since the latest one that were skipped, or that replaced it."""
 
     def __call__(self) -> datetime:
-        """Return the API server's time."""
-        return self._local() - self._offset
+        """Return the API servers' time."""
+        return datetime.fromtimestamp(self._monotonic() + self._offset, UTC)
 
-    def set_from_header(self, date: str) -> None:
-        """Correct the clock by the `Date` header of a response that has just arrived."""
+    def add_answer(self, date: str) -> None:
+        """Take the `Date` header of a response that has just arrived into account."""
         try:
-            offset = self._local() - parsedate_to_datetime(date)
+            server_time = parsedate_to_datetime(date)
         except ValueError:
             return
-        if abs(offset - self._offset) > NEGLIGIBLE_CHANGE:
-            self._offset = offset
-            logger.warning(
-                "the local clock differs from the API server's by %+.0f s; using the server's time",
-                offset.total_seconds(),
-            )
+        if server_time.tzinfo is None:
+            # So Python reads the zone -0000, which is UTC.
+            server_time = server_time.replace(tzinfo=UTC)
+        now = self._monotonic()
+        self._sample(_Answer(now, server_time.timestamp() - now))
+        while len(self._answers) > MINIMUM_ANSWERS and now - self._answers[0].arrived_at > WINDOW_SECONDS:
+            self._answers.popleft()
+        median = median_low(answer.offset for answer in self._answers)
+        change = median - self._offset
+        if abs(change) > NEGLIGIBLE_SECONDS:
+            self._offset = median
+            logger.warning("most responses of the API server say that it is %+.0f s later; using that time", change)
+
+    def _sample(self, answer: _Answer) -> None:
+        """Keep the answer or, of answers that arrive at once while there are enough, one chosen at random."""
+        has_enough = len(self._answers) >= MAXIMUM_ANSWERS
+        if not has_enough or answer.arrived_at - self._answers[-1].arrived_at >= SAMPLE_SECONDS:
+            self._answers.append(answer)
+            self._skipped = 0
+            return
+        self._skipped += 1
+        if random.randint(0, self._skipped) == 0:  # noqa: S311 - keeps no secret
+            self._answers[-1] = self._answers[-1]._replace(offset=answer.offset)

@@ -87,7 +87,7 @@ class Controllers:
         self._controllers: dict[str, Controller] = {}
         self.keys: dict[str, Key] = {}
         """The objects that are reconciled, by UID."""
-        self.queue: KeyedQueue[Key] = KeyedQueue(self._reconcile, clock)
+        self.queue: KeyedQueue[Key] = KeyedQueue(self._reconcile, clock, lambda key: key.namespace)
         self._reflectors: dict[str, list[Reflector]] = {}
         """By the kind that their controller reconciles."""
         store.subscribe(self._queue_owner)

@@ -59,3 +59,15 @@ def controller_of(manifest: Manifest) -> Mapping[str, Any]:
     """Return the owner reference whose `controller` is true; empty if there is none."""
     owners = manifest["metadata"].get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), {})
+
+
+def controller_uid(manifest: Manifest, kind: Kind) -> str:
+    """Return the UID of the object's controller; empty if it has none, or one of another kind."""
+    owner = controller_of(manifest)
+    is_of_kind = (_group(owner.get("apiVersion", "")), owner.get("kind")) == (_group(kind.api_version), kind.name)
+    return str(owner.get("uid", "")) if is_of_kind else ""
+
+
+def _group(api_version: str) -> str:
+    """Return the API group without its version, which another release may have written."""
+    return api_version.rpartition("/")[0]

@@ -2,7 +2,8 @@
 
 The queue is level-triggered: adding a key several times has the same effect as once. Only one worker at a time handles
 a key; if the key is added meanwhile, it is handled again. If that raises, the key is retried with exponential backoff
-and jitter, not before the `Retry-After` of the server.
+and jitter, not before the `Retry-After` of the server. Groups of keys take turns: a namespace with thousands of keys
+that are due does not hold up the others.
 """
 
 import asyncio
@@ -55,13 +56,22 @@ def retry_delay(failures: int, error: Exception) -> float:
 class KeyedQueue(Generic[Key]):
     """Queue keys, each with the time when it is due."""
 
-    def __init__(self, work: Callable[[Key], Awaitable[float | None]], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        work: Callable[[Key], Awaitable[float | None]],
+        clock: Callable[[], float],
+        group_of: Callable[[Key], Hashable] = lambda _: None,
+    ) -> None:
         """Create an empty queue.
 
         Args:
             work: Handles a key; returns the seconds until the key is due again, or None.
             clock: Returns seconds of a monotonic clock.
+            group_of: Returns the group of a key; groups take turns.
         """
+        self._group_of = group_of
+        self._due: dict[Hashable, dict[Key, None]] = {}
+        """The keys that are due, in order, by group; the group that was served last is at the end."""
         self._work = work
         self._clock = clock
         self._due_at: dict[Key, float] = {}
@@ -97,6 +107,7 @@ class KeyedQueue(Generic[Key]):
         """Remove the key from the queue. A worker that already handles the key continues."""
         self._due_at.pop(key, None)
         self._failures.pop(key, None)
+        self._take_out(key)
 
     @property
     def depth(self) -> int:
@@ -177,36 +188,45 @@ class KeyedQueue(Generic[Key]):
     async def _next_due_key(self) -> Key | None:
         """Wait for a due key and mark it as in work; return None once the queue ends."""
         while not self._ending:
-            now = self._clock()
-            seconds_until_due: float | None = None
-            skipped_entries = []
-            while self._heap:
-                due_at, _, key = self._heap[0]
-                if self._due_at.get(key) != due_at:
-                    # The entry is stale: the key became due earlier, or was discarded.
-                    heapq.heappop(self._heap)
-                elif due_at > now:
-                    seconds_until_due = due_at - now
-                    break
-                elif key in self._in_work:
-                    # Only one worker at a time may handle a key.
-                    skipped_entries.append(heapq.heappop(self._heap))
-                else:
-                    heapq.heappop(self._heap)
-                    self._push_again(skipped_entries)
-                    del self._due_at[key]
-                    self._in_work[key] = due_at
-                    self._step_began[key] = now
-                    return key
-            self._push_again(skipped_entries)
+            seconds_until_due = self._collect_due()
+            key = self._choose_due()
+            if key is not None:
+                self._take_out(key)
+                self._in_work[key] = self._due_at.pop(key)
+                self._step_began[key] = self._clock()
+                return key
             self._wake.clear()
             await self._sleep(seconds_until_due)
         return None
 
-    def _push_again(self, entries: list[tuple[float, int, Key]]) -> None:
-        """Put entries back into the heap."""
-        for entry in entries:
-            heapq.heappush(self._heap, entry)
+    def _collect_due(self) -> float | None:
+        """Move the keys that are due from the heap to their groups; return the seconds until the next one is due."""
+        now = self._clock()
+        while self._heap:
+            due_at, _, key = self._heap[0]
+            if due_at > now and self._due_at.get(key) == due_at:
+                return due_at - now
+            heapq.heappop(self._heap)
+            # Otherwise the entry is stale: the key became due earlier, or was discarded.
+            if self._due_at.get(key) == due_at:
+                self._due.setdefault(self._group_of(key), {})[key] = None
+        return None
+
+    def _choose_due(self) -> Key | None:
+        """Return the key to handle next; None if no key is due."""
+        for keys in self._due.values():
+            for key in keys:
+                # Only one worker at a time may handle a key.
+                if key not in self._in_work:
+                    return key
+        return None
+
+    def _take_out(self, key: Key) -> None:
+        """Remove a key from those that are due; its group is then the last one."""
+        keys = self._due.pop(self._group_of(key), {})
+        keys.pop(key, None)
+        if keys:
+            self._due[self._group_of(key)] = keys
 
     async def _sleep(self, seconds: float | None) -> None:
         """Wait at most `seconds` until the queue changes; None is no limit."""

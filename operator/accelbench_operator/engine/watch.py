@@ -16,6 +16,11 @@ import kopf
 from accelbench.cluster_api.kinds import Kind
 from accelbench_operator.engine.kinds import Key, Manifest
 
+PAGE = 8
+"""Objects in a page of a list: of at most 1.5 MiB each, as etcd stores no larger ones."""
+IDLE_SECONDS = 0.1
+"""Time for which kopf holds an object after its last event."""
+
 
 class Backoffs:
     """Retry for ever: if the watch of one namespace fails, the watches of the other namespaces must go on."""
@@ -99,6 +104,9 @@ def kopf_settings() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     # CRDs and namespaces are known at the start, so no permission to watch them is needed.
     settings.scanning.disabled = True
+    # Users decide how large objects are. kopf holds an object until its worker ends, and a whole page of a list.
+    settings.watching.chunk_size = PAGE
+    settings.queueing.idle_timeout = IDLE_SECONDS
     settings.networking.error_backoffs = Backoffs()
     # Shorter than the 30 s after which Kubernetes kills a pod.
     settings.process.ultimate_exiting_timeout = 20

@@ -118,8 +118,8 @@ RESULT_METRICS: tuple[Metric[Summary], ...] = (
     ),
     Metric(
         "accelbench_result_finished_timestamp_seconds",
-        "When the latest result was finished, in seconds since 1970.",
-        lambda result: result.finished_timestamp,
+        "When the latest result was finished and stored, by the API server's clock, in seconds since 1970.",
+        lambda result: result.created_timestamp,
     ),
     Metric(
         "accelbench_result_checks_failed",
@@ -289,6 +289,12 @@ OPERATOR_METRICS: tuple[Metric[Snapshot], ...] = (
         by=("namespace", "run", "state"),
     ),
     Metric(
+        "accelbench_runs_omitted",
+        "Runs that have not finished and are not in accelbench_run_cases, because there are too many; namespaces share "
+        "the places equally.",
+        lambda operator: operator.runs_omitted,
+    ),
+    Metric(
         "accelbench_live_cases_omitted",
         "Cases that are being measured and show no progress, because only those that have run longest are followed.",
         lambda operator: operator.live_omitted,
@@ -300,7 +306,7 @@ OPERATOR_METRICS: tuple[Metric[Snapshot], ...] = (
     ),
     Metric(
         "accelbench_series_limit",
-        "How many cases of series are exported at most; the newest results come first.",
+        "How many cases of series are exported at most: the newest results of each namespace, in equal shares.",
         lambda operator: operator.limit,
     ),
     Metric(

@@ -5,14 +5,12 @@ No decision depends on it. A runner can write anything into its log, so reading 
 
 import asyncio
 import contextlib
-import heapq
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Container, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from accelbench.api.run import MAXIMUM_VARIANTS
 from accelbench.cluster_api.errors import ApiError
 from accelbench.cluster_api.kinds import POD
 from accelbench.delivery.log import (
@@ -26,10 +24,12 @@ from accelbench.delivery.log import (
     parse_event,
 )
 from accelbench_operator.engine.api import KubernetesApi
+from accelbench_operator.engine.fair_share import fair_share
 from accelbench_operator.engine.kinds import Key
 from accelbench_operator.metrics.snapshot import LiveCase
 from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.pod_template import CONTAINER
+from accelbench_operator.runs.reconcile import RunningCase
 
 logger = logging.getLogger(__name__)
 MAXIMUM_FOLLOWED = 32
@@ -53,7 +53,7 @@ class LiveCases:
         self,
         api: KubernetesApi,
         pods: Callable[[], Iterable[ObservedPod]],
-        find_run_name: Callable[[str], str | None],
+        find_case: Callable[[ObservedPod], RunningCase | None],
         is_leading: Callable[[], bool],
     ) -> None:
         """Create a follower of the pods of running cases.
@@ -61,12 +61,12 @@ class LiveCases:
         Args:
             api: reads the logs.
             pods: returns all pods in the store.
-            find_run_name: returns the name of the unfinished run that has this UID; None if there is none.
+            find_case: returns the case that a pod measures; None if the pod is not that of an attempt in flight.
             is_leading: returns True while this replica leads; only the leader follows logs.
         """
         self._api = api
         self._pods = pods
-        self._find_run_name = find_run_name
+        self._find_case = find_case
         self._is_leading = is_leading
         self._cases: dict[str, LiveCase] = {}
         """By the UID of the pod."""
@@ -98,7 +98,7 @@ class LiveCases:
             self._cases.clear()
 
     def _select_pods(self) -> Iterable[ObservedPod]:
-        """Return the pods whose logs to follow: the oldest that run."""
+        """Return the pods whose logs to follow: the oldest that run, in equal shares of each namespace."""
         self.omitted = 0
         if not self._is_leading():
             return ()
@@ -106,28 +106,32 @@ class LiveCases:
         candidates = []
         for pod in self._pods():
             has_run_long_enough = pod.started_at is not None and pod.started_at <= latest_start
-            has_ended = pod.is_over or pod.deletion_time
-            if has_run_long_enough and not has_ended and self._find_run_name(pod.owner):
+            has_ended = pod.is_runner_over or pod.deletion_time
+            if has_run_long_enough and not has_ended and self._find_case(pod):
                 # The UID decides between equal times, because pods have no order.
                 candidates.append((pod.started_at, pod.key.uid, pod))
         self.omitted = max(0, len(candidates) - MAXIMUM_FOLLOWED)
-        # The oldest stay selected, so a case is followed until it ends.
-        return [pod for _start_time, _uid, pod in heapq.nsmallest(MAXIMUM_FOLLOWED, candidates)]
+        # The oldest of a namespace stay selected, so a case is followed until it ends.
+        oldest_first = [pod for _start_time, _uid, pod in sorted(candidates, key=lambda entry: entry[:2])]
+        return fair_share(oldest_first, lambda pod: pod.key.namespace, MAXIMUM_FOLLOWED)
 
     async def _follow(self, pod: ObservedPod) -> None:
         """Update the progress of the pod's case until cancelled."""
         key = pod.key
-        self._cases[key.uid] = LiveCase(key.namespace, self._find_run_name(pod.owner) or "", pod.case)
+        running_case = self._find_case(pod)
+        if running_case is None:
+            return
+        self._cases[key.uid] = LiveCase(key.namespace, running_case.run, running_case.case)
         try:
-            await self._apply_events(key)
+            await self._apply_events(key, running_case.variants)
         except Exception:
             logger.exception(
                 "cannot follow the log of pod %s/%s; its progress is not exported", key.namespace, key.name
             )
             self._cases.pop(key.uid, None)
 
-    async def _apply_events(self, key: Key) -> None:
-        """Update the case at each event in the pod's log."""
+    async def _apply_events(self, key: Key, variants: Container[str]) -> None:
+        """Update the case at each event in the pod's log about its `variants`."""
         path = f"{POD.path(key.namespace)}/{key.name}/log"
         query: dict[str, object] = {"container": CONTAINER, "follow": "true", "limitBytes": MAXIMUM_LOG_BYTES}
         last_read_time = None
@@ -146,7 +150,7 @@ class LiveCases:
                         await asyncio.sleep(0)  # let other tasks run
                     event = parse_event(line)
                     if event:
-                        self._cases[key.uid] = advance(self._cases[key.uid], event)
+                        self._cases[key.uid] = advance(self._cases[key.uid], event, variants)
             # The log ended or was rotated, or its node is busy.
             await asyncio.sleep(RETRY_SECONDS)
 
@@ -159,14 +163,20 @@ async def _enumerate_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[int
         yield number, line
 
 
-def advance(case: LiveCase, event: Event) -> LiveCase:
-    """Return the progress of `case` after an event of its log."""
+def advance(case: LiveCase, event: Event, variants: Container[str]) -> LiveCase:
+    """Return the progress of `case` after an event of its log.
+
+    `variants` are the case's: a program can write other names into the log, and each would be a new series.
+    """
     if isinstance(event, LaunchStarted):
+        if event.variant not in variants:
+            return case
         return replace(case, variant=event.variant, phase="")
     if isinstance(event, PhaseReached):
         return replace(case, phase=event.phase)
     if isinstance(event, LaunchFinished):
         return replace(case, variant="", phase="")
     if isinstance(event, RoundFinished):
-        return replace(case, round=event.round, comparisons=event.comparisons[:MAXIMUM_VARIANTS])
+        comparisons = tuple(estimate for estimate in event.comparisons if estimate.variant in variants)
+        return replace(case, round=event.round, comparisons=comparisons)
     return case

@@ -55,6 +55,8 @@ class Snapshot:
     """Requests of this replica, except for its Lease and kopf's watch of runs."""
     cases: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     """Cases of unfinished runs by (namespace, run, state); the states are total, active, measured and failed."""
+    runs_omitted: int = 0
+    """Unfinished runs that are missing in `cases`, because there are too many."""
     live: tuple[LiveCase, ...] = ()
     live_omitted: int = 0
     """Running cases that are not followed, because there are too many."""

@@ -1,7 +1,7 @@
 """Accept a run: turn its manifest into a plan, or into the problems that its author has to solve."""
 
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from accelbench import catalogue, platforms
 from accelbench.api import labels
-from accelbench.api.case import Case, ConfigMapKey
+from accelbench.api.case import OVERTIME_SECONDS, Case, ConfigMapKey
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.pod_template import PodTemplate
 from accelbench.api.profiles import Profile, Profiles, UnknownProfileError
@@ -19,12 +19,14 @@ from accelbench.api.rules import LAPTOP_ONLY
 from accelbench.api.run import DEFAULT_CLASS, BenchmarkRun, RunPolicy, UsedRunner
 from accelbench.catalogue import workload_checks
 from accelbench.machine import memory
-from accelbench.plan.cases import TooManyCasesError, plan_cases, with_target
+from accelbench.plan.cases import TooManyCasesError, case_names, plan_case, with_target
 from accelbench.plan.problems import check_platform, check_run, check_targets
 from accelbench.problem import Problem
 from accelbench_operator.runs.job import SCRIPT_DIRECTORY, WORK_DIRECTORY, memory_limit, pod_deadline_seconds, script_of
 
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+DEFAULT_POLICY = RunPolicy()
+_RETENTION_FIELDS = ("ttlSecondsAfterFinished", "failedJobsHistoryLimit", "failedJobsHistorySeconds")
 RUNNER_DIRECTORIES = (posixpath.dirname(labels.CASE_FILE), WORK_DIRECTORY, SCRIPT_DIRECTORY)
 
 
@@ -43,37 +45,68 @@ class RunSettings:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Hold an accepted run with its cases in order.
+class RunRetention:
+    """Define what stays of a run after its end, and for how long."""
 
-    The run and the cases are kept as JSON and parsed at each access. As objects they would make each garbage
-    collection, which blocks the event loop, several times longer.
+    ttl: timedelta | None = None
+    """Time from the run's end to its deletion; None if it is never deleted."""
+    failed_jobs: int = DEFAULT_POLICY.failed_jobs_history_limit
+    """Maximum number of Jobs of cases without a valid result."""
+    failed_jobs_time: timedelta = timedelta(seconds=DEFAULT_POLICY.failed_jobs_history_seconds)
+    """Time from the end of such a Job to its deletion."""
+
+    @classmethod
+    def of(cls, policy: RunPolicy) -> Self:
+        """Return the retention of a run with that policy."""
+        seconds = policy.ttl_seconds_after_finished
+        return cls(
+            ttl=None if seconds is None else timedelta(seconds=seconds),
+            failed_jobs=policy.failed_jobs_history_limit,
+            failed_jobs_time=timedelta(seconds=policy.failed_jobs_history_seconds),
+        )
+
+    @classmethod
+    def read(cls, manifest: Mapping[str, Any]) -> Self:
+        """Return the retention of a manifest, also if the rest of the run cannot be read.
+
+        The API server validates these fields.
+        """
+        policy = (manifest.get("spec") or {}).get("runPolicy") or {}
+        return cls.of(RunPolicy.model_validate({name: policy[name] for name in _RETENTION_FIELDS if name in policy}))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Hold an accepted run.
+
+    The run is kept as JSON and parsed at each access, and a case is made from it at each access. As objects they would
+    take many times the memory, and make each garbage collection, which blocks the event loop, several times longer.
     """
 
     metadata: ObjectMeta
     policy: RunPolicy
     script: ConfigMapKey | None
     """ConfigMap key with the workload's file; None if the image contains the workload."""
-    pod_deadline: timedelta
-    """Maximum time of each pod, from its acceptance by a kubelet."""
+    runner_limit: timedelta
+    """Maximum time of each runner, from the start of its container."""
     runner: UsedRunner
-    manifest: str
+    manifest: bytes
     """The run, as JSON."""
-    documents: Mapping[str, str]
-    """Cases as JSON, by name and in order."""
+    names: tuple[str, ...]
+    """Names of the cases, in order."""
 
     @classmethod
-    def of(cls, run: BenchmarkRun, cases: Iterable[Case], runner: UsedRunner) -> Self:
-        """Return the plan of a run with these cases."""
-        seconds = pod_deadline_seconds(run.spec.measurement.time_limit_seconds)
+    def of(cls, run: BenchmarkRun, runner: UsedRunner) -> Self:
+        """Return the plan of a run; raise TooManyCasesError if it has too many cases."""
+        seconds = run.spec.measurement.time_limit_seconds + OVERTIME_SECONDS
         return cls(
             metadata=run.metadata,
             policy=run.spec.run_policy,
             script=script_of(run.spec.workload),
-            pod_deadline=timedelta(seconds=seconds),
+            runner_limit=timedelta(seconds=seconds),
             runner=runner,
-            manifest=run.to_json(),
-            documents={case.name: case.to_json() for case in cases},
+            manifest=run.to_json().encode(),
+            names=case_names(with_target(run, runner.profile.target)),
         )
 
     @property
@@ -82,23 +115,32 @@ class Plan:
         return BenchmarkRun.model_validate_json(self.manifest)
 
     @property
-    def names(self) -> Collection[str]:
-        """Names of the cases, in order."""
-        return self.documents.keys()
-
-    @property
     def cases(self) -> tuple[Case, ...]:
-        """All cases, parsed again at each access."""
-        return tuple(map(self.case, self.documents))
+        """All cases, made again at each access."""
+        return tuple(self.each_case())
+
+    def each_case(self) -> Iterator[Case]:
+        """Yield the cases in order, each made when it is needed."""
+        run = with_target(self.run, self.profile.target)
+        return (self._case(run, index) for index in range(len(self.names)))
 
     def case(self, name: str) -> Case:
-        """Return the case with that name."""
-        return Case.model_validate_json(self.documents[name])
+        """Return the case with that name, made again at each access."""
+        return self._case(with_target(self.run, self.profile.target), self.names.index(name))
+
+    def _case(self, run: BenchmarkRun, index: int) -> Case:
+        """Return the case with that index; `run` has its compile targets."""
+        return plan_case(run, index, self.profile.platform, self.profile.price_per_hour)
 
     @property
-    def ttl_seconds(self) -> int | None:
-        """Seconds from the run's end to its deletion; None if it is never deleted."""
-        return self.policy.ttl_seconds_after_finished
+    def pod_deadline(self) -> timedelta:
+        """Maximum time of each pod, from its acceptance by a kubelet."""
+        return timedelta(seconds=pod_deadline_seconds(int(self.runner_limit.total_seconds()), self.policy))
+
+    @property
+    def retention(self) -> RunRetention:
+        """What stays of the run, and for how long."""
+        return RunRetention.of(self.policy)
 
     @property
     def profile(self) -> Profile:
@@ -108,16 +150,22 @@ class Plan:
 
 @dataclass(frozen=True)
 class Refused:
-    """Hold the problems of a run that is not measured. A finished run, whose plan was dropped, has no problems."""
+    """Hold the problems of a run that is not measured."""
 
     problems: tuple[Problem, ...]
-    ttl_seconds: int | None = None
-    """Seconds from the run's end to its deletion; None if it is never deleted."""
+    retention: RunRetention = RunRetention()
 
     @property
     def message(self) -> str:
         """All problems, in one line."""
         return "; ".join(str(problem) for problem in self.problems)
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """Stand for the plan of a run that has finished: the plans of thousands of them would fill the memory."""
+
+    retention: RunRetention = RunRetention()
 
 
 def accept(
@@ -143,9 +191,7 @@ def accept(
     plan = _plan_or_refuse(manifest, choose_runner)
     if isinstance(plan, Plan):
         return plan
-    # The API server validates this field, so it can be used even if the rest cannot be read.
-    policy = (manifest.get("spec") or {}).get("runPolicy") or {}
-    return replace(plan, ttl_seconds=policy.get("ttlSecondsAfterFinished"))
+    return replace(plan, retention=RunRetention.read(manifest))
 
 
 def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[BenchmarkRun], UsedRunner]) -> Plan | Refused:
@@ -171,7 +217,7 @@ def _plan_or_refuse(manifest: Mapping[str, Any], choose_runner: Callable[[Benchm
         )
         if problems:
             return Refused(problems)
-        plan = Plan.of(run, plan_cases(run_with_target, profile.platform, profile.price_per_hour), runner)
+        plan = Plan.of(run, runner)
         memory_problem = next(_memory_problems(plan), None)
         return Refused((memory_problem,)) if memory_problem else plan
     except (UnknownProfileError, platforms.UnknownPlatformError) as error:
@@ -212,26 +258,26 @@ def _pod_template_problems(run: BenchmarkRun, profile: Profile) -> Iterator[Prob
     if template.spec is None:
         return
     for name, value in template.spec.node_selector.items():
-        required = profile.node_selector.get(name, value)
+        required = profile.node_labels.get(name, value)
         if value != required:
             yield Problem(f"{path}.spec.nodeSelector", f"{name}: {value}: profile {profile.name} says {required}")
-    for container in template.spec.containers:
-        amounts = container.resources.limits | container.resources.requests if container.resources else {}
-        if profile.resource in amounts:
+    for index, container in enumerate(template.spec.containers):
+        quantities = container.resources.limits | container.resources.requests if container.resources else {}
+        if profile.resource in quantities:
             message = f"{profile.resource}: profile {profile.name} reserves it; remove it"
-            yield Problem(f"{path}.spec.containers[0].resources", message)
+            yield Problem(f"{path}.spec.containers[{index}].resources", message)
     yield from mount_problems(template, path)
 
 
 def mount_problems(template: PodTemplate, path: str) -> Iterator[Problem]:
     """Yield a problem for each volume mount inside a directory of the runner."""
     containers = template.spec.containers if template.spec else ()
-    for container in containers:
+    for index, container in enumerate(containers):
         for mount in container.volume_mounts:
             mount_path = posixpath.normpath(mount.mount_path)
             if any(mount_path.startswith(f"{directory}/") for directory in RUNNER_DIRECTORIES):
                 message = f"{mount.mount_path}: that directory is the runner's own; mount it elsewhere"
-                yield Problem(f"{path}.spec.containers[0].volumeMounts", message)
+                yield Problem(f"{path}.spec.containers[{index}].volumeMounts", message)
 
 
 def _memory_problems(plan: Plan) -> Iterator[Problem]:
@@ -240,7 +286,7 @@ def _memory_problems(plan: Plan) -> Iterator[Problem]:
     if plan.script:
         return
     limit = memory_limit(plan.run, plan.profile)
-    for case in plan.cases:
+    for case in plan.each_case():
         workload = catalogue.find(case.workload)
         parameters = catalogue.parse_parameters(workload, case.parameters)
         # The pod's limit does not apply to a case that is only compiled.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from accelbench.api.reasons import RetryLimit
 from accelbench.api.run import Attempt
 from accelbench_operator.runs.attempts import EventsToRead
 from accelbench_operator.runs.failure import AttemptFailure
@@ -22,8 +23,8 @@ class Collect:
     """Read how an attempt ended: store its result, or note its failure."""
 
     attempt: Attempt
-    is_last: bool
-    """True if no other attempt follows: then even an incomplete result is stored."""
+    retries: frozenset[RetryLimit]
+    """Limits that allow another attempt. If none follows, even an incomplete result is stored."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Carry out the actions of a run. Each can be repeated: the process may be killed before and after each request.
 
 Before a Job is created and before an attempt fails, the API server is asked whether the case has a result. Before a Job
-is deleted, it is asked too, unless this process has stored the result itself. An existing object counts as the run's
-only if its owner's UID is the run's. Each deletion names the UID of the object.
+is deleted, it is asked too, unless this process has stored the result itself. A Job counts as the attempt's only if
+this operator has created it, which its UID shows, or if it is as this operator would create it (`adoption`). A pod
+counts only if its controller is that Job, by UID. Each deletion names the UID of the object.
 """
 
 import asyncio
@@ -11,17 +12,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from accelbench.api.metadata import ObjectMeta
 from accelbench.api.result import MAXIMUM_MESSAGE, BenchmarkResult, JudgedExpectation, Result
 from accelbench.api.run import Attempt
 from accelbench.cluster_api.async_client import Manifest
 from accelbench.cluster_api.errors import ApiError, ConflictError, InvalidError, NotFoundError, TooLargeError
-from accelbench.cluster_api.kinds import JOB, POD, RESULT
-from accelbench.document import timestamp
+from accelbench.cluster_api.kinds import CLAIM_TEMPLATE, JOB, POD, RESULT, RUN
+from accelbench.delivery.log import LogDocuments
+from accelbench.document import shorten, timestamp
 from accelbench.plan.names import attempt_name, result_name
 from accelbench.verdict.expectations import ExpectationOutcome, evaluate
-from accelbench_operator.engine.kinds import Key
+from accelbench_operator.engine.fair_slots import FairSlots
+from accelbench_operator.engine.kinds import Key, controller_uid
 from accelbench_operator.engine.queue import RetryError
 from accelbench_operator.engine.store import name_of
 from accelbench_operator.runs.accept import Plan
@@ -34,9 +38,10 @@ from accelbench_operator.runs.actions import (
     ReadEvents,
     ReadQueue,
 )
+from accelbench_operator.runs.adoption import is_as_created
 from accelbench_operator.runs.attempts import Observed
 from accelbench_operator.runs.cluster import Cluster
-from accelbench_operator.runs.collect import read_outcome
+from accelbench_operator.runs.collect import is_vouched_for, read_outcome
 from accelbench_operator.runs.event_messages import EventMessages
 from accelbench_operator.runs.failure import (
     AttemptFailure,
@@ -55,17 +60,17 @@ from accelbench_operator.runs.job import (
     identity_labels,
     owner_reference,
 )
-from accelbench_operator.runs.kueue import read_queue
+from accelbench_operator.runs.kueue import Queues
 from accelbench_operator.runs.memory import RunMemory
 from accelbench_operator.runs.objects import RunObjects
-from accelbench_operator.runs.observed import ObservedPod, is_controlled_by, observe_job, observe_pod, reporting_pod
+from accelbench_operator.runs.observed import ObservedPod, observe_job, observe_pod, reporting_pod
 from accelbench_operator.runs.summary import observe_result
 from accelbench_operator.runs.waits import Wait
 
 logger = logging.getLogger(__name__)
 
 LOGS_AT_A_TIME = 2
-"""Maximum number of logs in memory at once; each takes up to 16 MiB, as text and as bytes."""
+"""Maximum number of logs in memory at once; each takes up to `MAXIMUM_READ_BYTES`."""
 
 
 class ForeignObjectError(RetryError):
@@ -80,8 +85,9 @@ class Applier:
         self._store = objects.store
         self._clock = clock
         self._memories: dict[str, RunMemory] = {}
-        self._events = EventMessages(cluster, clock)
-        self._log_slots = asyncio.Semaphore(LOGS_AT_A_TIME)
+        self._events = EventMessages(cluster, clock, objects.uids)
+        self._queues = Queues(cluster, clock, objects.uids)
+        self._log_slots: FairSlots[str] = FairSlots(LOGS_AT_A_TIME)
 
     def memory(self, run_uid: str) -> RunMemory:
         """Return what this process remembers of a run."""
@@ -159,13 +165,32 @@ class Applier:
             try:
                 stored = await self._cluster.create_job(job)
             except ConflictError:
-                stored = await self._cluster.get_job(metadata.namespace, name)
+                stored = await self._adopt_job(job, metadata.uid)
             except InvalidError as error:
                 await self._note_failure(plan, action.case, name, job_refused(error.message))
                 return
             # A Job that caused a conflict may have been deleted since; the next step creates another.
             if stored is not None:
                 self._put_job(stored, metadata.uid)
+                self.memory(metadata.uid).own_jobs[name] = stored["metadata"]["uid"]
+
+    async def _adopt_job(self, job: Manifest, run_uid: str) -> Manifest | None:
+        """Return the Job that has the name of `job`, if it is as `job` would be created; None if it is gone.
+
+        Delete another Job of this run, so that a later step can create `job`.
+        """
+        namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
+        existing = await self._cluster.get_job(namespace, name)
+        if existing is None:
+            return None
+        uid = existing["metadata"]["uid"]
+        if controller_uid(existing, RUN) != run_uid:
+            raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
+        is_known = self.memory(run_uid).own_jobs.get(name) == uid
+        if is_known or await is_as_created(self._cluster, JOB, job, existing):
+            return existing
+        await self._cluster.delete_job(namespace, name, uid)
+        raise ForeignObjectError(f"Job {name} was not created by this operator, which has deleted it")
 
     async def _ensure_claim_template(self, plan: Plan) -> None:
         template = build_claim_template(plan.run, plan.profile)
@@ -176,7 +201,10 @@ class Applier:
             raise NotServedError(plan.profile, error.message) from error
         except ConflictError:
             existing = await self._cluster.get_claim_template(metadata["namespace"], metadata["name"])
-            if existing is not None and not is_controlled_by(existing, plan.metadata.uid):
+            if existing is None:
+                return
+            is_of_run = controller_uid(existing, RUN) == plan.metadata.uid
+            if not is_of_run or not await is_as_created(self._cluster, CLAIM_TEMPLATE, template, existing):
                 raise ForeignObjectError(
                     f"ResourceClaimTemplate {metadata['name']} exists and does not belong to this run: delete it"
                 ) from None
@@ -203,27 +231,32 @@ class Applier:
         If the store was outdated, correct it and return None.
         """
         metadata = plan.metadata
-        job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
+        job, pod = observed.job(attempt), observed.pod(attempt)
         if job is None:
-            job_body = await self._cluster.get_job(metadata.namespace, attempt.job)
+            job_body = await self._get_own_job(attempt, plan, observed)
             if job_body is None:
                 return job_deleted(attempt.job)
             self._put_job(job_body, metadata.uid)
             return None
-        if pod and pod.is_over:
+        if pod and pod.is_runner_over:
             return pod
         # After an outage, the watch of pods may be behind the watch of Jobs.
-        current_pods = await self._list_pods(attempt, plan)
+        current_pods = await self._list_pods(attempt, plan, observed)
         if not current_pods:
-            return pod_gone(job, observed.disruptions.get(attempt.job, ""))
-        self._replace_pods(observed.pods.get(attempt.job, ()), current_pods)
+            return pod_gone(job, observed.removals.get(attempt.job))
+        self._replace_pods(observed.pods_of(attempt), current_pods)
         store_was_current = pod == reporting_pod(current_pods)
         return pod if store_was_current else None
 
-    async def _list_pods(self, attempt: Attempt, plan: Plan) -> list[ObservedPod]:
-        """Read the pods that the attempt's Job controls."""
+    async def _get_own_job(self, attempt: Attempt, plan: Plan, observed: Observed) -> Manifest | None:
+        """Read the attempt's own Job; None if it does not exist, although another may have its name."""
+        job = await self._cluster.get_job(plan.metadata.namespace, attempt.job)
+        return job if job and job["metadata"]["uid"] == observed.job_uid(attempt) else None
+
+    async def _list_pods(self, attempt: Attempt, plan: Plan, observed: Observed) -> list[ObservedPod]:
+        """Read the pods that the attempt's own Job controls."""
         bodies = await self._cluster.list_pods(plan.metadata.namespace, attempt.job)
-        pods = [pod for pod in map(observe_pod, bodies) if pod.job == attempt.job]
+        pods = [pod for pod in map(observe_pod, bodies) if pod.job_uid and pod.job_uid == observed.job_uid(attempt)]
         # Anybody can change labels, so the run and the case come from the attempt.
         return [replace(pod, owner=plan.metadata.uid, case=attempt.case) for pod in pods]
 
@@ -231,13 +264,19 @@ class Applier:
         """Read the pod's log, then store its result or note the failure."""
         attempt = action.attempt
         case = attempted_case(plan.case(attempt.case), attempt.number)
-        async with self._log_slots:
+        async with self._log_slots.slot(plan.metadata.namespace):
             log = await self._read_log(plan, attempt.job, pod)
             now = timestamp(self._clock())
             try:
-                # In a thread: reading a log of 8 MiB would block the event loop.
-                outcome = await asyncio.to_thread(read_outcome, case, pod, log, is_last=action.is_last, now=now)
+                # In a thread: inflating and reading documents would block the event loop.
+                read = partial(read_outcome, case, pod, retries=action.retries, now=now)
+                outcome = await asyncio.to_thread(read, log)
+                if isinstance(outcome, Result) and not is_vouched_for(outcome, case, pod):
+                    # A log is read by the name of its pod, which another pod may have by now.
+                    outcome = outcome if await self._pod_exists(pod, attempt.job) else read(None)
                 body = _result_body(outcome, plan, pod) if isinstance(outcome, Result) else None
+            except ApiError:
+                raise
             except Exception as error:
                 logger.exception("%s: the log of its pod cannot be read; the attempt fails", attempt.job)
                 outcome = log_unreadable(error)
@@ -250,9 +289,9 @@ class Applier:
 
     async def _read_queue(self, action: ReadQueue, plan: Plan, observed: Observed) -> None:
         """Remember why the queue does not admit the attempt's Job."""
-        job = observed.jobs.get(action.attempt.job)
+        job = observed.job(action.attempt)
         if job is not None:
-            report = await read_queue(self._cluster, job, self._clock())
+            report = await self._queues.report(job)
             self.memory(plan.metadata.uid).queues[job.key.name] = report
 
     async def _read_events(self, action: ReadEvents, plan: Plan) -> None:
@@ -263,11 +302,11 @@ class Applier:
     async def _confirm_failure(self, action: ConfirmFailure, plan: Plan, observed: Observed) -> None:
         """Note the failure if the store is up to date; else update the store."""
         attempt, metadata = action.attempt, plan.metadata
-        job_body = await self._cluster.get_job(metadata.namespace, attempt.job)
-        current_pods = await self._list_pods(attempt, plan)
+        job_body = await self._get_own_job(attempt, plan, observed)
+        current_pods = await self._list_pods(attempt, plan, observed)
         current_job = observe_job(job_body) if job_body else None
-        has_same_job = current_job == observed.jobs.get(attempt.job)
-        has_same_pod = reporting_pod(current_pods) == observed.pod(attempt.job)
+        has_same_job = current_job == observed.job(attempt)
+        has_same_pod = reporting_pod(current_pods) == observed.pod(attempt)
         if has_same_job and has_same_pod:
             await self._note_failure(plan, attempt.case, attempt.job, action.failure)
             return
@@ -275,10 +314,10 @@ class Applier:
             self._put_job(job_body, metadata.uid)
         else:
             self._store.remove(JOB.name, (metadata.namespace, attempt.job))
-        self._replace_pods(observed.pods.get(attempt.job, ()), current_pods)
+        self._replace_pods(observed.pods_of(attempt), current_pods)
 
-    async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> str | None:
-        """Return the pod's log, or None if there is no log to read."""
+    async def _read_log(self, plan: Plan, job: str, pod: ObservedPod) -> LogDocuments | None:
+        """Return the documents in the pod's log, or None if there is no log to read."""
         if pod.started_at is None:
             return None
         try:
@@ -286,7 +325,7 @@ class Applier:
                 return await self._cluster.read_log(pod.key.namespace, pod.key.name)
         except NotFoundError:
             # A kubelet also answers 404 for a pod that it does not know yet.
-            pod_exists = bool(await self._cluster.list_pods(pod.key.namespace, job))
+            pod_exists = await self._pod_exists(pod, job)
             if not pod_exists or self._may_give_up(Wait.READ_LOG, plan, job):
                 return None
             raise
@@ -295,6 +334,11 @@ class Applier:
             if self._may_give_up(Wait.READ_LOG, plan, job):
                 return None
             raise
+
+    async def _pod_exists(self, pod: ObservedPod, job: str) -> bool:
+        """Return True if the pod with that UID exists."""
+        bodies = await self._cluster.list_pods(pod.key.namespace, job)
+        return any(body["metadata"]["uid"] == pod.key.uid for body in bodies)
 
     async def _store_result(self, body: Manifest, attempt: Attempt, plan: Plan) -> None:
         """Create the BenchmarkResult, or note that the API server refuses it."""
@@ -349,7 +393,7 @@ class Applier:
     def _put_job(self, body: Manifest, run_uid: str) -> None:
         """Put a Job from an API response into the store."""
         job = observe_job(body)
-        if job is None or not is_controlled_by(body, run_uid):
+        if job is None or job.owner != run_uid:
             name = body["metadata"]["name"]
             raise ForeignObjectError(f"Job {name} exists and does not belong to this run: delete it")
         self._store.put(job, fresh=True)
@@ -422,5 +466,5 @@ def _error_message(error: Exception) -> str:
 
 def _judged_expectation(outcome: ExpectationOutcome) -> JudgedExpectation:
     """Convert an evaluated expectation for the BenchmarkResult."""
-    message = " ".join(outcome.sentence.split())[:MAXIMUM_MESSAGE]
+    message = shorten(" ".join(outcome.sentence.split()), MAXIMUM_MESSAGE)
     return JudgedExpectation(**dict(outcome.expectation), outcome=outcome.outcome, message=message)

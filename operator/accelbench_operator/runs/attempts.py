@@ -7,12 +7,24 @@ from datetime import datetime
 from enum import Enum
 
 from accelbench.api.run import Attempt
+from accelbench.plan.names import attempt_name
 from accelbench_operator.runs.accept import Plan
-from accelbench_operator.runs.failure import AttemptFailure, node_lost, start_deadline_exceeded
+from accelbench_operator.runs.failure import (
+    AttemptFailure,
+    Removal,
+    node_lost,
+    pod_refused,
+    start_deadline_exceeded,
+)
 from accelbench_operator.runs.kueue import QueueReport, explain_suspended, next_read_time
 from accelbench_operator.runs.memory import Obstacle
-from accelbench_operator.runs.observed import ObservedJob, ObservedPod, reporting_pod
-from accelbench_operator.runs.pending import explain_pending, explain_refused, gives_no_reason
+from accelbench_operator.runs.observed import ObservedJob, ObservedPod, explain_still_running, reporting_pod
+from accelbench_operator.runs.pending import (
+    explain_pending,
+    explain_refused,
+    gives_no_reason,
+    is_forbidden_by_limit_range,
+)
 from accelbench_operator.runs.summary import Summary
 from accelbench_operator.runs.waits import DELAY_BEFORE_FIRST_READ, Wait, next_events_read
 
@@ -33,12 +45,34 @@ class Observed:
     """The latest obstacle of each attempt, by the name of its Job."""
     queues: Mapping[str, QueueReport] = field(default_factory=dict)
     """Reasons why queues do not admit Jobs, by the Job's name."""
-    disruptions: Mapping[str, str] = field(default_factory=dict)
-    """Disruptions of pods that are deleted, by the name of their Job."""
+    removals: Mapping[str, Removal] = field(default_factory=dict)
+    """Why the cluster ended pods that are deleted, by the name of their Job."""
+    own_jobs: Mapping[str, str] = field(default_factory=dict)
+    """UIDs of the Jobs that this process created or compared with what it would create, by name."""
 
-    def pod(self, job: str) -> ObservedPod | None:
-        """Return the pod that decides how the Job ended, if there is one."""
-        return reporting_pod(self.pods.get(job, ()))
+    def job_uid(self, attempt: Attempt) -> str | None:
+        """Return the UID of the attempt's own Job; None if no Job is known to be its own."""
+        return attempt.job_uid or self.own_jobs.get(attempt.job)
+
+    def job(self, attempt: Attempt) -> ObservedJob | None:
+        """Return the attempt's own Job. Anybody may create another one with its name and labels."""
+        job = self.jobs.get(attempt.job)
+        return job if job and job.key.uid == self.job_uid(attempt) else None
+
+    def pods_of(self, attempt: Attempt) -> tuple[ObservedPod, ...]:
+        """Return the pods of the attempt's own Job."""
+        job_uid = self.job_uid(attempt)
+        return tuple(pod for pod in self.pods.get(attempt.job, ()) if pod.job_uid == job_uid)
+
+    def pod(self, attempt: Attempt) -> ObservedPod | None:
+        """Return the pod that decides how the attempt's Job ended, if there is one."""
+        return reporting_pod(self.pods_of(attempt))
+
+    def has_only_ended_pods(self, job: ObservedJob) -> bool:
+        """Return True if the Job has pods, all of which have ended, and gets no further one."""
+        pods = [pod for pod in self.pods.get(job.key.name, ()) if pod.job_uid == job.key.uid]
+        has_ended = all(pod.is_over and not pod.is_untracked for pod in pods)
+        return bool(pods) and has_ended and not job.is_suspended
 
 
 class AttemptPhase(Enum):
@@ -81,7 +115,7 @@ class AttemptState:
 
 def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) -> AttemptState:
     """Return the state of an attempt in flight."""
-    job, pod = observed.jobs.get(attempt.job), observed.pod(attempt.job)
+    job, pod = observed.job(attempt), observed.pod(attempt)
     if failure := observed.failures.get(attempt.job):
         return AttemptState(AttemptPhase.OVER, failure=failure)
     if job and job.is_suspended and not job.has_ended:
@@ -92,9 +126,9 @@ def state_of(attempt: Attempt, plan: Plan, observed: Observed, now: datetime) ->
     if job and not job.has_ended and pod and pod.is_untracked:
         return _readmitted_state(attempt, job, pod, plan, observed, now)
     job_is_gone = job is None and bool(attempt.job_uid)  # the UID is recorded once the Job was observed
-    has_ended = (job is not None and job.has_ended) or (pod is not None and pod.is_over)
+    has_ended = (job is not None and job.has_ended) or (pod is not None and pod.is_runner_over)
     if job_is_gone or has_ended:
-        return AttemptState(AttemptPhase.OVER, pending_reason=_problem_after_end(attempt, observed))
+        return AttemptState(AttemptPhase.OVER, pending_reason=_problem_after_end(attempt, pod, observed))
     if pod and (pod.started_at or pod.deletion_time):
         return _running_state(pod, plan, now)
     return _waiting_state(attempt, job, pod, plan, observed, now)
@@ -111,20 +145,25 @@ def _readmitted_state(
     return replace(state, pending_reason=ending, events_to_read=None)
 
 
-def _problem_after_end(attempt: Attempt, observed: Observed) -> str:
+def _problem_after_end(attempt: Attempt, pod: ObservedPod | None, observed: Observed) -> str:
     """Return the problem that delays the result of an attempt that has ended."""
     obstacle = observed.obstacles.get(attempt.job)
     waits_after_end = {Wait.LOOK, Wait.RESULT, Wait.READ_LOG, Wait.STORE_RESULT}
     if obstacle and obstacle.wait in waits_after_end and obstacle.should_report:
         return f"{attempt.case}: {obstacle}"
+    if pod and not pod.is_over and pod.still_running:
+        return f"{attempt.case}: the runner has ended, but {explain_still_running(pod)}"
     return ""
 
 
 def _latest_end(pod: ObservedPod, plan: Plan) -> datetime:
     """Return when a pod that has not ended is considered lost."""
-    # A pod's deadline counts from its acceptance; if that is not reported, use the next best time.
-    accepted_at = pod.accepted_at or pod.started_at or pod.created_at
-    latest_end = accepted_at + plan.pod_deadline + Wait.END_OF_POD.default_limit
+    if pod.started_at:
+        since, limit = pod.started_at, plan.runner_limit
+    else:
+        since, limit = pod.accepted_at or pod.created_at, plan.pod_deadline
+    # A node's clock may be behind, but no kubelet accepts or starts a pod before it has a node.
+    latest_end = max(since, pod.scheduled_at or pod.created_at) + limit + Wait.END_OF_POD.default_limit
     if pod.deletion_time:
         return min(latest_end, pod.deletion_time + Wait.END_OF_POD.default_limit)
     return latest_end
@@ -155,8 +194,23 @@ def _waiting_state(
     since = (job.started_at or job.created_at) if job else datetime.fromisoformat(attempt.start_time)
     deadline = since + limit
     suspected = start_deadline_exceeded(pending, limit) if now >= deadline else None
+    if wait is Wait.POD and obstacle and is_forbidden_by_limit_range(obstacle.message):
+        refused_at = obstacle.since + Wait.LIMIT_RANGE.default_limit
+        if refused_at < deadline:
+            deadline = refused_at
+            suspected = pod_refused(pending) if now >= deadline else None
     events = _events_to_read(job, pod, obstacle)
     return AttemptState(phase, deadline, suspected_failure=suspected, pending_reason=pending, events_to_read=events)
+
+
+def _is_of_attempt(pod: ObservedPod, attempt: Attempt, plan: Plan, observed: Observed) -> bool:
+    """Return True if the pod's Job is that of the attempt, or of one before it."""
+    # Anybody can label a pod, and each would hold the next attempt up.
+    metadata = plan.metadata
+    numbers = range(1, attempt.number + 1)
+    names = (attempt_name(metadata.name, metadata.uid, attempt.case, number) for number in numbers)
+    # After a restart, the UIDs of earlier Jobs are unknown; the cluster deletes a pod whose owner does not exist.
+    return pod.job in names and observed.own_jobs.get(pod.job, pod.job_uid) == pod.job_uid
 
 
 def _current_wait(job: ObservedJob | None, pod: ObservedPod | None) -> Wait:
@@ -199,10 +253,12 @@ def _queued_state(job: ObservedJob, plan: Plan, observed: Observed, now: datetim
     return AttemptState(AttemptPhase.WAITING, until, suspected_failure=suspected, pending_reason=pending)
 
 
-def find_ending_pod(case: str, plan: Plan, observed: Observed, now: datetime) -> tuple[ObservedPod, datetime] | None:
-    """Return a pod of the case that has not ended, and its latest end."""
+def find_ending_pod(
+    attempt: Attempt, plan: Plan, observed: Observed, now: datetime
+) -> tuple[ObservedPod, datetime] | None:
+    """Return a pod of the attempt, or of one before it, that has not ended, and its latest end."""
     for pod in itertools.chain.from_iterable(observed.pods.values()):
-        if pod.case != case or pod.is_over:
+        if pod.case != attempt.case or pod.is_over or not _is_of_attempt(pod, attempt, plan, observed):
             continue
         latest_end = _latest_end(pod, plan)
         # After that time, the pod is considered lost, and nothing waits for it.

@@ -1,17 +1,27 @@
 """Make the requests of runs to the API server: each method is one request, and no write is sent without the Lease."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from typing import Any
 
 from accelbench.cluster_api.async_client import Manifest
 from accelbench.cluster_api.errors import ApiError, NotFoundError
 from accelbench.cluster_api.kinds import CLAIM_TEMPLATE, EVENT, JOB, POD, RESULT, RUN, Kind
-from accelbench.delivery.log import MAXIMUM_LOG_BYTES
+from accelbench.delivery.log import (
+    MAXIMUM_LINE_BYTES,
+    MAXIMUM_LOG_BYTES,
+    DocumentKind,
+    LogDocuments,
+    LogReader,
+)
 from accelbench_operator.engine.api import KubernetesApi
 from accelbench_operator.engine.election import NotLeadingError
 from accelbench_operator.runs.pod_template import CONTAINER
 
 KUEUE = "kueue.x-k8s.io"
+JOB_UID_LABEL = f"{KUEUE}/job-uid"
+KUEUE_OBJECTS_PER_PAGE = 100
 EVENTS_PER_PAGE = 200
 
 MAXIMUM_READ_BYTES = 2 * MAXIMUM_LOG_BYTES
@@ -19,7 +29,15 @@ MAXIMUM_READ_BYTES = 2 * MAXIMUM_LOG_BYTES
 TAIL_LINES = 500
 """Lines to read of a longer log. The runner's longest line is 8 KiB, so these fit into `MAXIMUM_READ_BYTES`; the result
 is among them."""
-NO_LOG = ("failed to try resolving symlinks in path ", "failed to open log file ", "unable to retrieve container logs ")
+READ_KINDS: frozenset[DocumentKind] = frozenset({"checkpoint", "result"})
+"""Documents that the operator reads from a log; those of launches are for people."""
+MAXIMUM_DOCUMENTS = 128
+"""The newest documents of a log that are verified: twice the checkpoints of the longest case."""
+NO_LOG = (
+    b"failed to try resolving symlinks in path ",
+    b"failed to open log file ",
+    b"unable to retrieve container logs ",
+)
 """Beginnings of the line that a kubelet (1.37) returns with status 200 instead of a log that it has lost."""
 
 
@@ -47,9 +65,9 @@ class Cluster:
         self._must_lead()
         return await self._api.replace(RUN.path(metadata["namespace"], metadata["name"], "status"), run)
 
-    async def delete_run(self, namespace: str, name: str, uid: str) -> None:
-        """Delete the run with that UID, and its objects."""
-        await self._delete(RUN, namespace, name, uid)
+    async def delete_run(self, namespace: str, name: str, uid: str, version: str) -> None:
+        """Delete the run with that UID, and its objects; raise ConflictError if it has changed since `version`."""
+        await self._delete(RUN, namespace, name, uid, version)
 
     async def get_job(self, namespace: str, name: str) -> Manifest | None:
         """Return the Job; None if it does not exist."""
@@ -58,6 +76,14 @@ class Cluster:
     async def create_job(self, job: Manifest) -> Manifest:
         """Create a Job; raise ConflictError if its name is taken."""
         return await self._create(JOB, job)
+
+    async def preview(self, kind: Kind, body: Manifest) -> Manifest:
+        """Return what the API server would store for an object, under another name; nothing is stored."""
+        metadata = {key: value for key, value in body["metadata"].items() if key != "name"}
+        # The API server shortens it, so that the name has at most 63 characters.
+        metadata["generateName"] = body["metadata"]["name"]
+        self._must_lead()
+        return await self._api.create(kind.path(metadata["namespace"]), {**body, "metadata": metadata}, dry_run=True)
 
     async def delete_job(self, namespace: str, name: str, uid: str) -> None:
         """Delete the Job with that UID, and its pods."""
@@ -80,13 +106,13 @@ class Cluster:
         pods: list[Manifest] = (await self._api.get(POD.path(namespace), query))["items"]
         return pods
 
-    async def list_workloads(self, namespace: str, job_uid: str) -> list[Manifest]:
-        """List Kueue's Workloads of a Job; raise NotFoundError without Kueue."""
-        return await self._list_kueue_objects("workloads", namespace, {"labelSelector": f"{KUEUE}/job-uid={job_uid}"})
+    def list_workloads(self, namespace: str) -> AsyncIterator[Manifest]:
+        """Yield Kueue's Workloads of a namespace's Jobs; raise NotFoundError without Kueue."""
+        return self._list_kueue_objects("workloads", namespace, {"labelSelector": JOB_UID_LABEL})
 
-    async def list_local_queues(self, namespace: str) -> list[Manifest]:
-        """List Kueue's LocalQueues in a namespace; raise NotFoundError without Kueue."""
-        return await self._list_kueue_objects("localqueues", namespace, {})
+    def list_local_queues(self, namespace: str) -> AsyncIterator[Manifest]:
+        """Yield Kueue's LocalQueues in a namespace; raise NotFoundError without Kueue."""
+        return self._list_kueue_objects("localqueues", namespace, {})
 
     async def get_result(self, namespace: str, name: str) -> Manifest | None:
         """Return the BenchmarkResult; None if it does not exist."""
@@ -100,16 +126,27 @@ class Cluster:
         """Delete the BenchmarkResult with that UID, if it exists."""
         await self._delete(RESULT, namespace, name, uid)
 
-    async def read_log(self, namespace: str, pod: str) -> str:
-        """Read the log of the runner's container, or the end of a long log."""
+    async def read_log(self, namespace: str, pod: str) -> LogDocuments:
+        """Read the documents in the log of the runner's container, or in the end of a long log."""
         path = POD.path(namespace, pod, "log")
         query = {"container": CONTAINER, "limitBytes": MAXIMUM_READ_BYTES}
-        log = await self._api.text(path, query)
+        documents, size = await self._read_documents(path, query)
+        is_whole = size < MAXIMUM_READ_BYTES
+        return documents if is_whole else (await self._read_documents(path, {**query, "tailLines": TAIL_LINES}))[0]
+
+    async def _read_documents(self, path: str, query: dict[str, Any]) -> tuple[LogDocuments, int]:
+        """Return the documents in a log, and the log's size in bytes."""
+        reader = LogReader(READ_KINDS, MAXIMUM_DOCUMENTS)
+        beginning, size = b"", 0
+        async for piece in self._api.pieces(path, query):
+            beginning = beginning or piece[:MAXIMUM_LINE_BYTES]
+            size += len(piece)
+            # In a thread: a log may have millions of lines, and thousands of documents to inflate.
+            await asyncio.to_thread(reader.feed, piece)
         # A kubelet reports a lost log in one line, with status 200.
-        if log.startswith(NO_LOG) and "\n" not in log:
-            raise NoLogError(200, log)
-        is_whole = len(log.encode()) < MAXIMUM_READ_BYTES
-        return log if is_whole else await self._api.text(path, {**query, "tailLines": TAIL_LINES})
+        if beginning.startswith(NO_LOG) and len(beginning) == size and b"\n" not in beginning:
+            raise NoLogError(200, beginning.decode(errors="replace"))
+        return await asyncio.to_thread(reader.finish), size
 
     async def list_events(self, namespace: str) -> AsyncIterator[Manifest]:
         """Yield the namespace's warnings, and its Events about image pulls."""
@@ -123,13 +160,14 @@ class Cluster:
         """Create an Event; raise ConflictError if it was created before."""
         await self._create(EVENT, event)
 
-    async def _list_kueue_objects(self, plural: str, namespace: str, query: dict[str, str]) -> list[Manifest]:
-        """List Kueue's objects of one kind; raise NotFoundError without Kueue."""
+    async def _list_kueue_objects(self, plural: str, namespace: str, query: dict[str, str]) -> AsyncIterator[Manifest]:
+        """Yield Kueue's objects of one kind; raise NotFoundError without Kueue."""
         # Any version will do: all have the fields that the operator reads.
         group = await self._api.get(f"/apis/{KUEUE}")
         kind = Kind(plural, plural, group["preferredVersion"]["groupVersion"])
-        items: list[Manifest] = (await self._api.get(kind.path(namespace), query))["items"]
-        return items
+        async for page in self._api.pages(kind.path(namespace), {**query, "limit": KUEUE_OBJECTS_PER_PAGE}):
+            for item in page["items"]:
+                yield item
 
     def _must_lead(self) -> None:
         """Raise NotLeadingError unless this replica leads.
@@ -151,8 +189,8 @@ class Cluster:
         self._must_lead()
         return await self._api.create(kind.path(body["metadata"]["namespace"]), body)
 
-    async def _delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
+    async def _delete(self, kind: Kind, namespace: str, name: str, uid: str, version: str | None = None) -> None:
         """Delete the object with that name and UID, if it exists."""
         self._must_lead()
         with suppress(NotFoundError):
-            await self._api.delete(kind.path(namespace, name), uid)
+            await self._api.delete(kind.path(namespace, name), uid, version)

@@ -10,42 +10,69 @@ The first of these that exists is the result:
 All but the first are marked as incomplete, and their notes give the reason.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from datetime import timedelta
 
 from pydantic import ValidationError
 
 from accelbench import figures
+from accelbench.api import labels
 from accelbench.api.case import Case
-from accelbench.api.reasons import FailureReason, StopReason
+from accelbench.api.reasons import FailureReason, RetryLimit, StopReason
 from accelbench.api.result import Comparison, Result, SpeedupEstimate, VariantResult
 from accelbench.delivery.killed import NoRunningVariantError, result_of_killed
-from accelbench.delivery.log import DocumentKind, Headline, LogDocuments, read_log
-from accelbench_operator.runs.failure import AttemptFailure, pod_interrupted, without_result
-from accelbench_operator.runs.observed import ObservedPod
+from accelbench.delivery.log import Headline, LogDocuments
+from accelbench_operator.runs.failure import AttemptFailure, pod_interrupted, removal_of, without_result
+from accelbench_operator.runs.observed import ObservedPod, explain_still_running
 
-READ_KINDS: frozenset[DocumentKind] = frozenset({"checkpoint", "result"})
-"""Documents that the operator reads from a log; those of launches are for people."""
 NAMED_PROBLEMS = 3
 """Maximum number of problems of a log that a message names."""
 OUT_OF_MEMORY = "OOMKilled"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 
 
-def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, is_last: bool, now: str) -> Result | AttemptFailure:
+def read_outcome(
+    case: Case, pod: ObservedPod, log: LogDocuments | None, *, retries: Collection[RetryLimit], now: str
+) -> Result | AttemptFailure:
     """Return the result of an attempt at `case`, or its failure.
 
-    If no other attempt follows (`is_last`), an incomplete result is better than none.
+    Args:
+        case: The case that was attempted.
+        pod: The pod of the attempt, whose runner has ended.
+        log: The documents in its log; None if the log is gone.
+        retries: Limits that allow another attempt. If none follows, an incomplete result is better than none.
+        now: The time of the result of a headline.
     """
-    documents = read_log((log or "").splitlines(), READ_KINDS)
+    outcome = _read_outcome(case, pod, log, retries, now)
+    if isinstance(outcome, AttemptFailure) or not pod.still_running:
+        return outcome
+    # The last note of an incomplete result is the reason, so this one is first.
+    return outcome.model_copy(update={"notes": (_note_on_other_containers(pod), *outcome.notes)})
+
+
+def _note_on_other_containers(pod: ObservedPod) -> str:
+    """Return a note about containers that were added to the runner's pod."""
+    return (
+        f"{explain_still_running(pod)} in the pod although the runner has ended: what was added to the pod shares the "
+        f"processors that are measured; exempt pods with the label {labels.MANAGED_BY}={labels.MANAGER} from it"
+    )
+
+
+def _read_outcome(
+    case: Case, pod: ObservedPod, log: LogDocuments | None, retries: Collection[RetryLimit], now: str
+) -> Result | AttemptFailure:
+    """Return the result of an attempt at `case`, or its failure, from the pod and its log."""
+    documents = log or LogDocuments()
     headline = read_headline(case, pod.message)
-    log_state = _describe_log(log, documents)
+    log_state = _describe_log(log)
     result = _delivered_result(case, headline, documents)
-    # At its deadline, a pod has used all its time, so an incomplete result is accepted.
-    was_interrupted = result is not None and not result.complete and pod.pod_reason != DEADLINE_EXCEEDED
+    # A runner that has used all its time gets no more, so an incomplete result is accepted.
+    was_interrupted = result is not None and not result.complete and not _ran_overtime(pod, case)
     if was_interrupted:
         failure = pod_interrupted(pod)
     else:
         failure = without_result(pod, headline.message if headline else "", log_state)
+    is_last = failure.reason.retry_limit not in retries
     if result is not None and (is_last or not was_interrupted):
         return _with_notes(result, *documents.problems)
     partial_result = result or _if_of_this_attempt(case, documents.latest("checkpoint"))
@@ -54,13 +81,20 @@ def read_outcome(case: Case, pod: ObservedPod, log: str | None, *, is_last: bool
         if result_of_kill:
             return _with_notes(result_of_kill, *documents.problems)
         # If the pod was deleted or evicted, another attempt brings more than this headline.
-        was_removed = pod.disruption or pod.deletion_time
+        was_removed = pod.deletion_time or removal_of(pod)
         if headline.state == "finished" and (is_last or not was_removed):
             return _from_headline(case, headline, log_state, now)
-    if partial_result is not None and (is_last or not failure.reason.retried):
+    if partial_result is not None and is_last:
         partial = partial_result.model_copy(update={"complete": False, "stopped": StopReason.INTERRUPTED})
         return _with_notes(partial, f"only the rounds before the end of the attempt: {failure}", *documents.problems)
     return failure
+
+
+def is_vouched_for(result: Result, case: Case, pod: ObservedPod) -> bool:
+    """Return True if the pod's own status names the result, by its digest."""
+    headline = read_headline(case, pod.message)
+    # Only the result with the digest of the headline is complete.
+    return result.complete and headline is not None and bool(headline.digest)
 
 
 def read_headline(case: Case, message: str) -> Headline | None:
@@ -97,7 +131,8 @@ def _identity(case: Case) -> object:
     # Other fields have defaults, which another release may change.
     variants = [(variant.name, variant.use) for variant in case.variants]
     device = case.accelerator
-    return case.name, case.origin, case.workload, variants, device.profile, device.price_per_hour
+    accelerator = (device.profile, device.target, device.devices, device.price_per_hour)
+    return case.name, case.origin, case.workload, variants, accelerator
 
 
 def _result_of_kill(
@@ -107,15 +142,24 @@ def _result_of_kill(
     if pod.reason == OUT_OF_MEMORY:
         reason = FailureReason.OUT_OF_MEMORY
         message = "the container was killed at its memory limit: raise it, or use a smaller case"
-    elif pod.pod_reason == DEADLINE_EXCEEDED:
+    elif _ran_overtime(pod, case):
         reason = FailureReason.TIMED_OUT
-        message = "the pod was ended at its deadline, long after the case's time limit"
+        message = "the runner hung, and was ended long after the case's time limit"
     else:
         return None
     try:
         return result_of_killed(case, checkpoint, headline, reason=reason, message=message, now=now)
     except NoRunningVariantError:
         return None
+
+
+def _ran_overtime(pod: ObservedPod, case: Case) -> bool:
+    """Return True if the runner ended itself, or the kubelet ended its pod, because it had used all its time."""
+    if pod.started_at is None or pod.ended_at is None:
+        return False
+    # The same node's clock has given both times.
+    limit = timedelta(seconds=case.measurement.runner_limit_seconds)
+    return pod.pod_reason == DEADLINE_EXCEEDED or pod.ended_at - pod.started_at >= limit
 
 
 def _from_headline(case: Case, headline: Headline, log_state: str, now: str) -> Result:
@@ -155,13 +199,13 @@ def _quoted_comparison(case: Case, rounds: int, estimate: SpeedupEstimate) -> Co
     )
 
 
-def _describe_log(log: str | None, documents: LogDocuments) -> str:
+def _describe_log(log: LogDocuments | None) -> str:
     """Return why the log has no result, and a remedy."""
     if log is None:
         return "The log is gone"
-    if documents.problems:
-        named_problems = "; ".join(documents.problems[:NAMED_PROBLEMS])
-        return f"The log is damaged: {named_problems}. {_remedy(documents.problems)}".rstrip()
+    if log.problems:
+        named_problems = "; ".join(log.problems[:NAMED_PROBLEMS])
+        return f"The log is damaged: {named_problems}. {_remedy(log.problems)}".rstrip()
     return "The log holds no result of this attempt"
 
 

@@ -4,7 +4,8 @@
 
 - an attempt is recorded in the status before its Job is created, with the Job's name, and stays there until its result
   is stored; afterwards the case's name is recorded;
-- a Job that no attempt in flight names is deleted, unless it has ended and its log may be needed;
+- a Job that no attempt in flight names is deleted; one that has ended without a valid result stays for a bounded time,
+  because its log may be needed;
 - every wait ends: `requeue_at` is when to decide again even if no watch reports a change until then.
 """
 
@@ -13,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from accelbench.api.reasons import AttemptReason, ConditionReason
+from accelbench.api.reasons import AttemptReason, ConditionReason, RetryLimit
 from accelbench.api.run import Attempt, BenchmarkRunStatus
 from accelbench.document import timestamp
 from accelbench.plan.names import attempt_name
-from accelbench_operator.runs.accept import Plan, Refused
+from accelbench_operator.runs.accept import FinishedRun, Plan, Refused, RunRetention
 from accelbench_operator.runs.actions import (
     Action,
     Collect,
@@ -30,7 +31,7 @@ from accelbench_operator.runs.actions import (
 )
 from accelbench_operator.runs.attempts import AttemptPhase, AttemptState, Observed, find_ending_pod, state_of
 from accelbench_operator.runs.failure import AttemptFailure
-from accelbench_operator.runs.observed import ObservedPod
+from accelbench_operator.runs.observed import ObservedJob, ObservedPod, explain_still_running
 from accelbench_operator.runs.status import (
     RunProgress,
     Stop,
@@ -58,19 +59,22 @@ class Decision:
 
 
 def decide(
-    plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, now: datetime, generation: int
+    plan: Plan | Refused | FinishedRun, status: BenchmarkRunStatus, observed: Observed, now: datetime, generation: int
 ) -> Decision:
     """Decide the next step of a run.
 
-    `status` must not be older than any Job of the run.
+    `status` must not be older than any Job of the run. Only with the status of a finished run, `plan` may be a
+    FinishedRun.
     """
     finish_time = finished_at(status)
     if finish_time is not None:
         updated = with_generation(status, generation)
-        return _decide_after_end(plan, updated, observed, finish_time, now)
+        return _decide_after_end(plan.retention, updated, observed, finish_time, now)
+    if isinstance(plan, FinishedRun):
+        raise TypeError("a run that has not finished needs its plan")
     if isinstance(plan, Refused):
         refused = refused_status(plan.message, status, now, generation)
-        return _decide_after_end(plan, refused, observed, now, now)
+        return _decide_after_end(plan.retention, refused, observed, now, now)
     situation = _assess(plan, status, observed, now)
     attempts, stop = _advance_all(situation)
     return _conclude(situation, attempts, stop)
@@ -113,7 +117,7 @@ def _assess(plan: Plan, status: BenchmarkRunStatus, observed: Observed, now: dat
     running_cases = frozenset(
         case for case, state in states.items() if state.phase is AttemptPhase.RUNNING and state.failure is None
     )
-    pods = [pod for pod in (observed.pod(attempt.job) for attempt in in_flight) if pod is not None]
+    pods = [pod for pod in (observed.pod(attempt) for attempt in in_flight) if pod is not None]
     # A run is active while the container of a case runs.
     if running_cases:
         running_pods = [pod for pod in pods if pod.case in running_cases]
@@ -176,7 +180,7 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
     )
     status = situation.status if is_active else _stop_active_time(situation.status, situation.pods, now)
     actions = _actions(plan, situation.recorded_attempts, attempts, observed, states, stop, now)
-    deletions = _unneeded_jobs(attempts, observed)
+    deletions, next_deletion = _unneeded_jobs(attempts, observed, plan.retention, now)
     events_to_read = [state.events_to_read for state in states.values() if state.events_to_read]
     # Events that are to be read now are among the actions.
     requeue_at = _earliest(
@@ -184,6 +188,7 @@ def _conclude(situation: _Situation, attempts: tuple[Attempt, ...], stop: Stop |
         *(state.until for state in states.values()),
         *(events.read_at for events in events_to_read if events.read_at > now),
         *(wait.until for wait in waits.values()),
+        next_deletion,
     )
     return Decision(progress_status(plan, status, progress), (*actions, *deletions), requeue_at)
 
@@ -205,11 +210,13 @@ def _wait_before_next(attempt: Attempt, plan: Plan, observed: Observed, now: dat
         number = attempt.number + 1
         reason = f"attempt {number} starts at {attempt.not_before}, after {attempt.reason}: {attempt.message}"
         return _Wait(next_start, f"{attempt.case}: {reason}")
-    ending = find_ending_pod(attempt.case, plan, observed, now)
+    ending = find_ending_pod(attempt, plan, observed, now)
     if ending is None:
         return None
     pod, until = ending
     reason = f"pod {pod.key.name} of the previous attempt has not ended yet"
+    if pod.still_running:
+        reason += f" ({explain_still_running(pod)})"
     return _Wait(until, f"{attempt.case}: {reason}; the operator waits for it until {timestamp(until)} at most")
 
 
@@ -236,7 +243,7 @@ def _advance(
     attempt: Attempt, state: AttemptState | None, plan: Plan, observed: Observed, stop: Stop | None, now: datetime
 ) -> Attempt:
     """Return the attempt for the new status."""
-    pod = observed.pod(attempt.job) if attempt.job else None
+    pod = observed.pod(attempt) if attempt.job else None
     if pod:
         location = {"pod": pod.key.name, "node": pod.node, "image": pod.image}
         attempt = attempt.model_copy(update={name: value for name, value in location.items() if value})
@@ -246,21 +253,35 @@ def _advance(
         return _after_failure(attempt, state.failure, plan, stop, now)
     # The result of an attempt that is over is being read, so it is not discarded.
     if state.phase is not AttemptPhase.OVER and stop and stop.discards:
-        return _fail(attempt, stop.discards, stop.discards.explain("the case in flight was discarded"), now)
+        waited = f" while it waited. {state.pending_reason.rstrip('. ')}" if state.pending_reason else ""
+        return _fail(attempt, stop.discards, stop.discards.explain(f"the case in flight was discarded{waited}"), now)
     if state.phase is not AttemptPhase.OVER and plan.policy.suspend:
         message = AttemptReason.SUSPENDED.explain("the case in flight was discarded")
         return _without_job(attempt, AttemptReason.SUSPENDED, message)
-    job = observed.jobs.get(attempt.job)
+    job = observed.job(attempt)
     return attempt.model_copy(update={"job_uid": job.key.uid}) if job else attempt
 
 
 def _after_failure(attempt: Attempt, failure: AttemptFailure, plan: Plan, stop: Stop | None, now: datetime) -> Attempt:
     """Prepare a failed attempt for a retry, or finish it."""
-    has_retries_left = attempt.retries < plan.policy.infrastructure_retries
-    if stop or not failure.reason.retried or not has_retries_left:
+    if stop or failure.reason.retry_limit not in _retries_left(attempt, plan):
         return _fail(attempt, failure.reason, failure.message, now)
-    delayed = attempt.model_copy(update={"not_before": timestamp(now + retry_delay(attempt.retries))})
-    return _without_job(delayed, failure.reason, failure.message)
+    was_disrupted = failure.reason.retry_limit is RetryLimit.DISRUPTION
+    fields = {
+        "not_before": timestamp(now + retry_delay(attempt.retries + attempt.disruptions)),
+        "retries": attempt.retries + (not was_disrupted),
+        "disruptions": attempt.disruptions + was_disrupted,
+    }
+    return _without_job(attempt.model_copy(update=fields), failure.reason, failure.message)
+
+
+def _retries_left(attempt: Attempt, plan: Plan) -> frozenset[RetryLimit]:
+    """Return the limits that allow another attempt at the case."""
+    left = {
+        RetryLimit.INFRASTRUCTURE: plan.policy.infrastructure_retries - attempt.retries,
+        RetryLimit.DISRUPTION: plan.policy.disruption_retries - attempt.disruptions,
+    }
+    return frozenset(limit for limit, number in left.items() if number > 0)
 
 
 def _fail(attempt: Attempt, reason: AttemptReason, message: str, now: datetime) -> Attempt:
@@ -281,13 +302,10 @@ def _without_job(attempt: Attempt, reason: AttemptReason, message: str) -> Attem
 def _next_attempt(previous: Attempt, plan: Plan, now: datetime) -> Attempt:
     number = previous.number + 1
     metadata = plan.metadata
-    # Only a failure sets `not_before`; after a suspension, an attempt is no retry.
-    is_retry = previous.not_before is not None
     fields = {
         "number": number,
         "job": attempt_name(metadata.name, metadata.uid, previous.case, number),
         "start_time": timestamp(now),
-        "retries": previous.retries + 1 if is_retry else previous.retries,
         "not_before": None,
     }
     return previous.model_copy(update=NO_JOB | fields)
@@ -329,7 +347,6 @@ def _actions(
 
     `recorded_attempts` are from the status before this decision.
     """
-    maximum_retries = plan.policy.infrastructure_retries
     recorded_cases = {attempt.case for attempt in recorded_attempts}
     actions: list[Action] = []
     for attempt in attempts:
@@ -337,47 +354,65 @@ def _actions(
             continue
         state = states.get(attempt.case)
         if state and state.phase is AttemptPhase.OVER and state.failure is None:
-            is_last = stop is not None or attempt.retries >= maximum_retries
-            actions.append(Collect(attempt, is_last=is_last))
+            actions.append(Collect(attempt, frozenset() if stop else _retries_left(attempt, plan)))
         elif state and state.suspected_failure:
             actions.append(ConfirmFailure(attempt, state.suspected_failure))
         elif state and state.reads_queue:
             actions.append(ReadQueue(attempt))
         elif state and state.events_to_read and now >= state.events_to_read.read_at:
             actions.append(ReadEvents(attempt, state.events_to_read))
-        elif attempt.job not in observed.jobs and attempt.job_uid is None:
+        elif observed.job(attempt) is None and attempt.job_uid is None:
             actions.append(CreateJob(attempt.case, attempt.number, is_first=attempt.case not in recorded_cases))
     return tuple(actions)
 
 
-def _unneeded_jobs(attempts: tuple[Attempt, ...], observed: Observed) -> tuple[DeleteJob, ...]:
-    """Return a deletion for each Job that is no longer needed.
+def _unneeded_jobs(
+    attempts: tuple[Attempt, ...], observed: Observed, retention: RunRetention, now: datetime
+) -> tuple[tuple[DeleteJob, ...], datetime | None]:
+    """Return a deletion for each Job that is no longer needed, and when the next one is due.
 
-    A Job that has ended without a complete result stays for its log.
+    A Job that has ended without a valid result stays for a while with its pod and log; such a pod holds no device.
     """
-    jobs_in_flight = {attempt.job for attempt in attempts if _in_flight(attempt)}
-    deletions = []
+    # A Job whose UID is unknown was created by another process, or by somebody else: `apply` finds out.
+    in_flight = {attempt.job: observed.job_uid(attempt) for attempt in attempts if _in_flight(attempt)}
+    unneeded, failed = [], []
     for job in observed.jobs.values():
+        if in_flight.get(job.key.name, "") in {job.key.uid, None}:
+            continue
         result = observed.results.get(job.case)
-        if result is None:
-            if job.key.name not in jobs_in_flight and not job.has_ended:
-                deletions.append(DeleteJob(job.key.name, job.key.uid))
-        elif result.complete or not job.has_ended:
-            deletions.append(DeleteJob(job.key.name, job.key.uid, result.name))
-    return tuple(deletions)
+        if result is not None and result.valid:
+            unneeded.append(job)
+        elif job.has_ended:
+            failed.append(job)
+        elif not observed.has_only_ended_pods(job):
+            unneeded.append(job)
+        # Otherwise the Job controller is about to report the Job's end.
+    failed.sort(key=lambda job: (job.ended_at or job.created_at, job.key.name), reverse=True)
+    unneeded += failed[retention.failed_jobs :]
+    next_deletion: datetime | None = None
+    for job in failed[: retention.failed_jobs]:
+        delete_at = (job.ended_at or job.created_at) + retention.failed_jobs_time
+        if now >= delete_at:
+            unneeded.append(job)
+        else:
+            next_deletion = _earliest(next_deletion, delete_at)
+    return tuple(_delete_job(job, observed) for job in unneeded), next_deletion
+
+
+def _delete_job(job: ObservedJob, observed: Observed) -> DeleteJob:
+    result = observed.results.get(job.case)
+    return DeleteJob(job.key.name, job.key.uid, result.name if result else None)
 
 
 def _decide_after_end(
-    plan: Plan | Refused, status: BenchmarkRunStatus, observed: Observed, finish_time: datetime, now: datetime
+    retention: RunRetention, status: BenchmarkRunStatus, observed: Observed, finish_time: datetime, now: datetime
 ) -> Decision:
     """Return the decision on a finished run."""
-    deletions = _unneeded_jobs((), observed)
-    if plan.ttl_seconds is None:
-        return Decision(status, deletions)
-    expires_at = finish_time + timedelta(seconds=plan.ttl_seconds)
-    if now >= expires_at:
+    deletions, next_deletion = _unneeded_jobs((), observed, retention, now)
+    expires_at = finish_time + retention.ttl if retention.ttl is not None else None
+    if expires_at is not None and now >= expires_at:
         return Decision(status, (*deletions, DeleteRun()))
-    return Decision(status, deletions, requeue_at=expires_at)
+    return Decision(status, deletions, requeue_at=_earliest(expires_at, next_deletion))
 
 
 def _start_active_time(status: BenchmarkRunStatus, pods: Iterable[ObservedPod], now: datetime) -> BenchmarkRunStatus:
@@ -395,7 +430,8 @@ def _stop_active_time(status: BenchmarkRunStatus, pods: Sequence[ObservedPod], n
     if status.active_start_time is None:
         return status
     start = datetime.fromisoformat(status.active_start_time)
-    ends = [pod.ended_at or now for pod in pods if pod.started_at]
+    # A node's clock may be ahead, but no container that has ended did so after now.
+    ends = [min(pod.ended_at or now, now) for pod in pods if pod.started_at]
     elapsed = max(ends, default=now) - start
     # A node's clock may be wrong, so the end may seem to be before the start.
     seconds = status.active_seconds + max(0, round(elapsed.total_seconds()))
@@ -408,8 +444,8 @@ def _maximum_active_time(plan: Plan) -> timedelta:
         return limit
     # By default, a run may be active as long as all its attempts can take.
     rounds_of_cases = math.ceil(len(plan.names) / plan.policy.parallelism)
-    maximum_attempts = 1 + plan.policy.infrastructure_retries
-    return rounds_of_cases * maximum_attempts * plan.pod_deadline + BETWEEN_CASES
+    maximum_attempts = 1 + plan.policy.infrastructure_retries + plan.policy.disruption_retries
+    return rounds_of_cases * maximum_attempts * plan.runner_limit + BETWEEN_CASES
 
 
 def _active_until(plan: Plan, status: BenchmarkRunStatus) -> datetime | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.reasons import ConditionReason
 from accelbench.api.run import Attempt, BenchmarkRunStatus
-from accelbench.document import on_one_line, timestamp
+from accelbench.document import on_one_line, shorten, timestamp
 from accelbench.plan.names import digest
 
 COMPONENT = "accelbench-operator"
@@ -52,7 +52,7 @@ def transitions(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Iterat
         has_succeeded = new_conditions["Succeeded"].status == "True"
         message = f"{after.headline}; {finished.message}" if after.headline else finished.message
         yield Transition("Normal" if has_succeeded else "Warning", finished.reason, message)
-    elif _deserves_event(old_reason, finished.reason, before):
+    elif old_reason != finished.reason and ConditionReason.SUSPENDED in {old_reason, finished.reason}:
         yield Transition("Normal", finished.reason, finished.message)
 
 
@@ -67,16 +67,6 @@ def newly_failed(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> Itera
             # `after` may already have the number of the retry.
             number = earlier.number if earlier else 1
             yield number, attempt
-
-
-def _deserves_event(old_reason: str, new_reason: str, before: BenchmarkRunStatus) -> bool:
-    """Return True if the run was suspended, was resumed, or runs for the first time."""
-    if old_reason == new_reason:
-        return False
-    is_suspended_or_resumed = ConditionReason.SUSPENDED in {old_reason, new_reason}
-    never_ran = before.active_start_time is None and before.active_seconds == 0
-    runs_first = new_reason == ConditionReason.RUNNING and never_ran
-    return is_suspended_or_resumed or runs_first
 
 
 def event_manifest(transition: Transition, namespace: str, run: str, uid: str, now: datetime) -> dict[str, Any]:
@@ -97,7 +87,7 @@ def event_manifest(transition: Transition, namespace: str, run: str, uid: str, n
         },
         "type": transition.kind,
         "reason": transition.reason,
-        "message": on_one_line(transition.message)[:MAXIMUM_MESSAGE],
+        "message": shorten(on_one_line(transition.message), MAXIMUM_MESSAGE),
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "firstTimestamp": time,

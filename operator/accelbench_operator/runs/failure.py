@@ -3,8 +3,10 @@
 An attempt fails if it ends without a complete result. A variant that fails is part of a result, and fails no attempt.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from accelbench.api.reasons import AttemptReason
 from accelbench.document import on_one_line, timestamp
@@ -16,6 +18,12 @@ MAXIMUM_DETAIL = 2048
 """Maximum number of characters of a message that comes from a pod, a node or an API server."""
 DISRUPTION = "DisruptionTarget"
 """The condition of a pod that is drained, evicted or preempted."""
+NODE_SHUTDOWN = {"Terminated", "NodeShutdown", "Shutdown"}
+"""Reasons of pods on a node that shuts down."""
+NODE_GONE = {"TerminationByKubelet", "DeletionByTaintManager", "DeletionByPodGC"}
+"""Reasons of that condition if the node shuts down, got a taint or is gone."""
+NEVER_STARTS = re.compile("exec format error|executable file not found|no such file or directory|permission denied")
+"""Messages of container runtimes about an image that starts on no node of its kind."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,13 @@ class AttemptFailure:
     def __str__(self) -> str:
         """Return `Reason: message`."""
         return f"{self.reason}: {self.message}"
+
+
+class Removal(NamedTuple):
+    """Describe why the cluster ended a pod."""
+
+    reason: AttemptReason
+    detail: str
 
 
 def _failure(reason: AttemptReason, detail: str) -> AttemptFailure:
@@ -53,14 +68,20 @@ def job_deleted(name: str) -> AttemptFailure:
     return _failure(AttemptReason.JOB_DELETED, f"Job {name} was deleted before its result was stored")
 
 
-def pod_gone(job: ObservedJob, disruption: str = "") -> AttemptFailure:
+def pod_gone(job: ObservedJob, removal: Removal | None = None) -> AttemptFailure:
     """Return the failure of a Job whose pod and log were deleted."""
-    if disruption or DISRUPTION in job.failure:
-        cause = disruption or job.failure.rstrip(". ")
-        return _failure(AttemptReason.DISRUPTED, f"{cause}; its log is gone too")
+    if removal is None and DISRUPTION in job.failure:
+        removal = Removal(AttemptReason.DISRUPTED, job.failure.rstrip(". "))
+    if removal is not None:
+        return _failure(removal.reason, f"{removal.detail}; its log is gone too")
     detail = f" ({job.failure})" if job.failure else ""
     gone = f"the pod of Job {job.key.name} and its log were deleted before the result was stored{detail}"
     return _failure(AttemptReason.POD_LOST, gone)
+
+
+def pod_refused(pending: str) -> AttemptFailure:
+    """Return the failure of an attempt whose pod a LimitRange forbids."""
+    return _failure(AttemptReason.POD_REFUSED, f"the case's pod cannot be created. {pending}")
 
 
 def job_refused(message: str) -> AttemptFailure:
@@ -84,16 +105,35 @@ def result_refused(message: str) -> AttemptFailure:
     return _failure(AttemptReason.RESULT_REFUSED, message)
 
 
-def disruption_of(pod: ObservedPod) -> str:
-    """Describe which pod was disrupted, and why."""
+def removal_of(pod: ObservedPod) -> Removal | None:
+    """Return why the cluster ended a pod; None if it did not."""
+    reason = _removal_reason(pod)
+    if reason is None:
+        return None
     location = f" on node {pod.node}" if pod.node else ""
-    return f"pod {pod.key.name}{location}: {pod.disruption.rstrip('. ')}"
+    # A kubelet's own message names the amounts.
+    cause = f"{pod.pod_reason}: {pod.pod_message}" if pod.pod_message else pod.disruption
+    return Removal(reason, f"pod {pod.key.name}{location}: {cause.rstrip('. ')}")
+
+
+def _removal_reason(pod: ObservedPod) -> AttemptReason | None:
+    if pod.pod_reason == "Evicted":
+        # Only a limit of the pod's own is exceeded; a node is low on a resource.
+        is_own_limit = "exceed" in pod.pod_message
+        return AttemptReason.STORAGE_LIMIT_EXCEEDED if is_own_limit else AttemptReason.NODE_PRESSURE
+    cause = pod.disruption.partition(": ")[0]
+    if pod.pod_reason == "Preempting" or cause == "PreemptionByScheduler":
+        return AttemptReason.PREEMPTED
+    if pod.pod_reason in NODE_SHUTDOWN or cause in NODE_GONE:
+        return AttemptReason.NODE_RECLAIMED
+    return AttemptReason.DISRUPTED if pod.disruption else None
 
 
 def pod_interrupted(pod: ObservedPod) -> AttemptFailure:
-    """Return the failure of a pod that was disrupted or deleted."""
-    if pod.disruption:
-        return _failure(AttemptReason.DISRUPTED, disruption_of(pod))
+    """Return the failure of a pod that the cluster or somebody ended while it measured."""
+    removal = removal_of(pod)
+    if removal is not None:
+        return _failure(removal.reason, removal.detail)
     return _failure(AttemptReason.INTERRUPTED, f"pod {pod.key.name} was deleted while it measured")
 
 
@@ -103,15 +143,27 @@ def without_result(pod: ObservedPod, message: str, log_state: str) -> AttemptFai
     `message` comes from the runner's headline; `log_state` describes the log.
     """
     log_command = f"kubectl logs {pod.key.name} -n {pod.key.namespace}"
-    if pod.disruption:
+    if removal_of(pod) is not None:
         return pod_interrupted(pod)
     if pod.exit_code == INVALID_CASE_EXIT:
         return _failure(AttemptReason.INVALID_CASE, message or "the runner refused the case")
     if pod.exit_code == INTERNAL_ERROR_EXIT:
         return _failure(AttemptReason.RUNNER_ERROR, f"{message or 'the runner failed'} ({log_command})")
-    if pod.exit_code is None or pod.reason in {"StartError", "ContainerCannotRun"}:
-        reason, reason_message = (pod.pod_reason, pod.pod_message) if pod.pod_reason else (pod.reason, pod.message)
-        cause = ": ".join(text for text in (reason, reason_message) if text) or pod.waiting or "no reason given"
-        return _failure(AttemptReason.NOT_STARTED, f"pod {pod.key.name} ended before its container ran: {cause}")
+    # The exit code of a container that a kubelet has never seen means nothing.
+    if pod.exit_code is None or pod.started_at is None or pod.reason in {"StartError", "ContainerCannotRun"}:
+        return _not_started(pod)
     ending = f"the runner ended with exit code {pod.exit_code} and left no complete result"
     return _failure(AttemptReason.RESULT_LOST, f"{ending}. {log_state} ({log_command})")
+
+
+def _not_started(pod: ObservedPod) -> AttemptFailure:
+    """Return the failure of a pod whose container never ran."""
+    reason, reason_message = (pod.pod_reason, pod.pod_message) if pod.pod_reason else (pod.reason, pod.message)
+    cause = ": ".join(text for text in (reason, reason_message) if text)
+    causes = ". It waited for this: ".join(text.rstrip(". ") for text in (cause, pod.waiting) if text)
+    detail = f"pod {pod.key.name} ended before its container ran: {causes or 'no reason given'}"
+    if pod.pod_reason == "DeadlineExceeded":
+        return _failure(AttemptReason.START_DEADLINE_EXCEEDED, detail)
+    if NEVER_STARTS.search(reason_message):
+        return _failure(AttemptReason.START_ERROR, detail)
+    return _failure(AttemptReason.NOT_STARTED, detail)

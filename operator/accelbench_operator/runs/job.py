@@ -13,23 +13,34 @@ from accelbench.api import labels
 from accelbench.api.case import Case, ConfigMapKey
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.profiles import Profile
-from accelbench.api.run import BenchmarkRun, UsedRunner, WorkloadReference
+from accelbench.api.run import BenchmarkRun, RunPolicy, UsedRunner, WorkloadReference
 from accelbench.catalogue.script import SCRIPT_VARIABLE
 from accelbench.cluster_api.errors import ApiError
 from accelbench.cluster_api.kinds import CLAIM_TEMPLATE, RUN
 from accelbench.plan.names import attempt_name, claim_template_name
 from accelbench_operator.runs.pod_template import CONTAINER, Manifest, add_defaults, merge_pod_template
-
-START_MARGIN_SECONDS = 3600
-"""Added to a case's time limit for the pod's deadline, which includes the time of pulling the image: both frameworks
-with CUDA are 10 GB, which takes half an hour from some registries."""
+from accelbench_operator.runs.waits import Wait
 
 WORK_DIRECTORY = "/var/lib/accelbench"
 TERMINATION_LOG = "/dev/termination-log"
 SCRIPT = "accelbench-script"
 SCRIPT_DIRECTORY = "/etc/accelbench-script"
+SCRATCH = ("accelbench-work", "accelbench-tmp")
+"""Volumes that the runner writes to."""
+STORAGE = "ephemeral-storage"
 MAXIMUM_LABEL = 63
 CLAIM = "accelbench-device"
+NO_ISTIO = {"sidecar.istio.io/inject": "false"}
+"""Label that keeps Istio's proxy out of the pod; for older releases, an annotation.
+
+A runner needs no network, and a proxy would share its processors."""
+NO_LINKERD = {"linkerd.io/inject": "disabled"}
+DO_NOT_EVICT = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+"""Annotations that keep autoscalers from removing the node. After an eviction, the measurement would start again from
+the beginning."""
 ANY_CASE: Manifest = {
     "labelSelector": {
         "matchLabels": {labels.MANAGED_BY: labels.MANAGER},
@@ -42,9 +53,14 @@ ANY_CASE: Manifest = {
 of other cases away from a pod that has the term."""
 
 
-def pod_deadline_seconds(time_limit_seconds: int) -> int:
-    """Return the pod's deadline: the case's time limit, plus time to start."""
-    return time_limit_seconds + START_MARGIN_SECONDS
+def pod_deadline_seconds(runner_limit_seconds: int, policy: RunPolicy) -> int:
+    """Return the pod's deadline, which counts from the kubelet's acceptance and includes the pull of the image.
+
+    It only ends what neither the runner nor the operator has ended: it is later than their own limits together.
+    """
+    waits = (Wait.START.default_limit, Wait.START.limit.maximum_time(policy))
+    start_limit = max(wait for wait in waits if wait is not None)
+    return int(start_limit.total_seconds()) + runner_limit_seconds
 
 
 def identity_labels(run: BenchmarkRun, case: str) -> dict[str, str]:
@@ -72,14 +88,18 @@ def build_job(run: BenchmarkRun, case: Case, attempt: int, runner: UsedRunner) -
     """
     attempt_labels = identity_labels(run, case.name) | {labels.ATTEMPT: str(attempt)}
     run_labels = run.metadata.labels
-    queue_labels = {key: run_labels[key] for key in (labels.QUEUE, labels.QUEUE_PRIORITY) if run_labels.get(key)}
-    template = _runner_pod_template(attempted_case(case, attempt), runner, attempt_labels)
+    queue_labels = {key: run_labels[key] for key in labels.PASSED_ON if run_labels.get(key)}
+    template = _runner_pod_template(attempted_case(case, attempt), runner, run.spec.run_policy, attempt_labels)
     if runner.profile.device_class:
         claim_device(template["spec"], run)
     template = add_defaults(merge_pod_template(template, run.spec.pod_template), runner.pod_template)
     (container,) = template["spec"]["containers"]
     # The runner writes the image into its result; only the merged template has the final one.
     container["env"] = [*container["env"], {"name": "ACCELBENCH_IMAGE", "value": container["image"]}]
+    for volume in template["spec"]["volumes"]:
+        if volume["name"] in SCRATCH:
+            # The kubelet's message then names the volume instead of the whole pod.
+            volume["emptyDir"] = {"sizeLimit": container["resources"]["limits"][STORAGE]}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -125,24 +145,24 @@ def memory_limit(run: BenchmarkRun, profile: Profile) -> int:
     return int(parse_quantity(template["spec"]["containers"][0]["resources"]["limits"]["memory"]))
 
 
-def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str, str]) -> Manifest:
+def _runner_pod_template(case: Case, runner: UsedRunner, policy: RunPolicy, pod_labels: Mapping[str, str]) -> Manifest:
     """Return the pod template of a case, before other templates are merged into it."""
     profile = runner.profile
     script = script_of(case)
     pod: Manifest = {
         "restartPolicy": "Never",
         # The pod has the deadline, because a deadline of the Job would delete the pod with its log.
-        "activeDeadlineSeconds": pod_deadline_seconds(case.measurement.time_limit_seconds),
+        "activeDeadlineSeconds": pod_deadline_seconds(case.measurement.runner_limit_seconds, policy),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "nodeSelector": profile.node_selector,
+        "os": {"name": "linux"},
+        "nodeSelector": profile.node_labels,
         "tolerations": [toleration.model_dump(by_alias=True, exclude_none=True) for toleration in profile.tolerations],
         "containers": [_container(case, profile, runner.image)],
         "volumes": [
             {"name": "accelbench-case", "downwardAPI": {"items": [_case_item()]}},
-            {"name": "accelbench-work", "emptyDir": {}},
-            {"name": "accelbench-tmp", "emptyDir": {}},
+            *({"name": name, "emptyDir": {}} for name in SCRATCH),
             *([_script_volume(script)] if script else []),
         ],
     }
@@ -152,11 +172,13 @@ def _runner_pod_template(case: Case, runner: UsedRunner, pod_labels: Mapping[str
         pod["runtimeClassName"] = profile.runtime_class_name
     return {
         "metadata": {
-            "labels": dict(pod_labels),
+            "labels": {**pod_labels, **NO_ISTIO},
             "annotations": {
                 labels.CASE_ANNOTATION: case.to_json(),
-                # After an eviction, the measurement would start again from the beginning.
-                "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+                "kubectl.kubernetes.io/default-container": CONTAINER,  # for kubectl logs, next to an injected one
+                **NO_ISTIO,
+                **NO_LINKERD,
+                **DO_NOT_EVICT,
             },
         },
         "spec": pod,
@@ -235,7 +257,7 @@ def _environment(profile: Profile, script: ConfigMapKey | None) -> list[dict[str
 
 def _resources(case: Case, profile: Profile) -> dict[str, Any]:
     """Return the container's resources."""
-    amounts = {"cpu": str(profile.cpu), "memory": profile.memory}
+    amounts = {"cpu": str(profile.cpu), "memory": profile.memory, STORAGE: profile.ephemeral_storage}
     if profile.resource:
         # A pod takes all chips of its TPU slice, or else the devices of its case.
         amounts[profile.resource] = str(profile.slice_chips or case.accelerator.devices)

@@ -3,21 +3,38 @@
 A version that this operator has read or written itself is confirmed: it was the latest at that time. The version of a
 watch event may be outdated. A status may be written on top of it, because the API server refuses a version that is not
 the latest. Other actions need a confirmed version.
+
+Users decide how many runs there are and how large each is. So both the runs and the events have a size that all of them
+together do not exceed: what was not needed for the longest time is dropped, and read again when it is needed.
 """
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json, to_json
 
+from accelbench.api import labels
 from accelbench.api.run import BenchmarkRunStatus
 from accelbench.plan.names import attempt_name
 from accelbench_operator.engine.kinds import Manifest
 from accelbench_operator.engine.queue import RetryError
-from accelbench_operator.runs.accept import Plan, Refused
+from accelbench_operator.runs.accept import FinishedRun, Plan, Refused
 
 REMEMBERED_VERSIONS = 32
 """Maximum number of confirmed versions to remember for each run; their events may still arrive."""
+MAXIMUM_RUN_BYTES = 24 * 1024 * 1024
+"""Memory for all remembered runs: some three thousand ordinary ones."""
+MAXIMUM_EVENT_BYTES = 4 * 1024 * 1024
+"""Memory for the events that no step has taken yet."""
+RUN_BYTES, NAME_BYTES, ATTEMPT_BYTES = 6 * 1024, 128, 2 * 1024
+"""Rough memory of a remembered run without its manifest, of a case's name, and of an attempt."""
+
+NEEDED_METADATA = ("name", "namespace", "uid", "generation", "resourceVersion", "deletionTimestamp")
+
+Value = TypeVar("Value")
 
 
 class UnreadableStatusError(RetryError):
@@ -30,7 +47,7 @@ class KnownRun:
 
     version: str
     generation: int
-    plan: Plan | Refused
+    plan: Plan | Refused | FinishedRun
     written_status: BenchmarkRunStatus
     """The status that the API server has."""
     status: BenchmarkRunStatus
@@ -42,14 +59,67 @@ class KnownRun:
     unwritten_since: datetime | None = None
     """Time since which `status` has progress that is not written; None if all is written."""
 
+    @property
+    def bytes(self) -> int:
+        """Estimate the memory that it takes."""
+        size = RUN_BYTES + len(self.status.attempts) * ATTEMPT_BYTES
+        size += sum(len(condition.message) for condition in self.status.conditions)
+        if isinstance(self.plan, Plan):
+            size += len(self.plan.manifest) + len(self.plan.names) * NAME_BYTES
+        return size
+
+
+class Recent(Generic[Value]):
+    """Hold values by UID up to a total size; drop those that were not put or used for the longest time."""
+
+    def __init__(self, maximum_bytes: int) -> None:
+        self._maximum_bytes = maximum_bytes
+        self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
+        self.bytes = 0
+        """Size of all values."""
+
+    def __len__(self) -> int:
+        """Return the number of values."""
+        return len(self._values)
+
+    def put(self, uid: str, value: Value, size: int) -> list[str]:
+        """Hold a value of `size` bytes; return the UIDs of those that were dropped."""
+        self.pop(uid)
+        self._values[uid] = value, size
+        self.bytes += size
+        dropped = []
+        while self.bytes > self._maximum_bytes:
+            oldest, (_, oldest_size) = self._values.popitem(last=False)
+            self.bytes -= oldest_size
+            dropped.append(oldest)
+        return dropped
+
+    def get(self, uid: str) -> Value | None:
+        """Return a value, which is now the last to be dropped."""
+        if uid not in self._values:
+            return None
+        self._values.move_to_end(uid)
+        return self._values[uid][0]
+
+    def pop(self, uid: str) -> Value | None:
+        """Remove a value and return it."""
+        value, size = self._values.pop(uid, (None, 0))
+        self.bytes -= size
+        return value
+
+    def clear(self) -> None:
+        """Remove all values."""
+        self._values.clear()
+        self.bytes = 0
+
 
 class KnownRuns:
     """Hold runs, their latest events and their confirmed versions, by UID."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, KnownRun] = {}
-        self._events: dict[str, Manifest] = {}
-        """The latest event of each run that no step has taken yet."""
+        self._runs: Recent[KnownRun] = Recent(MAXIMUM_RUN_BYTES)
+        self._events: Recent[bytes] = Recent(MAXIMUM_EVENT_BYTES)
+        """The latest event of each run that no step has taken yet, as JSON."""
         self._versions: dict[str, list[str]] = {}
         """The latest confirmed resource versions of each run, oldest first."""
 
@@ -61,12 +131,16 @@ class KnownRuns:
             # A watch reports versions in order, so no event of an older version will follow.
             del confirmed_versions[: confirmed_versions.index(version)]
             return False
-        self._events[uid] = manifest
+        event = to_json(needed_fields(manifest))
+        for dropped in self._events.put(uid, event, len(event)):
+            # Its next step has neither the event nor the run, so it reads the run.
+            self._runs.pop(dropped)
         return True
 
     def take_event(self, uid: str) -> Manifest | None:
         """Remove and return the run's latest event, if its version is still new."""
-        event = self._events.pop(uid, None)
+        text = self._events.pop(uid)
+        event: Manifest | None = None if text is None else from_json(text)
         if event is None or event["metadata"]["resourceVersion"] in self._versions.get(uid, []):
             return None
         return event
@@ -77,7 +151,7 @@ class KnownRuns:
 
     def keep(self, uid: str, run: KnownRun) -> None:
         """Remember a run, and its version if that is confirmed."""
-        self._runs[uid] = run
+        self._runs.put(uid, run, run.bytes)
         if run.is_confirmed:
             versions = self._versions.setdefault(uid, [])
             if run.version not in versions:
@@ -86,12 +160,12 @@ class KnownRuns:
 
     def drop(self, uid: str) -> None:
         """Drop a run, so that the next step reads it again."""
-        self._runs.pop(uid, None)
+        self._runs.pop(uid)
 
     def forget(self, uid: str) -> None:
         """Drop everything about a run that is deleted or idle."""
-        self._runs.pop(uid, None)
-        self._events.pop(uid, None)
+        self._runs.pop(uid)
+        self._events.pop(uid)
         self._versions.pop(uid, None)
 
     def forget_all(self) -> None:
@@ -128,6 +202,15 @@ def foreign_fields(run: Manifest) -> Manifest:
     """Return the fields of the run's status that this release does not define."""
     defined_names = {field.alias for field in BenchmarkRunStatus.model_fields.values()}
     return {name: value for name, value in (run.get("status") or {}).items() if name not in defined_names}
+
+
+def needed_fields(run: Manifest) -> Manifest:
+    """Return a run without the metadata that no step needs; a user's annotations and labels have no small limit."""
+    metadata = run["metadata"]
+    needed = {name: metadata[name] for name in NEEDED_METADATA if name in metadata}
+    given_labels = metadata.get("labels") or {}
+    needed["labels"] = {name: given_labels[name] for name in labels.PASSED_ON if name in given_labels}
+    return {**run, "metadata": needed}
 
 
 def is_idle(run: Manifest) -> bool:

@@ -5,16 +5,18 @@ some seconds after the suspension, because a queue with free quota admits the Jo
 further apart. There is no watch of Workloads.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from accelbench.api import labels
 from accelbench.cluster_api.errors import ApiError, NotFoundError
+from accelbench.document import shorten
 from accelbench.problem import suggest_name
-from accelbench_operator.runs.cluster import Cluster
-from accelbench_operator.runs.observed import ObservedJob
+from accelbench_operator.runs.cluster import JOB_UID_LABEL, Cluster
+from accelbench_operator.runs.namespace_cache import NamespaceCache
+from accelbench_operator.runs.observed import MAXIMUM_TEXT, ObservedJob
 
 SHORTEST_PAUSE = timedelta(seconds=5)
 """Time from a Job's suspension to the first read of its Workload, and minimum pause between two reads."""
@@ -61,38 +63,77 @@ def explain_suspended(job: ObservedJob, report: QueueReport | None) -> str:
     return f"Job {job.key.name} waits in {_queue_name(job)}."
 
 
-async def read_queue(cluster: Cluster, job: ObservedJob, now: datetime) -> QueueReport:
-    """Read from Kueue why the Job is suspended."""
-    try:
-        workloads = await cluster.list_workloads(job.key.namespace, job.key.uid)
-        workload = workloads[0] if workloads else None
-        queue_names: list[str] | None = None
-        if workload is None or _is_inadmissible(workload):
-            # The Job's queue may not exist.
-            queues = await cluster.list_local_queues(job.key.namespace)
-            queue_names = [queue["metadata"]["name"] for queue in queues]
-    except NotFoundError:
-        message = (
-            f"Job {job.key.name} waits in {_queue_name(job)}, and this cluster has no Kueue to admit it: install "
-            f"Kueue, or apply the run under another name without the label {labels.QUEUE}"
-        )
-        return QueueReport(job.suspended_since, now, message, in_queue=False)
-    except ApiError as error:
-        message = (
-            f"Job {job.key.name} waits in {_queue_name(job)}; kubectl get workloads says why. The operator cannot "
-            "read the Workload"
-        )
-        return QueueReport(job.suspended_since, now, f"{message}: {error.message.rstrip('.')}")
-    if queue_names is not None and job.queue not in queue_names:
-        return QueueReport(job.suspended_since, now, _explain_missing_queue(job, queue_names), in_queue=False)
-    if workload is None:
-        reason = "Kueue has created no Workload for it: check that its controller runs"
-    elif final_reason := _why_never_admitted(workload):
-        message = f"Job {job.key.name} stays suspended: {final_reason}"
-        return QueueReport(job.suspended_since, now, message, in_queue=False)
-    else:
-        reason = _why_not_admitted_yet(workload)
-    return QueueReport(job.suspended_since, now, f"Job {job.key.name} waits in {_queue_name(job)}: {reason}")
+class Queues:
+    """Find out why queues hold Jobs, with one list of Workloads for all Jobs of a namespace."""
+
+    def __init__(
+        self, cluster: Cluster, clock: Callable[[], datetime], find_uids: Callable[[str], Container[str]]
+    ) -> None:
+        """Read from `cluster`; `find_uids` returns the UIDs of a namespace's Jobs whose Workloads are kept."""
+        self._cluster = cluster
+        self._clock = clock
+        self._find_uids = find_uids
+        self._workloads: NamespaceCache[Mapping[str, _Workload]] = NamespaceCache(self._read_workloads, clock)
+        self._queue_names: NamespaceCache[tuple[str, ...]] = NamespaceCache(self._read_queue_names, clock)
+
+    async def report(self, job: ObservedJob) -> QueueReport:
+        """Return why the Job is suspended."""
+        namespace, since, now = job.key.namespace, job.suspended_since, self._clock()
+        try:
+            workload = (await self._workloads.get(namespace)).get(job.key.uid)
+            queue_names: tuple[str, ...] | None = None
+            if workload is None or workload.is_inadmissible:
+                # The Job's queue may not exist.
+                queue_names = await self._queue_names.get(namespace)
+        except NotFoundError:
+            message = (
+                f"Job {job.key.name} waits in {_queue_name(job)}, and this cluster has no Kueue to admit it: install "
+                f"Kueue, or apply the run under another name without the label {labels.QUEUE}"
+            )
+            return QueueReport(since, now, message, in_queue=False)
+        except ApiError as error:
+            message = (
+                f"Job {job.key.name} waits in {_queue_name(job)}; kubectl get workloads says why. The operator cannot "
+                "read the Workload"
+            )
+            return QueueReport(since, now, f"{message}: {error.message.rstrip('.')}")
+        if queue_names is not None and job.queue not in queue_names:
+            return QueueReport(since, now, _explain_missing_queue(job, queue_names), in_queue=False)
+        if workload is None:
+            reason = "Kueue has created no Workload for it: check that its controller runs"
+        elif workload.why_never_admitted:
+            message = f"Job {job.key.name} stays suspended: {workload.why_never_admitted}"
+            return QueueReport(since, now, message, in_queue=False)
+        else:
+            reason = workload.why_not_admitted_yet
+        return QueueReport(since, now, f"Job {job.key.name} waits in {_queue_name(job)}: {reason}")
+
+    async def _read_workloads(self, namespace: str) -> Mapping[str, "_Workload"]:
+        """Return the Workloads of a namespace's Jobs, by the Job's UID."""
+        uids = self._find_uids(namespace)
+        workloads: dict[str, _Workload] = {}
+        async for workload in self._cluster.list_workloads(namespace):
+            uid = workload["metadata"]["labels"][JOB_UID_LABEL]
+            if uid in uids:
+                workloads[uid] = _Workload(
+                    is_inadmissible=_is_inadmissible(workload),
+                    why_never_admitted=shorten(_why_never_admitted(workload), MAXIMUM_TEXT),
+                    why_not_admitted_yet=shorten(_why_not_admitted_yet(workload), MAXIMUM_TEXT),
+                )
+        return workloads
+
+    async def _read_queue_names(self, namespace: str) -> tuple[str, ...]:
+        """Return the names of a namespace's LocalQueues."""
+        return tuple([queue["metadata"]["name"] async for queue in self._cluster.list_local_queues(namespace)])
+
+
+class _Workload(NamedTuple):
+    """Summarize Kueue's Workload of a Job."""
+
+    is_inadmissible: bool
+    why_never_admitted: str
+    """Empty if Kueue still may admit it."""
+    why_not_admitted_yet: str
 
 
 def _queue_name(job: ObservedJob) -> str:

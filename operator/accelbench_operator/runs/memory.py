@@ -46,6 +46,8 @@ class RunMemory:
     """Reasons why queues do not admit Jobs."""
     stored_results: set[str] = field(default_factory=set)
     """Names of the BenchmarkResults that the API server accepted from this process."""
+    own_jobs: dict[str, str] = field(default_factory=dict)
+    """UIDs of the Jobs that this process created or compared with what it would create, by name."""
     deleted_jobs: set[str] = field(default_factory=set)
     """UIDs of the Jobs that this process deleted; their watch may still report them."""
     _obstacles: dict[tuple[str, Wait], Obstacle] = field(default_factory=dict)

@@ -1,16 +1,17 @@
 """Read the Jobs, pods and results of runs from the store."""
 
-import heapq
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from accelbench.api import labels
 from accelbench.cluster_api.kinds import JOB, POD, RESULT
+from accelbench_operator.engine.fair_share import fair_share
 from accelbench_operator.engine.kinds import Key, Name, Owned, StoredObject
 from accelbench_operator.engine.store import Store, name_of
 from accelbench_operator.runs.attempts import Observed
-from accelbench_operator.runs.failure import disruption_of
+from accelbench_operator.runs.failure import Removal, removal_of
 from accelbench_operator.runs.memory import RunMemory
 from accelbench_operator.runs.observed import ObservedJob, ObservedPod, observe_job, observe_pod
 from accelbench_operator.runs.summary import Summary, observe_result
@@ -38,13 +39,13 @@ class RunObjects:
     """Find the objects of one run in the store, and the latest results of all runs."""
 
     def __init__(
-        self, store: Store, on_start: Callable[[ObservedJob | None, ObservedPod], None] = lambda _job, _pod: None
+        self, store: Store, on_start: Callable[[ObservedJob, ObservedPod], None] = lambda _job, _pod: None
     ) -> None:
         """Follow the store, and call `on_start` when a pod's container starts."""
         self.store = store
         self._on_start = on_start
-        self._disruptions: dict[Name, str] = {}
-        """Disruptions of pods that are deleted, by namespace and name of their Job."""
+        self._removals: dict[Name, Removal] = {}
+        """Why the cluster ended pods that are deleted, by namespace and name of their Job."""
         self._latest: _LatestResults | None = None
         store.subscribe(self._on_change)
 
@@ -53,28 +54,43 @@ class RunObjects:
         jobs: dict[str, ObservedJob] = {}
         pods: defaultdict[str, tuple[ObservedPod, ...]] = defaultdict(tuple)
         results: dict[str, Summary] = {}
-        disruptions: dict[str, str] = {}
+        removals: dict[str, Removal] = {}
         for stored in self.store.owned(run.uid):
             # A copy in another namespace may keep the run's labels.
             if stored.key.namespace != run.namespace:
                 continue
             if isinstance(stored, ObservedJob):
                 jobs[stored.key.name] = stored
-                disruption = self._disruptions.get(name_of(stored))
-                if disruption is not None:
-                    disruptions[stored.key.name] = disruption
+                removal = self._removals.get(name_of(stored))
+                if removal is not None:
+                    removals[stored.key.name] = removal
             elif isinstance(stored, Summary):
                 results[stored.case] = stored
             elif isinstance(stored, ObservedPod):
                 pods[stored.job] += (stored,)
         memory = memory or RunMemory()
         return Observed(
-            jobs, dict(pods), results, memory.failures, memory.obstacles, memory.queues, disruptions=disruptions
+            jobs,
+            dict(pods),
+            results,
+            memory.failures,
+            memory.obstacles,
+            memory.queues,
+            removals=removals,
+            own_jobs=memory.own_jobs,
         )
 
-    def has_jobs(self, run_uid: str) -> bool:
+    def has_jobs(self, run: Key) -> bool:
         """Return True if a Job of the run is in the store."""
-        return any(isinstance(stored, ObservedJob) for stored in self.store.owned(run_uid))
+        return any(
+            isinstance(stored, ObservedJob) and stored.key.namespace == run.namespace
+            for stored in self.store.owned(run.uid)
+        )
+
+    def uids(self, namespace: str) -> frozenset[str]:
+        """Return the UIDs of the namespace's Jobs and pods."""
+        objects = itertools.chain(self.store.all(JOB.name), self.store.all(POD.name))
+        return frozenset(stored.key.uid for stored in objects if stored.key.namespace == namespace)
 
     def pods(self) -> Iterator[ObservedPod]:
         """Return the pods of all runs."""
@@ -93,7 +109,8 @@ class RunObjects:
             results = self._latest_of_each_case()
             omitted = max(0, len(results) - maximum)
             if omitted:
-                results = tuple(heapq.nlargest(maximum, results, key=lambda result: result.finished_timestamp))
+                newest_first = sorted(results, key=_storage_order, reverse=True)
+                results = fair_share(newest_first, lambda result: result.namespace, maximum)
             self._latest = _LatestResults(maximum, results, omitted)
         return self._latest.results, self._latest.omitted
 
@@ -102,7 +119,7 @@ class RunObjects:
         latest: dict[tuple[str, str, str], Summary] = {}
         for summary in self.summaries():
             key = (summary.namespace, summary.series, summary.case)
-            if key not in latest or latest[key].finished_timestamp <= summary.finished_timestamp:
+            if key not in latest or _storage_order(latest[key]) < _storage_order(summary):
                 latest[key] = summary
         return tuple(latest.values())
 
@@ -112,13 +129,23 @@ class RunObjects:
         if isinstance(changed, Summary):
             self._latest = None
         elif isinstance(changed, ObservedJob) and after is None:
-            self._disruptions.pop(name_of(changed), None)
+            self._removals.pop(name_of(changed), None)
         elif isinstance(changed, ObservedPod):
             job = self.store.get(JOB.name, (changed.key.namespace, changed.job))
+            # Another Job may have had the same name.
+            if not isinstance(job, ObservedJob) or job.key.uid != changed.job_uid:
+                return
             # Keep the reason of a pod that is gone: it explains the failure of its Job.
-            if after is None and changed.disruption and job is not None:
-                self._disruptions[name_of(job)] = disruption_of(changed)
+            removal = removal_of(changed) if after is None else None
+            if removal is not None:
+                self._removals[name_of(job)] = removal
             if isinstance(before, ObservedPod) and isinstance(after, ObservedPod):
                 has_started = after.started_at is not None and before.started_at is None
                 if has_started:
-                    self._on_start(job if isinstance(job, ObservedJob) else None, after)
+                    self._on_start(job, after)
+
+
+def _storage_order(result: Summary) -> tuple[float, str]:
+    """Return a key by which a later result is greater: by the API server's clock, which no tenant sets."""
+    # Times are whole seconds, so the name decides between equal times.
+    return result.created_timestamp, result.name

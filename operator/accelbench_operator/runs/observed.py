@@ -1,18 +1,27 @@
 """Reduce Jobs and pods to the fields that decisions need.
 
 A runner's pod has 4 KiB of JSON, and 75 KiB as a model of the kubernetes client. A few hundred bytes of it are stored,
-so that thousands of runs fit into a small container.
+so that thousands of runs fit into a small container. Users can make the texts of a pod long, so each stored text has a
+maximum length.
 """
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from accelbench.api import labels
-from accelbench.cluster_api.kinds import JOB, POD
-from accelbench_operator.engine.kinds import Key, Manifest, controller_of
+from accelbench.cluster_api.kinds import JOB, POD, RUN
+from accelbench.document import shorten
+from accelbench_operator.engine.kinds import Key, Manifest, controller_of, controller_uid
 from accelbench_operator.runs.pod_template import CONTAINER
 
+MAXIMUM_TEXT = 1024
+"""Maximum number of characters of a text that is stored of an object, such as the message of a condition."""
+MAXIMUM_CONTAINERS = 8
+"""Maximum number of other containers of a pod that are stored."""
+MAXIMUM_TERMINATION_MESSAGE = 4096
+"""As kubelets shorten a container's termination message."""
 TRACKED = "batch.kubernetes.io/job-tracking"
 """Finalizer of a Job's pod. The Job controller removes it once it has counted the pod's end, or suspended the Job."""
 
@@ -32,6 +41,8 @@ class ObservedJob:
     """True if the spec suspends the Job, or if the Job controller has not reported yet that it is resumed."""
     has_ended: bool
     """True if the Job is Complete or Failed; then all its pods have ended."""
+    ended_at: datetime | None = None
+    """Time at which the Job controller reported the Job's end; None before."""
     failure: str = ""
     """`Reason: message` of the Failed condition."""
     queue: str = ""
@@ -47,9 +58,10 @@ class ObservedPod:
 
     key: Key
     owner: str
-    """UID of its run."""
+    """UID of its run, as its label says."""
     case: str
     job: str
+    """Name of the Job that controls it; empty if no Job does."""
     created_at: datetime
     phase: str
     accepted_at: datetime | None
@@ -76,6 +88,12 @@ class ObservedPod:
     """Image of the runner's container: by digest once the kubelet reports it, else as in the spec."""
     waiting: str = ""
     """`Reason: message` while it does not run yet, for example `Unschedulable` or `ImagePullBackOff`."""
+    job_uid: str = ""
+    """UID of that Job. Another Job may have had the same name."""
+    scheduled_at: datetime | None = None
+    """Time at which the scheduler found a node for it, by the scheduler's clock; None before."""
+    still_running: tuple[str, ...] = ()
+    """Other containers that have not ended. Admission webhooks add them, and the pod lasts as long as they do."""
     is_untracked: bool = False
     """True if the pod is being deleted and its Job does not track it any more: unless the Job ends, another pod
     replaces this one."""
@@ -85,6 +103,12 @@ class ObservedPod:
         """Return True if the pod has succeeded or failed; both are final."""
         return self.phase in {"Succeeded", "Failed"}
 
+    @property
+    def is_runner_over(self) -> bool:
+        """Return True if the runner has ended for good, even if other containers keep the pod."""
+        # Without other containers, the kubelet ends the pod within seconds: then its phase says how.
+        return self.is_over or (self.exit_code is not None and bool(self.still_running))
+
 
 def reporting_pod(pods: Iterable[ObservedPod]) -> ObservedPod | None:
     """Return the pod that decides how a Job ended.
@@ -93,6 +117,12 @@ def reporting_pod(pods: Iterable[ObservedPod]) -> ObservedPod | None:
     """
     # Times are whole seconds, so the name decides between equal times.
     return max(pods, key=lambda pod: (pod.phase == "Succeeded", pod.created_at, pod.key.name), default=None)
+
+
+def explain_still_running(pod: ObservedPod) -> str:
+    """Return `container NAME still runs` for the containers beside the runner's."""
+    names = ", ".join(pod.still_running)
+    return f"container {names} still runs" if len(pod.still_running) == 1 else f"containers {names} still run"
 
 
 def parse_time(text: str | None) -> datetime | None:
@@ -109,14 +139,15 @@ def _parse_start(text: str | None) -> datetime | None:
 
 def observe_job(body: Manifest) -> ObservedJob | None:
     """Reduce a Job to the fields that decisions need."""
-    owner = controller_of(body).get("uid", "")
     # Labels alone do not make an object the Job of a run.
+    owner = controller_uid(body, RUN)
     if not owner:
         return None
     metadata, status = body["metadata"], body.get("status") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     true_conditions = {kind: entry for kind, entry in conditions.items() if entry.get("status") == "True"}
     spec_suspends = bool((body.get("spec") or {}).get("suspend"))
+    end = true_conditions.get("Complete") or true_conditions.get("Failed") or {}
     return ObservedJob(
         key=Key.of(JOB.name, body),
         owner=owner,
@@ -124,7 +155,8 @@ def observe_job(body: Manifest) -> ObservedJob | None:
         created_at=created_at(metadata),
         started_at=parse_time(status.get("startTime")),
         is_suspended=spec_suspends or "Suspended" in true_conditions,
-        has_ended="Complete" in true_conditions or "Failed" in true_conditions,
+        has_ended=bool(end),
+        ended_at=parse_time(end.get("lastTransitionTime")),
         failure=describe(true_conditions.get("Failed")),
         queue=(metadata.get("labels") or {}).get(labels.QUEUE, ""),
         suspended_since=_suspended_since(metadata, conditions.get("Suspended", {}), spec_suspends=spec_suspends),
@@ -150,6 +182,7 @@ def observe_pod(body: Manifest) -> ObservedPod:
     waiting = state.get("waiting") or {}
     disruption = conditions.get("DisruptionTarget") or {}
     scheduling = conditions.get("PodScheduled") or {}
+    job_uid = controller_uid(body, JOB)
     if scheduling.get("status") == "False":
         # The scheduler's message explains the wait.
         waiting = scheduling
@@ -158,7 +191,8 @@ def observe_pod(body: Manifest) -> ObservedPod:
         # The label names the run even after the pod's Job was deleted.
         owner=run_uid_of(metadata),
         case=(metadata.get("labels") or {}).get(labels.CASE, ""),
-        job=controller_of(body).get("name", ""),
+        job=controller_of(body)["name"] if job_uid else "",
+        job_uid=job_uid,
         created_at=created_at(metadata),
         phase=status.get("phase", "Pending"),
         accepted_at=parse_time(status.get("startTime")),
@@ -166,22 +200,19 @@ def observe_pod(body: Manifest) -> ObservedPod:
         deletion_time=parse_time(metadata.get("deletionTimestamp")),
         ended_at=parse_time(terminated.get("finishedAt")),
         exit_code=terminated.get("exitCode"),
-        reason=terminated.get("reason", ""),
-        message=terminated.get("message", ""),
+        reason=_text(terminated.get("reason")),
+        message=_text(terminated.get("message"), MAXIMUM_TERMINATION_MESSAGE),
         disruption=describe(disruption) if disruption.get("status") == "True" else "",
-        pod_reason=status.get("reason", ""),
-        pod_message=status.get("message", ""),
+        pod_reason=_text(status.get("reason")),
+        pod_message=_text(status.get("message")),
         node=(body.get("spec") or {}).get("nodeName") or "",
         image=_image(body),
         waiting=describe(waiting),
+        scheduled_at=parse_time(scheduling.get("lastTransitionTime")) if scheduling.get("status") == "True" else None,
+        still_running=_other_containers(status),
         # The Job no longer counts such a pod; unless the Job has ended, another one replaces it.
         is_untracked="deletionTimestamp" in metadata and TRACKED not in (metadata.get("finalizers") or ()),
     )
-
-
-def is_controlled_by(body: Manifest, run_uid: str) -> bool:
-    """Return True if the run with that UID controls the object."""
-    return bool(controller_of(body).get("uid") == run_uid)
 
 
 def run_uid_of(metadata: Manifest) -> str:
@@ -194,11 +225,21 @@ def _container_state(status: Manifest) -> Manifest:
     return _runner_container(status.get("containerStatuses")).get("state") or {}
 
 
+def _other_containers(status: Manifest) -> tuple[str, ...]:
+    """Return the names of the first containers beside the runner's that have not ended."""
+    names = (
+        container["name"]
+        for container in status.get("containerStatuses") or ()
+        if container["name"] != CONTAINER and "terminated" not in (container.get("state") or {})
+    )
+    return tuple(itertools.islice(names, MAXIMUM_CONTAINERS))
+
+
 def _image(body: Manifest) -> str:
     """Return the image of the runner's container."""
     reported = _runner_container((body.get("status") or {}).get("containerStatuses"))
     requested = _runner_container((body.get("spec") or {}).get("containers"))
-    return reported.get("imageID") or reported.get("image") or requested.get("image") or ""
+    return _text(reported.get("imageID") or reported.get("image") or requested.get("image"))
 
 
 def _runner_container(containers: Iterable[Manifest] | None) -> Manifest:
@@ -216,4 +257,9 @@ def describe(entry: Manifest | None) -> str:
     if not entry or not entry.get("reason"):
         return ""
     message = entry.get("message", "")
-    return f"{entry['reason']}: {message}" if message else entry["reason"]
+    return _text(f"{entry['reason']}: {message}" if message else entry["reason"])
+
+
+def _text(text: str | None, maximum: int = MAXIMUM_TEXT) -> str:
+    """Return a text of a cluster's object, shortened."""
+    return shorten(text or "", maximum)

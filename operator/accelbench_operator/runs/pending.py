@@ -86,6 +86,13 @@ class Advice(Enum):
     """Define remedies for messages of the cluster that contain a text; they replace the remedy of the `Cause`."""
 
     QUOTA = ("exceeded quota", "Wait for others to end, have the quota raised, or ask for less")
+    LIMIT_RANGE = (
+        " usage per ",
+        (
+            "A LimitRange of the namespace forbids that: ask for another amount in spec.podTemplate or in the profile, "
+            "or have the LimitRange changed"
+        ),
+    )
     PRIORITY = ("no PriorityClass", "Create that PriorityClass, or correct spec.podTemplate.spec.priorityClassName")
     POLICY = ("denied", "Change what the policy names, in spec.podTemplate or in the profile")
     TERMINATING = ("is being terminated", "The namespace is being deleted, and the run with it")
@@ -105,8 +112,8 @@ class Advice(Enum):
     AMOUNTS = (
         "Insufficient",
         (
-            "Profile {profile} asks for {cpu} cpu and {memory}: wait until other pods end, perhaps another case, "
-            "free some, or ask for less"
+            "Profile {profile} asks for {cpu} cpu, {memory} and {storage} of disk: wait until other pods end, perhaps "
+            "another case, free some, or ask for less"
         ),
     )
     TURN = (
@@ -155,6 +162,11 @@ def explain_pending(
             cause, advice=_advice_on_refusal(event_message), job=job.key.name, cluster_message=event_message
         )
     return _explain_pod(pod, profile, script, event_message)
+
+
+def is_forbidden_by_limit_range(event_message: str) -> bool:
+    """Return True if the Event says that a LimitRange forbids the pod, which more time does not change."""
+    return Advice.LIMIT_RANGE.contained_text in event_message
 
 
 def gives_no_reason(pod: ObservedPod) -> bool:
@@ -214,13 +226,14 @@ def _facts(profile: Profile) -> dict[str, str]:
         "asked": f"{chips}{profile.resource}",
         "cpu": str(profile.cpu),
         "memory": profile.memory,
-        "selector": ", ".join(f"{key}={value}" for key, value in profile.node_selector.items()),
+        "storage": profile.ephemeral_storage,
+        "selector": ", ".join(f"{key}={value}" for key, value in profile.selected_labels.items()),
     }
 
 
 def _advice_on_refusal(message: str) -> Advice | None:
     """Return the most specific advice on a refusal by the API server."""
-    for advice in (Advice.QUOTA, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY):
+    for advice in (Advice.QUOTA, Advice.LIMIT_RANGE, Advice.PRIORITY, Advice.TERMINATING, Advice.POLICY):
         if advice.contained_text in message:
             return advice
     return None
@@ -247,7 +260,7 @@ def _advice_on_scheduling(message: str, profile: Profile) -> Iterator[Advice]:
     if Advice.TURN.contained_text in message:
         yield Advice.TURN
     has_selector_mismatch = "node affinity" in message or "node selector" in message or "nodeSelector" in message
-    if has_selector_mismatch and profile.node_selector:
+    if has_selector_mismatch and profile.selected_labels:
         yield Advice.SELECTOR
     if Advice.TAINT.contained_text in message:
         yield Advice.TAINT

@@ -23,32 +23,31 @@ _APPENDED_DEFAULTS = {"imagePullSecrets", "resourceClaims", "tolerations", "topo
 def merge_pod_template(base: Manifest, patch: Mapping[str, Any]) -> Manifest:
     """Return `base` with the fields of `patch` merged into it.
 
-    The entries of `_PROTECTED_FIELDS` in `base` are never replaced.
+    The entries of `_PROTECTED_FIELDS` in `base` are never replaced, and containers that `base` lacks are dropped.
+
+    Args:
+        base: The runner's pod template, with its containers and their limits, or a part of it.
+        patch: The same part of a run's pod template.
     """
     merged = dict(base)
     for key, value in patch.items():
-        merged[key] = _merge_value(key, merged.get(key), value)
+        merged[key] = _merge_value(key, base[key], value) if key in base else value
     return merged
 
 
 def _merge_value(key: str, base: Any, patch: Any) -> Any:
-    """Return the merged value of a field that `patch` sets.
-
-    `base` is None if only `patch` has the field.
-    """
+    """Return the merged value of a field that both templates have."""
+    is_protected = key in _PROTECTED_FIELDS
     if key == "containers":
-        # A patch cannot add containers.
         return [merge_pod_template(container, _find_named(patch, container["name"])) for container in base]
-    if isinstance(base, list):
-        if key not in _MERGE_KEYS:
-            return [*base, *patch]
-        return _merge_items(base, patch, _MERGE_KEYS[key], base_wins=key in _PROTECTED_FIELDS)
     if key == "resources":
-        # Requests always equal limits, so that the pod is Guaranteed and nothing throttles it.
-        amounts = {**base["limits"], **patch.get("requests", {}), **patch.get("limits", {})}
-        return {"requests": dict(amounts), "limits": dict(amounts)} | _device_claims(base, patch)
+        return _guaranteed({**base["limits"], **_quantities(patch)}) | _device_claims(base, patch)
+    if key in _MERGE_KEYS:
+        return _merge_items(base, patch, _MERGE_KEYS[key], base_wins=is_protected)
+    if isinstance(base, list):
+        return [*base, *patch]
     if isinstance(base, dict) and isinstance(patch, Mapping):
-        return {**patch, **base} if key in _PROTECTED_FIELDS else merge_pod_template(base, patch)
+        return {**patch, **base} if is_protected else merge_pod_template(base, patch)
     return patch
 
 
@@ -61,18 +60,26 @@ def add_defaults(template: Manifest, defaults: Mapping[str, Any]) -> Manifest:
 
 
 def _fill_value(key: str, value: Any, default: Any) -> Any:
-    """Add the missing default entries to the value of a field."""
+    """Return the value of a field that the template and the defaults have, with the defaults that it lacks."""
     if key == "containers":
         return [add_defaults(container, _find_named(default, container["name"])) for container in value]
     if key == "resources":
-        # Requests equal limits here too.
-        amounts = {**default.get("requests", {}), **default.get("limits", {}), **value["limits"]}
-        return {"requests": dict(amounts), "limits": dict(amounts)} | _device_claims(value, default)
+        return _guaranteed({**_quantities(default), **value["limits"]}) | _device_claims(value, default)
     if isinstance(value, dict):
         return add_defaults(value, default)
     if key in _MERGE_KEYS:
         return _merge_items(value, default, _MERGE_KEYS[key], base_wins=True)
     return [*value, *default] if key in _APPENDED_DEFAULTS else value
+
+
+def _quantities(resources: Mapping[str, Any]) -> Manifest:
+    """Return the limit of each resource, or its request if it has no limit."""
+    return {**resources.get("requests", {}), **resources.get("limits", {})}
+
+
+def _guaranteed(quantities: Manifest) -> Manifest:
+    """Return `resources` whose requests equal its limits, so that the pod is Guaranteed and nothing throttles it."""
+    return {"requests": dict(quantities), "limits": dict(quantities)}
 
 
 def _device_claims(base: Mapping[str, Any], patch: Mapping[str, Any]) -> Manifest:

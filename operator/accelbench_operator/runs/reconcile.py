@@ -5,16 +5,18 @@ import contextlib
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from accelbench.api.metadata import API_VERSION
 from accelbench.api.reasons import ConditionReason
-from accelbench.api.run import DEFAULT_CLASS, Attempt, BenchmarkRunStatus
+from accelbench.api.run import DEFAULT_CLASS, Attempt, BenchmarkRunStatus, CaseCounts, UsedRunner
 from accelbench.cluster_api.errors import ApiError, ConflictError, InvalidError, NotFoundError, TooLargeError
 from accelbench.cluster_api.kinds import RUN
 from accelbench.problem import Problem
+from accelbench_operator.engine.fair_share import fair_share
+from accelbench_operator.engine.fair_slots import FairSlots
 from accelbench_operator.engine.kinds import Key, Manifest
-from accelbench_operator.runs.accept import Plan, Refused, RunSettings, accept
+from accelbench_operator.runs.accept import FinishedRun, Plan, Refused, RunRetention, RunSettings, accept
 from accelbench_operator.runs.actions import DeleteJob, DeleteRun
 from accelbench_operator.runs.apply import Applier
 from accelbench_operator.runs.attempts import Observed
@@ -27,9 +29,11 @@ from accelbench_operator.runs.known import (
     UnreadableStatusError,
     foreign_fields,
     is_idle,
+    needed_fields,
     read_status,
 )
 from accelbench_operator.runs.objects import RunObjects, owned_by_runs
+from accelbench_operator.runs.observed import ObservedPod
 from accelbench_operator.runs.status import differs_only_in_progress, finished_at, shortened_status
 
 logger = logging.getLogger(__name__)
@@ -37,8 +41,27 @@ logger = logging.getLogger(__name__)
 UNFINISHED = {ConditionReason.QUEUED, ConditionReason.RUNNING, ConditionReason.SUSPENDED}
 """Phases of runs that have not finished."""
 
+LOADS_AT_A_TIME = 4
+"""Maximum number of runs that are read and planned at once; each may have megabytes of metadata."""
 PROGRESS_DELAY = timedelta(seconds=2)
 """Maximum delay before a status is written that differs only in progress; see `differs_only_in_progress`."""
+
+
+class RunningCase(NamedTuple):
+    """Name a case of an unfinished run."""
+
+    plan: Plan
+    case: str
+
+    @property
+    def run(self) -> str:
+        """Return the name of the run."""
+        return self.plan.metadata.name
+
+    @property
+    def variants(self) -> frozenset[str]:
+        """Return the names of the case's variants."""
+        return frozenset(variant.name for variant in self.plan.case(self.case).variants)
 
 
 class Reconciler:
@@ -69,12 +92,15 @@ class Reconciler:
         self._on_failed_attempt = on_failed_attempt
         self._requeue = requeue
         self._known = KnownRuns()
+        self._loads: FairSlots[str] = FairSlots(LOADS_AT_A_TIME)
         self._idle: set[Key] = set()
         """Finished runs for which nothing is left to do."""
         self._terminating: set[Key] = set()
         """Runs that are being deleted, and that a finalizer keeps."""
         self.phases: dict[Key, str] = {}
         """The latest phase of each run."""
+        self._case_counts: dict[Key, CaseCounts] = {}
+        """The latest counts of the cases of each run that has not finished."""
 
     def changed(self, key: Key, manifest: Manifest) -> bool:
         """Note a run that a watch reports; return True if the run needs a step."""
@@ -84,8 +110,8 @@ class Reconciler:
         if manifest["metadata"].get("deletionTimestamp"):
             self.deleted(key)
             self._terminating.add(key)
-            return self._objects.has_jobs(key.uid)
-        if is_idle(manifest) and not self._objects.has_jobs(key.uid):
+            return self._objects.has_jobs(key)
+        if is_idle(manifest) and not self._objects.has_jobs(key):
             self._set_idle(key, manifest["status"].get("phase", ""))
             return False
         self._idle.discard(key)
@@ -106,7 +132,7 @@ class Reconciler:
 
         Return the seconds until the next step, if one is planned.
         """
-        if key in self._idle and not self._objects.has_jobs(key.uid):
+        if key in self._idle and not self._objects.has_jobs(key):
             return None
         known = await self._load_run(key)
         if known is None:
@@ -116,7 +142,7 @@ class Reconciler:
         plan, now = known.plan, self._clock()
         observed = self._objects.observed(key, self._applier.memory(key.uid))
         decision = decide(plan, known.status, observed, now, known.generation)
-        self.phases[key] = decision.status.phase
+        self._record_progress(key, decision.status)
         has_just_finished = finished_at(decision.status) is not None and finished_at(known.written_status) is None
         if has_just_finished and isinstance(plan, Plan):
             measured_cases = known.status.measured_cases
@@ -130,7 +156,7 @@ class Reconciler:
             self._known.drop(key.uid)
             return 0.0
         try:
-            await self._act(decision, plan, observed, key)
+            await self._act(decision, plan, observed, key, known.version)
         except Exception:
             # The queue retries after ever longer delays, so a deadline before that needs a step too.
             if decision.requeue_at and decision.requeue_at > now:
@@ -143,6 +169,12 @@ class Reconciler:
         if finished_at(known.status) and not decision.actions and delay_seconds is None:
             self._set_idle(key, known.status.phase)
         return delay_seconds
+
+    def _record_progress(self, key: Key, status: BenchmarkRunStatus) -> None:
+        """Remember the run's phase and, until it has finished, its case counts."""
+        self.phases[key] = status.phase
+        if status.phase in UNFINISHED:
+            self._case_counts[key] = status.cases
 
     async def _write_changes(self, key: Key, known: KnownRun) -> bool:
         """Write the status if needed; return False if the run has changed or is gone."""
@@ -159,6 +191,11 @@ class Reconciler:
         event, known = self._known.take_event(key.uid), self._known.get(key.uid)
         if event is None and known is not None:
             return known
+        async with self._loads.slot(key.namespace):
+            return await self._load(key, event, known)
+
+    async def _load(self, key: Key, event: Manifest | None, known: KnownRun | None) -> KnownRun | None:
+        """Return the run from an event or from the API server."""
         if event is not None and (known is None or not known.is_confirmed):
             run, is_confirmed = event, False
         else:
@@ -166,7 +203,7 @@ class Reconciler:
             latest = await self._cluster.get_run(key.namespace, key.name)
             if latest is None:
                 return None
-            run, is_confirmed = latest, True
+            run, is_confirmed = needed_fields(latest), True
         if not self._is_of_this_operator(run, key.uid) or run["metadata"].get("deletionTimestamp"):
             return None
         try:
@@ -175,11 +212,18 @@ class Reconciler:
             await self._post_event(key, Transition("Warning", "StatusUnreadable", str(error)))
             raise
         generation = run["metadata"]["generation"]
-        if known is not None and (known.generation, known.written_status.runner) == (generation, status.runner):
+        plan: Plan | Refused | FinishedRun
+        if finished_at(status):
+            plan = FinishedRun(RunRetention.read(run))
+        elif (
+            known is not None
+            and not isinstance(known.plan, FinishedRun)
+            and (known.generation, known.written_status.runner) == (generation, status.runner)
+        ):
             plan = known.plan  # only the generation and the runner determine the plan
         else:
             # In a thread: hundreds of cases take a while to plan, and the first run imports the catalogue.
-            plan = await asyncio.to_thread(self._plan, run, status)
+            plan = await asyncio.to_thread(self._plan, run, status.runner)
         loaded = KnownRun(
             version=run["metadata"]["resourceVersion"],
             generation=generation,
@@ -201,15 +245,18 @@ class Reconciler:
         write_at = known.unwritten_since + PROGRESS_DELAY
         return write_at if now < write_at else None
 
-    async def _act(self, decision: Decision, plan: Plan | Refused, observed: Observed, key: Key) -> None:
-        """Carry out all actions, then raise the first error."""
+    async def _act(
+        self, decision: Decision, plan: Plan | Refused | FinishedRun, observed: Observed, key: Key, version: str
+    ) -> None:
+        """Carry out all actions, then raise the first error. `version` is that of the run."""
         first_error: Exception | None = None
         for action in decision.actions:
             try:
                 if isinstance(action, DeleteJob):
                     await self._applier.delete_job(action, key)
                 elif isinstance(action, DeleteRun):
-                    await self._cluster.delete_run(key.namespace, key.name, key.uid)
+                    # Its time to live may have been prolonged just now.
+                    await self._cluster.delete_run(key.namespace, key.name, key.uid, version)
                 elif isinstance(plan, Plan):
                     await self._applier.apply(action, plan, observed)
             except Exception as error:  # noqa: BLE001 - raised below
@@ -234,16 +281,25 @@ class Reconciler:
         for job in self._objects.observed(key).jobs.values():
             await self._cluster.delete_job(key.namespace, job.key.name, job.key.uid)
 
-    def cases(self) -> dict[tuple[str, ...], int]:
-        """Count the cases of unfinished runs, by (namespace, run, state)."""
+    def cases(self, maximum: int) -> tuple[dict[tuple[str, ...], int], int]:
+        """Count the cases of unfinished runs, by (namespace, run, state), and the runs beyond `maximum`."""
+        unfinished = [key for key in self._case_counts if self.phases[key] in UNFINISHED]
+        shown = fair_share(unfinished, lambda key: key.namespace, maximum)
         counts: dict[tuple[str, ...], int] = {}
-        for key, phase in self.phases.items():
-            known = self._known.get(key.uid)
-            if known is None or phase not in UNFINISHED:
-                continue
-            for state, count in known.status.cases.model_dump().items():
+        for key in shown:
+            for state, count in self._case_counts[key].model_dump().items():
                 counts[key.namespace, key.name, state] = count
-        return counts
+        return counts, len(unfinished) - len(shown)
+
+    def running_case(self, pod: ObservedPod) -> RunningCase | None:
+        """Return the case that the pod measures; None if the pod is not that of an attempt in flight."""
+        known = self._known.get(pod.owner)
+        if known is None or not isinstance(known.plan, Plan) or not pod.job_uid:
+            return None
+        for attempt in known.status.attempts:
+            if attempt.job_uid == pod.job_uid:
+                return RunningCase(known.plan, attempt.case)
+        return None
 
     def in_progress(self) -> set[str]:
         """Return the UIDs of runs that have not finished."""
@@ -285,8 +341,7 @@ class Reconciler:
         known.status = status
         known.unwritten_since = None
         if finished_at(status):
-            # A finished run needs only its time to live.
-            known.plan = Refused((), ttl_seconds=known.plan.ttl_seconds)
+            known.plan = FinishedRun(known.plan.retention)
         self._known.keep(key.uid, known)
 
     async def _post_event(self, key: Key, transition: Transition) -> None:
@@ -296,17 +351,17 @@ class Reconciler:
         with contextlib.suppress(ApiError):
             await self._cluster.create_event(event)
 
-    def _plan(self, run: Manifest, status: BenchmarkRunStatus) -> Plan | Refused:
-        """Return the run's plan, or why it is refused."""
-        # The plans of thousands of finished runs would fill the memory.
-        if finished_at(status):
-            return Refused((), ttl_seconds=run["spec"].get("runPolicy", {}).get("ttlSecondsAfterFinished"))
+    def _plan(self, run: Manifest, runner: UsedRunner | None) -> Plan | Refused:
+        """Return the plan of a run that has not finished, or why it is refused.
+
+        `runner` is that of the run's status; None if the run has not started.
+        """
         try:
             return accept(
                 run,
                 self._settings.profiles,
                 self._settings.runner_image,
-                status.runner,
+                runner,
                 pod_template=self._settings.pod_template,
             )
         except Exception as error:
@@ -317,6 +372,7 @@ class Reconciler:
     def _set_idle(self, key: Key, phase: str) -> None:
         """Forget a finished run, except its phase."""
         self.phases[key] = phase
+        self._case_counts.pop(key, None)
         self._idle.add(key)
         self._known.forget(key.uid)
         self._applier.forget(key.uid)
@@ -328,6 +384,7 @@ class Reconciler:
         self._idle.discard(key)
         self._terminating.discard(key)
         self.phases.pop(key, None)
+        self._case_counts.pop(key, None)
 
     def reset(self) -> None:
         """Forget all runs when this replica starts to lead: another may have acted on them."""

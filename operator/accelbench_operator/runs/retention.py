@@ -98,14 +98,16 @@ async def keep_deleting(
 
 
 async def _delete_all(results: Iterable[Summary], delete: Callable[[Summary], Awaitable[None]]) -> None:
-    """Delete the results; stop at an error that would repeat."""
+    """Delete the results; stop at an error that the next deletion would meet too."""
     for result in results:
         try:
             await delete(result)
         except ApiError as error:
             logger.warning("BenchmarkResult %s/%s cannot be deleted: %s", result.namespace, result.name, error)
-            # Other errors may be about this result only: RBAC, for example, can differ between namespaces.
-            if error.is_temporary or isinstance(error, UnauthorizedError):
+            # The API server answers nobody, or not this operator. Other errors may be about this result only: RBAC, for
+            # example, can differ between namespaces.
+            affects_all_requests = error.is_temporary or isinstance(error, UnauthorizedError)
+            if affects_all_requests:
                 return
         else:
             logger.info(

@@ -15,7 +15,7 @@ from accelbench import figures
 from accelbench.api.reasons import AttemptReason, ConditionReason
 from accelbench.api.result import Comparison, rank_comparisons
 from accelbench.api.run import MAXIMUM_CONDITIONS, Attempt, BenchmarkRunStatus, CaseCounts, ComparisonStatus, Condition
-from accelbench.document import on_one_line, timestamp
+from accelbench.document import on_one_line, shorten, timestamp
 from accelbench_operator.runs.accept import Plan
 from accelbench_operator.runs.summary import Summary
 
@@ -395,5 +395,4 @@ def _first_few(sentences: list[str]) -> str:
 
 def _truncate(text: str, maximum_length: int) -> str:
     """Return the text on one line, cut to at most `maximum_length` characters."""
-    line = on_one_line(text)
-    return line if len(line) <= maximum_length else f"{line[: maximum_length - 1]}…"
+    return shorten(on_one_line(text), maximum_length)

@@ -1,24 +1,37 @@
-"""Reduce a BenchmarkResult to a summary, the only form in which the operator keeps results in memory."""
+"""Reduce a BenchmarkResult to a summary, the only form in which the operator keeps results in memory.
 
+Any program may have written the result, so a summary has at most one comparison for each variant of the case, and each
+of its texts has a maximum length.
+"""
+
+import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
+from accelbench import frameworks
+from accelbench.api.case import Case
 from accelbench.api.numbers import MEASURED
 from accelbench.api.reasons import FailureReason
 from accelbench.api.result import Comparison, Result, VariantResult
+from accelbench.api.run import MAXIMUM_VARIANTS
 from accelbench.cluster_api.kinds import RESULT
-from accelbench.document import on_one_line
+from accelbench.document import on_one_line, shorten
 from accelbench.plan.names import result_name
 from accelbench.verdict.redaction import redact_invalid, step_seconds
 from accelbench_operator.engine.kinds import Key, Manifest
 from accelbench_operator.runs.observed import created_at, run_uid_of
 
-MAXIMUM_SOURCE = 128
-"""Maximum characters of a digest; any program may have written the result."""
+MAXIMUM_NAME, MAXIMUM_TEXT = 128, 512
+"""Maximum characters of a name or a digest, and of a sentence."""
 MAXIMUM_CHECKS = 32
-"""Maximum number of different checks in a summary, for the same reason."""
+"""Maximum number of different checks."""
+MAXIMUM_EXPECTATIONS = 32
+"""Maximum number of expectations of a run."""
+
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +72,6 @@ class Summary:
     unit: str
     currency: str
     """Currency of its prices; empty without any."""
-    finished_timestamp: float
-    """Seconds since 1970, UTC."""
     complete: bool
     valid: bool
     rounds: int
@@ -129,7 +140,8 @@ def observe_result(body: Manifest) -> Summary | None:
     if key.name != result_name(result.case.origin.run, run_uid, result.case.name):
         return None
     expectations = body.get("expectations") or ()
-    not_met = tuple(entry.get("message", "") for entry in expectations if entry.get("outcome") != "met")
+    messages = (entry.get("message", "") for entry in expectations if entry.get("outcome") != "met")
+    not_met = tuple(shorten(message, MAXIMUM_TEXT) for message in itertools.islice(messages, MAXIMUM_EXPECTATIONS))
     node = (body.get("summary") or {}).get("node") or ""
     return summarize(result, key, run_uid, not_met, created=created_at(body["metadata"]), node=node)
 
@@ -158,33 +170,61 @@ def summarize(
         series=case.origin.series,
         case=case.name,
         workload=case.workload,
-        accelerator=case.accelerator.label,
-        unit=result.unit,
+        accelerator=shorten(case.accelerator.label, MAXIMUM_NAME),
+        unit=shorten(result.unit, MAXIMUM_NAME),
         currency=case.accelerator.currency,
-        finished_timestamp=datetime.fromisoformat(result.finished).timestamp(),
         complete=result.complete,
         valid=result.valid,
         rounds=result.rounds,
         quarantined=len(result.quarantined),
         noisy=bool(result.noisy),
         variants=tuple(
-            _summarize_variant(variant, has_failed=variant.name in failed_names) for variant in result.variants
+            _summarize_variant(variant, has_failed=variant.name in failed_names)
+            for variant in _one_of_each(case, result.variants, lambda variant: variant.name)
         ),
-        comparisons=result.comparisons,
-        observations=(
-            *(observation.headline for observation in result.observations),
-            *(compiled.headline for compiled in result.compiled),
+        comparisons=tuple(
+            _summarize_comparison(comparison)
+            for comparison in _one_of_each(case, result.comparisons, lambda comparison: comparison.variant)
+        ),
+        observations=tuple(
+            shorten(headline, MAXIMUM_TEXT)
+            for _, headline in _one_of_each(case, _observed_headlines(result), lambda observed: observed[0])
         ),
         failed_checks=_failed_checks(result),
         checks_not_passed=_checks_not_passed(result),
         node=on_one_line(node),
-        source=result.fingerprint.get("workloadSource", "")[:MAXIMUM_SOURCE],
+        source=result.fingerprint.get("workloadSource", "")[:MAXIMUM_NAME],
         # The last note of an incomplete result is the reason.
-        shortcoming=result.notes[-1] if result.notes and not result.complete else "",
+        shortcoming=shorten(result.notes[-1], MAXIMUM_TEXT) if result.notes and not result.complete else "",
         not_met=not_met,
         margin=float(case.measurement.equivalence_margin),
         created_timestamp=created.timestamp() if created else 0.0,
     )
+
+
+def _one_of_each(case: Case, entries: Iterable[Entry], variant_of: Callable[[Entry], str]) -> Iterator[Entry]:
+    """Yield the first entry about each variant of the case."""
+    names = {variant.name for variant in case.variants}
+    for entry in entries:
+        if variant_of(entry) in names:
+            names.remove(variant_of(entry))
+            yield entry
+
+
+def _observed_headlines(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield each variant's name with what was observed of it, or of its compilation."""
+    for observations in result.observations:
+        yield observations.variant, observations.headline
+    for compiled in result.compiled:
+        yield compiled.variant, compiled.headline
+
+
+def _summarize_comparison(comparison: Comparison) -> Comparison:
+    """Return a comparison without its sentence, which only the result shows."""
+    invalid = tuple(shorten(check, MAXIMUM_NAME) for check in comparison.invalid[:MAXIMUM_CHECKS])
+    baseline = shorten(comparison.baseline, MAXIMUM_NAME)
+    # Not a copy, which would have a set of field names of its own.
+    return Comparison(**{**dict(comparison), "sentence": "", "invalid": invalid, "baseline": baseline})
 
 
 def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSummary:
@@ -196,7 +236,7 @@ def _summarize_variant(variant: VariantResult, *, has_failed: bool) -> VariantSu
             numbers[field_name] = value
     return VariantSummary(
         name=variant.name,
-        framework=variant.use.partition("/")[0],
+        framework=frameworks.name_of(variant.use),
         seconds=step_seconds(variant),
         lower=_optional_float(variant.spread.lower_seconds) if variant.spread else None,
         upper=_optional_float(variant.spread.upper_seconds) if variant.spread else None,
@@ -211,14 +251,15 @@ def _checks_not_passed(result: Result) -> tuple[tuple[str, str, int], ...]:
     """Return the name, outcome and count of checks that did not pass."""
     counts = Counter((check.name, check.outcome) for check in result.certificate.checks if check.outcome != "passed")
     first_counts = sorted(counts.items())[:MAXIMUM_CHECKS]
-    return tuple((name, outcome, count) for (name, outcome), count in first_counts)
+    return tuple((shorten(name, MAXIMUM_NAME), outcome, count) for (name, outcome), count in first_counts)
 
 
 def _failed_checks(result: Result) -> tuple[str, ...]:
     """Return the names of failed checks; a name can repeat."""
-    failed_names = [check.name for check in result.certificate.checks if check.outcome == "failed"]
-    kept_names = list(dict.fromkeys(failed_names))[:MAXIMUM_CHECKS]
-    return tuple(name for name in failed_names if name in kept_names)
+    counts = Counter(check.name for check in result.certificate.checks if check.outcome == "failed")
+    # A check fails at most once for each variant.
+    kept = ((shorten(name, MAXIMUM_NAME), min(count, MAXIMUM_VARIANTS)) for name, count in counts.items())
+    return tuple(name for name, count in itertools.islice(kept, MAXIMUM_CHECKS) for _ in range(count))
 
 
 def _optional_float(text: str | None) -> float | None:

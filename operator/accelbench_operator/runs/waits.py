@@ -46,7 +46,7 @@ class Limit:
 
 
 _UNTIL_STARTED = Limit(timedelta(days=1), "start_deadline_seconds")
-_PAST_ITS_TIME = Limit(timedelta(minutes=2), counted="after its deadline or its deletion")
+_PAST_ITS_TIME = Limit(timedelta(minutes=2), counted="after timeLimitSeconds and an hour, or after its deletion")
 
 
 class Wait(Enum):
@@ -76,6 +76,12 @@ class Wait(Enum):
         _UNTIL_STARTED,
         AttemptReason.START_DEADLINE_EXCEEDED,
     )
+    LIMIT_RANGE = (
+        "a pod that a LimitRange forbids",
+        "",
+        Limit(timedelta(minutes=5)),
+        AttemptReason.POD_REFUSED,
+    )
     START = (
         "a node, an image, a volume, a container",
         "",
@@ -83,7 +89,7 @@ class Wait(Enum):
         AttemptReason.START_DEADLINE_EXCEEDED,
     )
     END_OF_POD = (
-        "the end of a pod, which has its own deadline; before it counts as lost, the API server is asked",
+        "the end of a pod: its runner ends by itself; before a pod counts as lost, the API server is asked",
         "",
         _PAST_ITS_TIME,
         AttemptReason.NODE_LOST,

@@ -100,6 +100,21 @@ BOUNDS = (
         above("spec.runPolicy.infrastructureRetries", 11, 10),
     ),
     bad(
+        "disruptions without end",
+        {"spec.runPolicy.disruptionRetries": 101},
+        above("spec.runPolicy.disruptionRetries", 101, 100),
+    ),
+    bad(
+        "more failed Jobs than cases",
+        {"spec.runPolicy.failedJobsHistoryLimit": 257},
+        above("spec.runPolicy.failedJobsHistoryLimit", 257, 256),
+    ),
+    bad(
+        "failed Jobs that go before they fail",
+        {"spec.runPolicy.failedJobsHistorySeconds": -1},
+        below("spec.runPolicy.failedJobsHistorySeconds", -1, 0),
+    ),
+    bad(
         "a deadline of nothing",
         {"spec.runPolicy.activeDeadlineSeconds": 0},
         below("spec.runPolicy.activeDeadlineSeconds", 0, 1),

@@ -19,7 +19,7 @@ LABEL_KEY = (
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
 NAME_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-VARIANT_PATTERN = "^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$"
+VARIANT_PATTERN = "^[A-Za-z0-9]([-A-Za-z0-9._/]*[A-Za-z0-9])?$"
 
 NAMES = (
     bad("no name", {"metadata.name": ABSENT}, "metadata.name: Required value: name or generateName is required"),
@@ -28,7 +28,7 @@ NAMES = (
     bad(
         "a script that is no Python file",
         {"spec.workload": {"script": {"configMapKeyRef": {"name": "mine", "key": "mine.txt"}}}},
-        unmatched("spec.workload.script.configMapKeyRef.key", "mine.txt", r"^[a-z][a-z0-9_]*\.py$"),
+        unmatched("spec.workload.script.configMapKeyRef.key", "mine.txt", r"^[A-Za-z0-9][-A-Za-z0-9._]*\.py$"),
     ),
     bad(
         "a label with a space", {"metadata.labels": {"team": "a b"}}, f'metadata.labels: Invalid value: "a b": {LABEL}'
@@ -108,9 +108,9 @@ NAMES = (
         "spec.variants[1].name: Too long: may not be more than 63 bytes",
     ),
     bad(
-        "an axis in capitals",
-        {"spec.sweep": [axis("Size", 1)]},
-        unmatched("spec.sweep[0].name", "Size", r"^[a-z][a-z0-9_]*$"),
+        "an axis that begins with a digit",
+        {"spec.sweep": [axis("2nd", 1)]},
+        unmatched("spec.sweep[0].name", "2nd", r"^[A-Za-z][A-Za-z0-9_]*$"),
     ),
     bad(
         "a profile with an underscore",

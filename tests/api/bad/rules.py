@@ -4,7 +4,7 @@ from api.bad.table import axis, bad, below, body, expectation, observation, roun
 
 NAMES = '["pytorch/eager", "jax/jit"]'
 
-VARIANT_NAME = "^[a-z0-9]([-a-z0-9./]*[a-z0-9])?$"
+VARIANT_NAME = "^[A-Za-z0-9]([-A-Za-z0-9._/]*[A-Za-z0-9])?$"
 OF_THE_BASELINE = (
     "spec.expectations: Invalid value: %s compares a variant with the baseline; "
     "expect it of a variant that is not the baseline"

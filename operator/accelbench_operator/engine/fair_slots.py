@@ -1,0 +1,54 @@
+"""Share a number of slots among groups, such as namespaces: groups whose tasks wait for a slot take turns."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+
+Group = TypeVar("Group", bound=Hashable)
+
+
+class FairSlots(Generic[Group]):
+    """Limit how many tasks do something at once. A group without waiting tasks leaves its share to the others."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: dict[Group, deque[asyncio.Future[None]]] = {}
+        """Tasks that wait for a slot, by group; the group that was served last is at the end."""
+
+    @asynccontextmanager
+    async def slot(self, group: Group) -> AsyncIterator[None]:
+        """Hold a slot in the `with` block."""
+        if self._free:
+            self._free -= 1
+        else:
+            await self._wait(group)
+        try:
+            yield
+        finally:
+            self._release()
+
+    async def _wait(self, group: Group) -> None:
+        """Wait until a slot is handed over."""
+        handed_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(group, deque()).append(handed_over)
+        try:
+            await handed_over
+        except asyncio.CancelledError:
+            if handed_over.done() and not handed_over.cancelled():
+                self._release()
+            raise
+
+    def _release(self) -> None:
+        """Hand a slot over to a waiting task of the group whose turn it is, if there is one."""
+        while self._waiting:
+            group = next(iter(self._waiting))
+            tasks = self._waiting.pop(group)
+            task = tasks.popleft()
+            if tasks:
+                self._waiting[group] = tasks
+            if not task.done():  # a cancelled task waits no more
+                task.set_result(None)
+                return
+        self._free += 1

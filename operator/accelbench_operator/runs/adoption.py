@@ -1,0 +1,44 @@
+"""Decide whether an object that exists is the one that this operator would create, so that it may be adopted.
+
+After a request without an answer, or a restart, an object may exist that this operator has created and does not know.
+Its name, labels, annotations and owner prove nothing: whoever may create such objects can copy them. So its spec is
+compared with a preview: what the API server would store now (ADR 61).
+"""
+
+import copy
+
+from accelbench.cluster_api.async_client import Manifest
+from accelbench.cluster_api.errors import ForbiddenError, InvalidError
+from accelbench.cluster_api.kinds import Kind
+from accelbench_operator.runs.cluster import Cluster
+
+GENERATED_LABELS = (
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+    "controller-uid",
+    "job-name",
+)
+"""Labels that the API server adds to the template of a Job; they contain the Job's name and UID."""
+
+
+async def is_as_created(cluster: Cluster, kind: Kind, body: Manifest, existing: Manifest) -> bool:
+    """Return True if creating `body` now would give the spec of the existing object."""
+    try:
+        preview = await cluster.preview(kind, body)
+    except (ForbiddenError, InvalidError):
+        # A quota or a policy refuses the preview, so nothing shows that the object is as created.
+        return False
+    return comparable_spec(existing) == comparable_spec(preview)
+
+
+def comparable_spec(body: Manifest) -> Manifest:
+    """Return the spec without what differs between two objects that were created alike."""
+    spec: Manifest = copy.deepcopy(body["spec"])
+    spec.pop("selector", None)
+    # A queue changes it at any time.
+    spec.pop("suspend", None)
+    template_metadata = (spec.get("template") or {}).get("metadata") or {}
+    template_labels = template_metadata.get("labels") or {}
+    for label in GENERATED_LABELS:
+        template_labels.pop(label, None)
+    return spec

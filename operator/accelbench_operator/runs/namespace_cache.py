@@ -1,0 +1,70 @@
+"""Read something about all objects of a namespace with one list, and reuse the answer for a short time.
+
+A request for each of a thousand objects that wait would make the API server read them all a thousand times.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from accelbench.cluster_api.errors import ApiError
+
+MINIMUM_CACHE_TIME = timedelta(seconds=5)
+"""Minimum time for which an answer is reused."""
+CACHE_TIME_PER_DURATION = 20
+"""Minimum ratio of that time to the duration of the requests, to keep load off the API server."""
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class _Read(Generic[Answer]):
+    """Hold the answer about one namespace, or the API server's refusal."""
+
+    requested_at: datetime
+    valid_until: datetime
+    answer: Answer | ApiError
+
+    def is_valid(self, now: datetime) -> bool:
+        """Return True if the answer may be reused now."""
+        # The clock may have been set back since the request.
+        return self.requested_at <= now < self.valid_until
+
+
+class NamespaceCache(Generic[Answer]):
+    """Hold the latest answer about each namespace."""
+
+    def __init__(self, read: Callable[[str], Awaitable[Answer]], clock: Callable[[], datetime]) -> None:
+        """Create an empty cache; `read` returns the answer about a namespace, or raises ApiError."""
+        self._read = read
+        self._clock = clock
+        self._reads: dict[str, _Read[Answer]] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def get(self, namespace: str) -> Answer:
+        """Return the answer about a namespace; raise ApiError if the API server refuses."""
+        # Only one caller at a time reads; those that wait find the answer in the cache.
+        async with self._locks.setdefault(namespace, asyncio.Lock()):
+            now = self._clock()
+            self._reads = {name: read for name, read in self._reads.items() if read.is_valid(now)}
+            if namespace not in self._reads:
+                self._reads[namespace] = await self._request(namespace, now)
+            answer = self._reads[namespace].answer
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+    async def _request(self, namespace: str, now: datetime) -> _Read[Answer]:
+        """Read the answer about a namespace."""
+        answer: Answer | ApiError
+        try:
+            answer = await self._read(namespace)
+        except ApiError as error:
+            answer = error
+        read_at = self._clock()
+        # The slower the requests, the longer the answer is reused.
+        cache_time = max(MINIMUM_CACHE_TIME, CACHE_TIME_PER_DURATION * (read_at - now))
+        return _Read(now, read_at + cache_time, answer)

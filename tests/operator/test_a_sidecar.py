@@ -1,0 +1,94 @@
+"""A container that a webhook added to the runner's pod: the case is over when the runner's container is."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from accelbench.api.reasons import AttemptReason
+from accelbench.api.result import Result
+from accelbench.delivery.log import read_log
+from accelbench_operator.runs.actions import Collect, DeleteJob
+from accelbench_operator.runs.collect import read_outcome
+from accelbench_operator.runs.failure import AttemptFailure
+from accelbench_operator.runs.job import attempted_case
+from accelbench_operator.runs.observed import observe_pod
+from accelbench_operator.runs.waits import FIRST_RETRY
+from operator_world.builders import (
+    ALL_RETRIES,
+    NOW,
+    ended,
+    make_attempt,
+    make_headline,
+    make_job,
+    make_log,
+    make_plan,
+    make_result,
+    make_summary,
+    observe,
+    running,
+)
+from operator_world.decisions import message, next_for
+
+PLAN = make_plan()
+ATTEMPT = make_attempt(PLAN, job_uid="x")
+HELD = replace(ended(ATTEMPT), phase="Running", still_running=("istio-proxy",))
+
+
+def test_the_result_is_read_once_the_runner_has_ended_whatever_else_runs() -> None:
+    decision = next_for(PLAN, observe([make_job(PLAN, ATTEMPT)], [HELD]), attempts=(ATTEMPT,))
+
+    (action,) = decision.actions
+    assert isinstance(action, Collect)
+    assert "the runner has ended, but container istio-proxy still runs" in message(decision, "Finished")
+
+
+def test_a_pod_that_has_no_other_container_says_by_its_phase_how_it_ended() -> None:
+    ending = replace(HELD, still_running=())
+    assert next_for(PLAN, observe([make_job(PLAN, ATTEMPT)], [ending]), attempts=(ATTEMPT,)).actions == ()
+
+
+def test_its_job_is_deleted_once_the_result_is_stored_and_its_device_with_it() -> None:
+    observed = observe([make_job(PLAN, ATTEMPT)], [HELD], [make_summary(PLAN)])
+    decision = next_for(PLAN, observed, attempts=(ATTEMPT,))
+
+    assert [type(action) for action in decision.actions] == [DeleteJob]
+
+
+def test_the_next_attempt_waits_for_the_pod_and_names_what_holds_it() -> None:
+    lost = AttemptFailure(AttemptReason.RESULT_LOST, "nothing was left")
+    first = next_for(PLAN, observe(failures={ATTEMPT.job: lost}), attempts=(ATTEMPT,))
+    later = NOW + FIRST_RETRY + timedelta(seconds=1)
+    held = next_for(PLAN, observe(pods=[HELD]), at=later, attempts=first.status.attempts)
+
+    assert "has not ended yet (container istio-proxy still runs)" in message(held, "Finished")
+
+
+def test_the_result_names_the_container_that_shared_its_processors() -> None:
+    case = attempted_case(PLAN.cases[0], 1)
+    result = make_result(case)
+    pod = replace(HELD, message=make_headline(result))
+    found = read_outcome(
+        case, pod, read_log(make_log(result).splitlines()), retries=ALL_RETRIES, now="2026-03-01T13:00:00Z"
+    )
+
+    assert isinstance(found, Result)
+    assert found.complete
+    assert "container istio-proxy still runs" in found.notes[0]
+
+
+def test_a_pod_tells_which_of_its_containers_still_run() -> None:
+    over = {"terminated": {"exitCode": 0, "startedAt": "2026-03-01T12:00:00Z", "finishedAt": "2026-03-01T12:00:30Z"}}
+    body = {
+        "metadata": {"name": "pod", "namespace": "team", "uid": "u", "creationTimestamp": "2026-03-01T12:00:00Z"},
+        "status": {
+            "phase": "Running",
+            "containerStatuses": [
+                {"name": "istio-proxy", "state": {"running": {"startedAt": "2026-03-01T12:00:00Z"}}},
+                {"name": "log-shipper", "state": over},
+                {"name": "runner", "state": over},
+            ],
+        },
+    }
+    pod = observe_pod(body)
+
+    assert (pod.is_over, pod.is_runner_over, pod.still_running) == (False, True, ("istio-proxy",))
+    assert not running(ATTEMPT, still_running=("istio-proxy",)).is_runner_over
